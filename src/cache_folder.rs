@@ -1,9 +1,9 @@
-//! The folder that keeps files between runs: downloads, and what drivers made of kernels.
+//! The folder that stores files between runs: downloads, and kernels that drivers have compiled.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Looks an environment variable up; tests bring their own.
+/// Looks up an environment variable; tests pass their own function.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// The folder that a variable names, if it is set and not empty.
@@ -11,7 +11,7 @@ pub(crate) fn folder(env: Env, name: &str) -> Option<PathBuf> {
     env(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// `$WGRAD_CACHE`, else `wgrad` in the system's place for caches.
+/// `$WGRAD_CACHE`, else `wgrad` in the system's cache folder.
 pub(crate) fn cache(env: Env) -> Option<PathBuf> {
     let system = || {
         let caches = if cfg!(windows) {
@@ -27,7 +27,8 @@ pub(crate) fn cache(env: Env) -> Option<PathBuf> {
     folder(env, "WGRAD_CACHE").filter(|_| !is_off(env)).or_else(system)
 }
 
-/// Whether `WGRAD_CACHE=off` asks to keep nothing of drivers; downloads then go to the system's place.
+/// Whether `WGRAD_CACHE=off` disables storing data of drivers; downloads then go to the system's cache
+/// folder.
 pub(crate) fn is_off(env: Env) -> bool {
     env("WGRAD_CACHE").is_some_and(|value| value == "off")
 }

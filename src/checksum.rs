@@ -1,6 +1,6 @@
 //! The masked checksum of TensorFlow's files: records, checkpoints, events.
 
-/// The CRC32C of `bytes`, masked: checksums of data that contain their own checksum tell little.
+/// The CRC32C of `bytes`, masked: a CRC of data that itself contains CRCs is unreliable.
 pub(crate) fn masked_crc32c(bytes: &[u8]) -> u32 {
     mask(crc32c::crc32c(bytes))
 }

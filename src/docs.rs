@@ -1,6 +1,6 @@
-//! The pages of this documentation that are files of the repository, so that they are read here and their examples
-//! are doc tests. In the files links lead from file to file; here the lines in front of each file lead them to these
-//! modules, as the first definition of a link counts.
+//! The repository's Markdown pages as modules of this documentation, which also makes their examples doc tests. In the
+//! files, links point from file to file. Here, the link definitions in front of each file point to these modules
+//! instead: the first definition of a link counts.
 
 /// [accuracy]: crate::docs::accuracy
 /// [autodiff]: crate::docs::autodiff
@@ -23,7 +23,7 @@ pub mod keras_for_wgrad {}
 #[doc = include_str!("../docs/training.md")]
 pub mod training {}
 
-// Its programs are tested where all formats that they read are built in: `cargo xtask test`.
+// Its programs are tested only with all the formats that they read enabled: `cargo xtask test`.
 #[cfg_attr(
     any(not(doctest), all(feature = "csv", feature = "npy", feature = "tfrecord")),
     doc = include_str!("../docs/data.md")

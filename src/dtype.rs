@@ -1,7 +1,7 @@
-//! Element types: how a device stores each, its type in a register, and how a scalar joins it.
+//! Element types: how a device stores each, its type in a register, and how a scalar combines with it.
 //!
-//! As in TensorFlow, tensors are not promoted: two dtypes in one call are an error. Only a plain Rust number takes the
-//! dtype of the tensor beside it.
+//! As in TensorFlow, tensors are not promoted: two dtypes in one call are an error. Only a plain Rust number adopts the
+//! dtype of the other operand.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, message};
 pub enum DType {
     /// 32-bit float, the default.
     F32,
-    /// 16-bit float, where the adapter has it; kernels compute and sum in `f32`.
+    /// 16-bit float, if the adapter supports it; kernels compute and sum in `f32`.
     F16,
     /// 32-bit signed integer.
     I32,
@@ -78,7 +78,7 @@ impl DType {
         matches!(self, DType::I32 | DType::U32 | DType::U8)
     }
 
-    /// Bytes of one element in a device buffer (`bool` takes four).
+    /// Bytes of one element in a device buffer (`bool` occupies four).
     pub fn size(self) -> usize {
         match self {
             DType::F32 | DType::I32 | DType::U32 | DType::Bool => 4,
@@ -121,16 +121,16 @@ impl Register {
     }
 }
 
-/// A plain number beside a tensor. It takes the tensor's dtype if its value fits.
+/// A plain number as an operand next to a tensor. It adopts the tensor's dtype if its value fits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar {
-    /// A floating-point number; joins float tensors only.
+    /// A floating-point number; combines with float tensors only.
     Float(f64),
-    /// An integer; joins every numeric tensor.
+    /// An integer; combines with every numeric tensor.
     Int(i64),
-    /// An integer beyond those of `Int`; joins float tensors only.
+    /// An integer outside the range of `Int`; combines with float tensors only.
     Unsigned(u64),
-    /// A truth value; joins `bool` tensors only.
+    /// A truth value; combines with `bool` tensors only.
     Bool(bool),
 }
 
@@ -142,7 +142,7 @@ impl Default for Scalar {
 }
 
 impl Scalar {
-    /// The number's dtype where there is no tensor to take one from.
+    /// The number's dtype if no tensor determines it.
     pub(crate) fn default_dtype(self) -> DType {
         match self {
             Scalar::Float(_) => DType::F32,
@@ -189,26 +189,26 @@ pub(crate) fn float_text(value: f64) -> String {
     value.to_string()
 }
 
-/// As [`float_text`], of a number that was rounded to 32 bits.
+/// As [`float_text`], for a number that was rounded to 32 bits.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn f32_text(value: f32) -> String {
     value.to_string()
 }
 
-/// The number with so many digits behind the point.
+/// The number with this many digits after the decimal point.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn rounded_text(value: f64, digits: u8) -> String {
     format!("{value:.0$}", usize::from(digits))
 }
 
-/// A browser writes numbers by itself, so a page does not load Rust's 20 kB for it.
+/// A browser formats numbers itself, which saves a page Rust's 20 kB of code for it.
 #[cfg(target_family = "wasm")]
 pub(crate) fn float_text(value: f64) -> String {
     let text = js_sys::Number::from(value).to_string_with_radix(10);
     text.map(String::from).unwrap_or_default()
 }
 
-/// As [`float_text`], of a number that was rounded to 32 bits.
+/// As [`float_text`], for a number that was rounded to 32 bits.
 #[cfg(target_family = "wasm")]
 pub(crate) fn f32_text(value: f32) -> String {
     let wide = f64::from(value);
@@ -220,7 +220,7 @@ pub(crate) fn f32_text(value: f32) -> String {
     float_text(shortest.unwrap_or(wide))
 }
 
-/// The number with so many digits behind the point.
+/// The number with this many digits after the decimal point.
 #[cfg(target_family = "wasm")]
 pub(crate) fn rounded_text(value: f64, digits: u8) -> String {
     let text = js_sys::Number::from(value).to_fixed(digits);

@@ -1,8 +1,9 @@
-//! The one door: every op, forward or backward, eager or traced, is called through [`dispatch`] or [`create`].
+//! The single entry point: every op, forward or backward, eager or traced, is called through [`dispatch`] or
+//! [`create`].
 //!
-//! It checks the call, puts a node into the device's stream, and tells the observers; it never launches anything. What
-//! happens to variables goes through here, too, so that an [`Observer`] sees the whole program in its order: a tape
-//! takes from it what gradients need, and an observer that traces can run the program again.
+//! It checks the call, appends a node to the device's stream and notifies the observers; it never launches a kernel.
+//! Reads and assignments of variables go through here, too, so that an [`Observer`] sees the whole program in order: a
+//! tape records what gradients need, and an observer that traces can run the program again.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -22,7 +23,7 @@ pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor>
     call(Arc::new(op), inputs)
 }
 
-/// As [`dispatch`], for an op whose runtime scalars differ from run to run; `owner` gives those of the next run.
+/// As [`dispatch`], for an op whose runtime scalars differ from run to run; `owner` returns those of the next run.
 pub(crate) fn dispatch_varying(
     op: impl Operation,
     inputs: &[&Tensor],
@@ -48,8 +49,8 @@ pub(crate) fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor>
     Ok(output)
 }
 
-/// Calls an op that has no inputs on the current device, or on `device`. `owner` gives the op's runtime scalars for the
-/// next run, where they differ from run to run.
+/// Calls an op that has no inputs on the current device, or on `device`. `owner` returns the op's runtime scalars for
+/// the next run if they differ from run to run.
 pub(crate) fn create(
     op: impl Operation,
     device: Option<&Device>,
@@ -70,7 +71,7 @@ fn create_on(
 ) -> Result<Tensor> {
     let spec = op.infer(&[])?;
     mark_turn(&device);
-    // No tape cares for a value that depends on nothing.
+    // A tape does not need a value that depends on nothing.
     let told = tracing().then(|| op.clone());
     let output = Tensor::new(device.clone(), device.push(op, &[], spec)?);
     if let Some(op) = told {
@@ -86,21 +87,22 @@ pub(crate) fn stop_gradient(x: &Tensor) -> Tensor {
     y
 }
 
-/// Tells the observers that the program read `variable`; `value` is what it holds.
+/// Informs the observers that the program read `variable`; `value` is what it holds.
 pub(crate) fn read(variable: &Variable, value: &Tensor) {
     each_observer(|observer| observer.read(variable, value));
 }
 
-/// Tells the observers that `variable` holds `value` from now on.
+/// Informs the observers that `variable` now holds `value`.
 pub(crate) fn assigned(variable: &Variable, value: &Tensor) {
     each_observer(|observer| observer.assigned(variable, value));
 }
 
-/// Gives what varies from run to run of a program: a learning rate, the counter of a generator. An eager call has asked
-/// already; a traced program asks again at each of its runs.
+/// Returns the scalars that vary from run to run of a program: a learning rate, the counter of a generator. An eager
+/// call has read them already; a traced program reads them again at each run.
 pub(crate) type Owner<T> = Arc<dyn Fn() -> T + Send + Sync>;
 
-/// The owner that `make` returns if an observer traces the program; else nobody would ask it, so `make` is not called.
+/// The owner that `make` returns if an observer traces the program; otherwise it is not needed, and `make` is not
+/// called.
 pub(crate) fn owner<T, F>(make: impl FnOnce() -> F) -> Option<Owner<T>>
 where
     F: Fn() -> T + Send + Sync + 'static,
@@ -108,7 +110,7 @@ where
     tracing().then(|| Arc::new(make()) as Owner<T>)
 }
 
-/// Sees all that happens on this thread, in the program's order.
+/// Is notified of everything that happens on this thread, in program order.
 pub(crate) trait Observer {
     /// The program called an op on tensors.
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor);
@@ -116,7 +118,7 @@ pub(crate) trait Observer {
     /// The program read a variable; `value` is what it holds.
     fn read(&self, _variable: &Variable, _value: &Tensor) {}
 
-    /// The program called an op without inputs. Observers hear of this only if one of them traces.
+    /// The program called an op without inputs. Observers are notified of this only if one of them traces.
     fn created(
         &self,
         _op: &Arc<dyn Operation>,
@@ -125,16 +127,16 @@ pub(crate) trait Observer {
     ) {
     }
 
-    /// The op that made `_output`, of which [`Observer::called`] told, has other runtime scalars in each run.
+    /// The op that made `_output`, which [`Observer::called`] reported, has different runtime scalars in each run.
     fn varies(&self, _output: &Tensor, _owner: &Owner<Result<RuntimeScalars>>) {}
 
     /// `y` is `x`, and no gradient passes from one to the other.
     fn stopped(&self, _x: &Tensor, _y: &Tensor) {}
 
-    /// A variable holds `value` from now on.
+    /// A variable now holds `value`.
     fn assigned(&self, _variable: &Variable, _value: &Tensor) {}
 
-    /// True if this observer means to run the program again, for which it needs the owners of what varies.
+    /// True if this observer will run the program again, for which it needs the owners of the scalars that vary.
     fn traces(&self) -> bool {
         false
     }
@@ -143,7 +145,7 @@ pub(crate) trait Observer {
 /// An observer in the list of its thread.
 struct Listener {
     observer: Rc<dyn Observer>,
-    /// While this is not 0, the observer is told nothing.
+    /// While this is not 0, the observer is not notified.
     deaf: Cell<usize>,
 }
 
@@ -153,9 +155,9 @@ thread_local! {
     static TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Tells `observer` of this thread's calls from now on.
+/// Notifies `observer` of this thread's calls from now on.
 pub(crate) fn observe(observer: Rc<dyn Observer>) {
-    // A thread that is ending may have lost its list: then the observer hears nothing.
+    // A thread that is ending may have lost its list: then the observer is not notified.
     let _ = OBSERVERS.try_with(|observers| {
         let mut observers = observers.borrow_mut();
         // As a rule a program opens its outermost tape where a step begins.
@@ -166,7 +168,7 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
     });
 }
 
-/// Tells `observer` of the calls in `f`, which are no new turn of the program.
+/// Notifies `observer` of the calls in `f`, which do not begin a new step of the program.
 pub(crate) fn observed_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
     struct Ignore(Rc<dyn Observer>);
     impl Drop for Ignore {
@@ -181,7 +183,7 @@ pub(crate) fn observed_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) 
     f()
 }
 
-/// Runs `f`, of which `observer` does not hear, nor those who came after it.
+/// Runs `f` without notifying `observer` or any observer that was added after it.
 pub(crate) fn outside<R>(observer: &dyn Observer, f: impl FnOnce() -> R) -> R {
     let mut inside = false;
     unheard(
@@ -193,12 +195,12 @@ pub(crate) fn outside<R>(observer: &dyn Observer, f: impl FnOnce() -> R) -> R {
     )
 }
 
-/// Runs `f`, of which only those hear who trace: no tape records it.
+/// Runs `f` and notifies only the observers that trace: no tape records it.
 pub(crate) fn unrecorded<R>(f: impl FnOnce() -> R) -> R {
     unheard(|observer| !observer.traces(), f)
 }
 
-/// Runs `f`, of which those observers do not hear that `which` names.
+/// Runs `f` without notifying the observers that `which` selects.
 fn unheard<R>(mut which: impl FnMut(&dyn Observer) -> bool, f: impl FnOnce() -> R) -> R {
     struct Hear(Vec<Rc<Listener>>);
     impl Drop for Hear {
@@ -216,8 +218,8 @@ fn unheard<R>(mut which: impl FnMut(&dyn Observer) -> bool, f: impl FnOnce() -> 
     f()
 }
 
-/// Tells the device that a turn begins with the call that it is about to get. Opening the tape does not tell it: only
-/// the call shows which device it is for, and by then the program has dropped what the last turn left.
+/// Informs the device that a step begins with the next call. Opening the tape does not inform it: only the call shows
+/// which device it is for, and by then the program has dropped the values of the last step.
 fn mark_turn(device: &Device) {
     if TURN.get() {
         TURN.set(false);
@@ -225,7 +227,7 @@ fn mark_turn(device: &Device) {
     }
 }
 
-/// Stops telling `observer`.
+/// Stops notifying `observer`.
 pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
     let _ = OBSERVERS.try_with(|observers| {
         let mut observers = observers.borrow_mut();
@@ -239,8 +241,8 @@ fn tracing() -> bool {
 }
 
 fn each_observer(f: impl Fn(&dyn Observer)) {
-    // An observer may call ops and open tapes, so the list is not borrowed while one is told. A thread that is ending
-    // may have lost its list; then nobody is left.
+    // An observer may call ops and open tapes, so the list is not borrowed while one is notified. A thread that is
+    // ending may have lost its list; then there is no observer.
     let mut at = 0;
     while let Ok(Some(listener)) = OBSERVERS.try_with(|o| o.borrow().get(at).cloned()) {
         if listener.deaf.get() == 0 {

@@ -1,4 +1,4 @@
-//! What one who traces a program is told: all of it, and whom to ask for what varies.
+//! Tests that an observer that traces is notified of the whole program, and of the owners of scalars that vary.
 
 use super::*;
 use crate::keras::layers::{Dense, Dropout};
@@ -9,7 +9,7 @@ use crate::tape::GradientTape;
 use crate::tensor::constant;
 use crate::trackable::Trackable;
 
-/// What happened, tensors by what a tape knows them by.
+/// What happened; tensors are identified as on a tape.
 enum Event {
     Called { op: Arc<dyn Operation>, inputs: Vec<u64>, output: u64 },
     Created { op: Arc<dyn Operation>, owner: Option<Owner<Result<RuntimeScalars>>>, output: u64 },
@@ -18,7 +18,7 @@ enum Event {
     Assigned { variable: u64, value: u64 },
 }
 
-/// One who traces.
+/// An observer that traces.
 #[derive(Default)]
 struct Trace(RefCell<Vec<Event>>);
 
@@ -78,7 +78,7 @@ struct Training {
 }
 
 impl Training {
-    /// Before its first step, its variables made.
+    /// Before its first step, with its variables made.
     fn new() -> Result<Self> {
         let x = constant([[0.5, -1.0, 2.0], [1.0, 0.25, -0.75]])?;
         let ones = || crate::keras::Initializer::Ones;
@@ -104,7 +104,7 @@ impl Training {
     }
 }
 
-/// The words of the ops that read nothing, in the program's order.
+/// The runtime scalars of the ops without inputs, in program order.
 fn words(events: &[Event]) -> Vec<RuntimeScalars> {
     let created = events.iter().filter_map(|event| match event {
         Event::Created { op, .. } => Some(op.runtime_scalars()),
@@ -113,7 +113,7 @@ fn words(events: &[Event]) -> Vec<RuntimeScalars> {
     created.collect()
 }
 
-/// As [`words`], the owners asked for those of the next run.
+/// As [`words`], but the owners return those of the next run.
 fn next_words(events: &[Event]) -> Result<Vec<RuntimeScalars>> {
     let created = events.iter().filter_map(|event| match event {
         Event::Created { owner: Some(owner), .. } => Some(owner()),
@@ -128,12 +128,12 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
     let traced = Training::new()?;
     let first = Trace::of(|| traced.step())?;
     let asked = next_words(&first)?;
-    // What a second step is made of, in a training of its own: the owners' answer has moved the generator on.
+    // The second step of a separate training: the owners' answers have advanced the generator of the first.
     let stepped = Training::new()?;
     stepped.step()?;
     let second = Trace::of(|| stepped.step())?;
     assert_eq!(asked, words(&second));
-    // Dropout's place in the stream and Adam's correction, once for each of four variables; all else is the same.
+    // Dropout's position in the stream and Adam's correction, once for each of four variables; all else is the same.
     let differ = words(&first).iter().zip(&asked).filter(|(now, next)| now != next).count();
     let owned = |event: &&Event| matches!(event, Event::Created { owner: Some(_), .. });
     assert_eq!(first.iter().filter(owned).count(), 5);
@@ -152,7 +152,7 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
 fn all_of_a_step_is_told_in_its_order() -> Result<()> {
     let training = Training::new()?;
     let events = Trace::of(|| training.step())?;
-    // What is there before a program begins: its inputs.
+    // What exists before a program begins: its inputs.
     let mut known = vec![training.x.id()];
     let (mut reads, mut assigned, mut ops) = (Vec::new(), Vec::new(), 0);
     for event in &events {
@@ -245,7 +245,7 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
     generator.reset_from_seed(9);
     let again = Trace::of(|| Generator::from_seed(9).uniform([6]).map(drop))?;
     assert_eq!(next_words(&drawn)?, words(&again));
-    // Six numbers further on, for asking is drawing.
+    // Six numbers further, because reading the owner draws.
     assert_eq!(generator.state(), [9 + 6 * 256, 0, 0]);
 
     let w = Variable::new(&constant(1.0)?);
@@ -254,12 +254,12 @@ fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> 
     assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     sgd.set_learning_rate(0.125)?;
     assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);
-    // A schedule is asked for the step that comes.
+    // A schedule is read for the next step.
     let scheduled = Sgd::new(|step: u64| 0.5 / (step as f64 + 1.0));
     let first = Trace::of(|| scheduled.apply_gradients(&[Some(constant(1.0)?)], &w))?;
     assert_eq!(words(&first), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     assert_eq!(next_words(&first)?, [RuntimeScalars::from_slice(&[0.25f32.to_bits()])]);
-    // A rate that does not fit is told as an eager call tells it.
+    // A rate that does not fit is reported as by an eager call.
     sgd.set_learning_rate(f32::NAN)?;
     assert!(next_words(&step)?[0][0] == f32::NAN.to_bits());
     Ok(())

@@ -1,7 +1,7 @@
-//! Errors: few variants, whose messages say what happened and what to do.
+//! Errors: few variants, whose messages state what happened and what to do.
 //!
 //! A message names the op as TensorFlow does, the rule that the call broke, the values that broke it and a remedy. This
-//! file knows no tensors: the modules above write their own messages.
+//! file does not depend on tensors: the modules above write their own messages.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ pub struct IoError {
     pub path: PathBuf,
     /// The operating system's error.
     pub source: std::io::Error,
-    /// Both as text. Made with the error, so that a page, which has no files, does not load the words for each.
+    /// Both as text. Formatted where the error is made, so that a web page, which has no files, does not load these words.
     text: Message,
 }
 

@@ -1,9 +1,10 @@
-//! Reads files, refuses what is no file, and replaces files in one step.
+//! Reads files, rejects everything that is not a file, and replaces files in one step.
 //!
-//! One rule holds for all that wgrad writes: a new file is written beside the old one, under a name that contains the process, and
-//! synced; one rename makes it valid; the folder is synced; then the old ones go. Several files that belong together get new names
-//! first, and the rename of the one that names them makes all of them valid. If the process is killed before, the next process that
-//! replaces the file removes the rest. Event files grow: each record in them is whole or the last. So does the file of a `CSVLogger`.
+//! One rule holds for all that wgrad writes. It writes a new file next to the old one, under a name that contains the process,
+//! and syncs it; one rename makes it valid; it syncs the folder; then it removes the old files. Several files that belong
+//! together get new names first, and the rename of the file that lists them makes all of them valid. If the process is killed
+//! before that, the next process that replaces the file removes the leftovers. Event files and the file of a `CSVLogger` grow
+//! instead: each of their records is complete or the last.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The metadata of the file at `path`. Refuses anything but a file: opening a pipe would wait for its other end, and
+/// The metadata of the file at `path`. Rejects everything but a file: opening a pipe would wait for its other end, and
 /// replacing a device would turn it into a file.
 pub(crate) fn look(path: &Path) -> io::Result<Metadata> {
     let found = fs::metadata(path)?;
@@ -30,8 +31,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     look(path).and_then(|_| fs::read(path))
 }
 
-/// Writes a file beside `path` and gives it that name once it is complete, so that nobody ever reads half of it. Also a power cut
-/// leaves the old one or the new one.
+/// Writes a file next to `path` and renames it to `path` once it is complete, so that no reader sees half of it. Even a power
+/// cut leaves the old one or the new one.
 pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -41,8 +42,8 @@ pub(crate) fn replace(
     replacement.finish()
 }
 
-/// Completes several files that belong together: `parts` get their names, which nobody has named before, and then `last`, which names
-/// them. Until then the old ones count, which the caller may remove afterwards.
+/// Completes several files that belong together: `parts` get their names, which no file lists yet, and then `last`, which lists
+/// them. Until then the old files are valid; afterwards the caller may remove them.
 pub(crate) fn finish_all(parts: Vec<Replacement>, last: Replacement) -> io::Result<()> {
     let folder = folder_of(&last.path).to_path_buf();
     let mut named = Vec::with_capacity(parts.len());
@@ -52,7 +53,7 @@ pub(crate) fn finish_all(parts: Vec<Replacement>, last: Replacement) -> io::Resu
             part.name()?;
             named.push(path);
         }
-        // The names must be on the disk before what names them.
+        // The names must be on the disk before the file that lists them.
         sync_folder(&folder)?;
         last.finish()
     };
@@ -61,7 +62,7 @@ pub(crate) fn finish_all(parts: Vec<Replacement>, last: Replacement) -> io::Resu
     })
 }
 
-/// Gives the file `source` the name `path` too, in place of a file that has it. The name is not on the disk yet.
+/// Gives the file `source` the name `path` too, and replaces a file of that name. The name is not synced yet.
 pub(crate) fn replace_by_link(path: &Path, source: &Path) -> io::Result<()> {
     let temporary = Owner::this().file(path);
     fs::hard_link(source, &temporary)?;
@@ -81,9 +82,9 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Makes a folder, and those that it lies in, so that they outlive a power cut.
+/// Makes a folder and its parent folders, and syncs them, so that they survive a power cut.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
-    // The folder of a name alone is where the process is.
+    // A name without a folder is in the current folder.
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }
@@ -99,7 +100,7 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts the names in a folder on the disk. On Windows a rename does so itself, and nobody can open a folder.
+/// Syncs the names in a folder to the disk. On Windows a rename does so itself, and a folder cannot be opened.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
@@ -115,7 +116,7 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file that is being written beside the one that it will replace. Dropped unfinished, it is removed.
+/// A file that is being written next to the one that it will replace. It is removed if it is dropped unfinished.
 pub(crate) struct Replacement {
     path: PathBuf,
     temporary: PathBuf,
@@ -149,14 +150,14 @@ impl Replacement {
         &self.temporary
     }
 
-    /// Gives the file its name. Its bytes and its name are on the disk then.
+    /// Gives the file its name, and syncs its bytes and its name to the disk.
     pub(crate) fn finish(self) -> io::Result<()> {
         let folder = folder_of(&self.path).to_path_buf();
         self.name()?;
         sync_folder(&folder)
     }
 
-    /// Gives the file its name, which is not on the disk yet.
+    /// Gives the file its name, which is not synced yet.
     fn name(mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.temporary, &self.path)?;
@@ -176,13 +177,12 @@ impl Drop for Replacement {
 /// The process that writes a file: its number, and the system on which that number counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
-    /// Identifies the running system and the processes that see each other there; 0 if the system does not say.
+    /// Identifies the running system and the processes that see each other there; 0 if the system does not report it.
     home: u64,
     process: u32,
 }
 
-/// After so long this process takes the file of a process that it cannot see for a leftover: no file takes so long to
-/// write.
+/// After this time, a file of a process that this one cannot see counts as a leftover: no file takes that long to write.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Owner {
@@ -228,7 +228,7 @@ impl Owner {
     }
 }
 
-/// Names the running system and the space in which this process has its number, where the system tells (Linux).
+/// Identifies the running system and the PID namespace of this process, where the system reports them (Linux).
 fn process_space() -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     fs::read("/proc/sys/kernel/random/boot_id").ok()?.hash(&mut hasher);
@@ -243,7 +243,7 @@ fn owns(found: &Metadata) -> bool {
     fs::metadata("/proc/self").is_ok_and(|this| this.uid() == found.uid())
 }
 
-/// Whether the user of this process owns the file; only Unix tells.
+/// Whether the user of this process owns the file; only Unix reports it.
 #[cfg(not(unix))]
 fn owns(_: &Metadata) -> bool {
     false
@@ -281,18 +281,18 @@ fn unfinished_of(path: &Path) -> impl Iterator<Item = Unfinished> {
     unfinished(folder_of(path)).filter(move |found| !name.is_empty() && found.name == name)
 }
 
-/// Whether a process that may live writes a new file for `path`.
+/// Whether a process that may still run is writing a new file for `path`.
 pub(crate) fn is_being_replaced(path: &Path) -> bool {
     unfinished_of(path).any(|found| !found.is_leftover())
 }
 
-/// What killed processes left in a folder: their files, and those that these were to replace.
+/// The leftovers of killed processes in a folder: their files, and the files that these were to replace.
 pub(crate) fn leftovers(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let left = unfinished(folder).filter(Unfinished::is_leftover);
     left.map(|found| (found.file, folder.join(found.name))).collect()
 }
 
-/// Removes the files that killed processes left beside `path` while they replaced it.
+/// Removes the files that killed processes left next to `path` while they were replacing it.
 fn remove_leftovers(path: &Path) {
     for left in unfinished_of(path).filter(Unfinished::is_leftover) {
         // Another process may have removed it.

@@ -1,4 +1,4 @@
-//! Tests of files that are replaced: what is left behind, what is no file, who still writes.
+//! Tests of replacing files: leftovers, paths that are not files, and files that another process still writes.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -74,7 +74,7 @@ fn names_say_whose_files_they_are() {
     }
 }
 
-/// Starts this test program again, which writes beside `path` and does not end.
+/// Starts this test program again, which writes next to `path` and does not end.
 #[cfg(target_os = "linux")]
 fn writer(path: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -83,7 +83,7 @@ fn writer(path: &Path) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // It says when it has begun.
+    // It reports when it has begun.
     let mut output = io::BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("half is written") {
@@ -113,7 +113,7 @@ fn what_a_killed_process_has_left_is_removed() {
     let folder = Folder::new();
     let path = folder.0.join("file.txt");
     let (mut killed, mut alive) = (writer(&path), writer(&path));
-    // Others' files, be they ever so similar.
+    // Files of others, however similar.
     let other = folder.0.join("other.txt.0123456789abcdef-1-2.tmp");
     let strange = folder.0.join("file.txt.1234-5.tmp");
     let elsewhere = folder.0.join("file.txt.0123456789abcdef-1-2.tmp");
@@ -135,7 +135,7 @@ fn what_a_killed_process_has_left_is_removed() {
         "{names:?}"
     );
 
-    // Of a process on another machine no more is known than when it wrote last.
+    // For a process on another machine, only the time of its last write is known.
     let then = std::time::SystemTime::now() - 2 * OLD;
     File::options().write(true).open(&elsewhere).unwrap().set_modified(then).unwrap();
     alive.kill().unwrap();
@@ -170,10 +170,10 @@ fn what_is_no_file_is_neither_read_nor_replaced() {
 
 // ---- processes that are killed ------------------------------------------------------------------------------------
 //
-// `tests/kills.rs` does so with what a program can call. The process is this test program again, of which it runs one test: that
-// calls `write_for_ever`.
+// `tests/kills.rs` does so with the public functions. The process is this test program again, which then runs a single test
+// that calls `write_for_ever`.
 
-/// Writes greater and greater values into the folder of the test that will kill this process.
+/// Writes increasing values into the folder of the test that will kill this process.
 #[cfg(target_os = "linux")]
 pub(crate) fn write_for_ever(mut write: impl FnMut(&Path, u64)) {
     let variable = |name: &str| std::env::var(name).unwrap();
@@ -198,8 +198,8 @@ fn start(part: &str, folder: &Path, begin: u64, rounds: u64) -> Child {
         .unwrap()
 }
 
-/// Kills the test `part` so often, which writes the file `name` of its folder. `read` says what value the whole file has, and
-/// none if there is no file; it fails if the file is none that was written whole.
+/// Kills the test `part` this many times while it writes the file `name` in its folder. `read` returns the value that the whole
+/// file has, or none if there is no file; it fails if the file was not written whole.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill(part: &str, name: &str, kills: usize, read: impl Fn(&Path) -> Option<u64>) {
     let folder = format!("wgrad-kills-{name}-{}-{}", std::process::id(), fresh_id());
@@ -220,7 +220,7 @@ pub(crate) fn kill(part: &str, name: &str, kills: usize, read: impl Fn(&Path) ->
             io::BufRead::lines(out).map_while(Result::ok).try_for_each(|line| give.send(line))
         });
         let mut done = known;
-        // What the kill has cut off of a line is a smaller number.
+        // A line that the kill cut off has a smaller number.
         let mut hear = |line: String| {
             let value = line.strip_prefix("done ").and_then(|value| value.parse().ok());
             done = done.max(value.unwrap_or(0));
@@ -239,7 +239,7 @@ pub(crate) fn kill(part: &str, name: &str, kills: usize, read: impl Fn(&Path) ->
         unfinished += usize::from(files().iter().any(|file| file.ends_with(".tmp")));
         known = found;
     }
-    // What the killed ones have left goes with the next.
+    // The next writer removes what the killed ones left.
     assert!(start(part, &folder, known + 1, 2).wait_with_output().unwrap().status.success());
     assert_eq!(read(&folder.join(name)), Some(known + 2));
     assert_eq!(files(), [name]);

@@ -1,8 +1,8 @@
 //! Shares the device and buffers of an application that uses wgpu itself, without a copy.
 //!
-//! All public items that name a type of wgpu are here, wgpu itself included. A new version of wgpu changes its types,
-//! so this module may change in a minor version of this crate, as nothing else does. `docs/embedding.md` shows how an
-//! application and a network take turns.
+//! All public items that use a type of wgpu are here, including wgpu itself. A new version of wgpu changes its types, so this
+//! module may change in a minor version of this crate; no other module does. `docs/embedding.md` shows how an application and a
+//! network alternate.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {
@@ -29,13 +29,13 @@ pub use wgpu;
 
 /// Connects a [`Device`] with wgpu's.
 pub trait DeviceExt: Sized {
-    /// Shares a device that the application has made, with the limits and features that it has. Kernels need those of
-    /// `wgpu::Limits::downlevel_defaults()`, and do more at once where there is more.
+    /// Shares a device that the application has created, with its limits and features. Kernels need the limits of
+    /// `wgpu::Limits::downlevel_defaults()`; higher limits let them do more at once.
     ///
     /// wgrad replaces the device's handlers for uncaptured errors and for loss. Clone this handle to get others; a
-    /// second call for the same device would take the handlers from the first.
+    /// second call for the same device would replace the handlers of the first.
     ///
-    /// [`TensorExt::from_buffer`] says how to share buffers.
+    /// [`TensorExt::from_buffer`] explains how to share buffers.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -86,13 +86,14 @@ pub trait TensorExt: Sized {
     /// The buffer must belong to this device ([`DeviceExt::wgpu`]), have the usages `STORAGE`, `COPY_SRC` and
     /// `COPY_DST`, and hold whole vectors of four elements: the tensor's bytes, rounded up to a multiple of 16. It may
     /// be longer; take a slice of a tensor over the whole buffer for a part that does not begin at its start. The
-    /// application must have made the buffer: one from [`buffer`](TensorExt::buffer) will not do.
+    /// application must have made the buffer: one from [`buffer`](TensorExt::buffer) is not allowed.
     ///
-    /// wgrad only reads it. The application writes it in two steps, as earlier ops may still wait to read it:
+    /// wgrad only reads it. The application writes it in two steps, because earlier ops may still be waiting to read it:
     ///
-    /// 1. [`into_buffer`](TensorExt::into_buffer) sends those ops to the queue, ahead of what the application submits next, and makes
-    ///    sure that nobody else holds the value. ([`buffer`](TensorExt::buffer) and [`Device::flush`] send them too, but the tensor,
-    ///    its clones, reshaped ones and what tapes keep of them then change with the buffer: gradients would be wrong.)
+    /// 1. [`into_buffer`](TensorExt::into_buffer) sends those ops to the queue, ahead of what the application submits next, and
+    ///    checks that nothing else holds the value. ([`buffer`](TensorExt::buffer) and [`Device::flush`] send them too, but
+    ///    then the tensor, its clones, reshaped tensors and the values on tapes change with the buffer: gradients would be
+    ///    wrong.)
     /// 2. After the write, `from_buffer` makes a new tensor for the new value.
     ///
     /// A program may make several tensors over one buffer; it must drop all but the last before `into_buffer`.
@@ -135,23 +136,23 @@ pub trait TensorExt: Sized {
     ) -> Result<Self>;
 
     /// The wgpu buffer that holds the value, in row-major order, for an application to read. Work that the application
-    /// submits from now on finds the value there.
+    /// submits after this call finds the value there.
     ///
     /// The application must not write a buffer that wgrad has made. Such a buffer holds the value only while the tensor
-    /// (or a clone) lives; afterwards wgrad uses it for other values. The application may write a buffer of its own as
-    /// [`from_buffer`](TensorExt::from_buffer) says: this call sends the ops that wait to read it to the queue.
+    /// (or a clone) lives; afterwards wgrad uses it for other values. The application may write its own buffers as
+    /// [`from_buffer`](TensorExt::from_buffer) explains: this call sends the ops that are waiting to read them to the queue.
     ///
     /// # Errors
-    /// [`Error::Device`] if computing the value, or what waited to read it, failed, or the device is lost.
+    /// [`Error::Device`] if computing the value or an op that waited to read it failed, or if the device is lost.
     fn buffer(&self) -> Result<wgpu::Buffer>;
 
     /// Takes the application's buffer back from a tensor of [`from_buffer`](TensorExt::from_buffer), so that the
-    /// application may write it. The call sends the ops that wait to read it to the queue, ahead of what the
-    /// application submits from now on, and makes sure that nobody else holds the value.
+    /// application may write it. The call sends the ops that are waiting to read it to the queue, ahead of what the application
+    /// submits next, and checks that nothing else holds the value.
     ///
     /// # Errors
     /// [`Error::Device`] if a clone, a reshaped tensor, a variable or a tape holds the value, if the buffer is wgrad's
-    /// own, if an op that waited failed, or if the device is lost. The tensor is gone all the same.
+    /// own, if an op that waited failed, or if the device is lost. The call consumes the tensor even then.
     fn into_buffer(self) -> Result<wgpu::Buffer>;
 }
 
@@ -192,7 +193,7 @@ impl TensorExt for Tensor {
 
     fn into_buffer(self) -> Result<wgpu::Buffer> {
         let (value, device) = (self.value().clone(), self.device().clone());
-        // Nobody else may hold the value.
+        // Nothing else may hold the value.
         drop(self);
         device.release(value)
     }

@@ -5,7 +5,7 @@ pub use native::{read_file, write_file};
 
 #[cfg(not(target_family = "wasm"))]
 mod native {
-    //! Both ask the operating system.
+    //! Both call the operating system.
 
     use std::io::Write;
     use std::path::Path;
@@ -32,8 +32,8 @@ mod native {
         files::read(path).map_err(|error| Error::io(path, error))
     }
 
-    /// Writes `contents` into the file at `filename`, whose folders it makes where they lack. A file that is there is
-    /// replaced in one step, so that nobody reads half of it.
+    /// Writes `contents` to the file at `filename` and creates missing folders. It replaces an existing file in one
+    /// step, so that no reader sees half of it.
     ///
     /// # Errors
     /// [`Error::Io`], which names the file, if it cannot be written.

@@ -8,13 +8,14 @@ pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
     mixer.finish()
 }
 
-/// A fast hash for tables whose keys nobody chooses to do harm: one multiplication for eight bytes.
+/// A fast hash for tables whose keys no attacker chooses: one multiplication for eight bytes.
 #[derive(Default)]
 pub(crate) struct Mixer(pub(crate) u64);
 
 impl Mixer {
     fn mix(&mut self, word: u64) {
-        // An odd number with bits all over; the rotation keeps zeros from being absorbed.
+        // An odd number with bits set all over the word; the rotation keeps zeros from being
+        // absorbed.
         let product = u128::from(self.0.rotate_left(23) ^ word ^ 0x9e37_79b9_7f4a_7c15)
             * u128::from(0xd6e8_feb8_6659_fd93u64);
         self.0 = product as u64 ^ (product >> 64) as u64;

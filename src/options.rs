@@ -38,6 +38,7 @@ macro_rules! options {
 }
 // `options! { pub struct MatmulOptions { transpose_a: bool = false, } }` becomes
 // `pub struct MatmulOptions { pub transpose_a: bool }` whose default is `false`, with
-// `MatmulOptions::new().transpose_a(true)`. A field `on_value: Scalar as impl Into<Scalar>` is set by what becomes one.
+// `MatmulOptions::new().transpose_a(true)`. The setter of a field `on_value: Scalar as impl Into<Scalar>` accepts
+// everything that converts to it.
 
 pub(crate) use options;

@@ -1,6 +1,6 @@
-//! [`Device`], the handle a program holds: one GPU, its stream of waiting ops, and its plans.
+//! [`Device`], the handle that a program holds: one GPU, its stream of waiting ops, and its plans.
 //!
-//! A flush turns the stream into a graph, finds or makes a plan for it, and runs the plan. The rooms that meet here
+//! A flush turns the stream into a graph, finds or makes a plan for it, and runs the plan. The modules that it combines
 //! (`graph`, `plan`, `device`) do not know each other's users.
 
 #[cfg(not(target_family = "wasm"))]
@@ -46,8 +46,8 @@ pub(crate) use turns::Mark;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
 ///
-/// Programs that are content with the fastest adapter never name one: the first tensor opens it. Others open their own
-/// device and make it the default, or work inside [`Device::scope`].
+/// A program that uses the fastest adapter need not name it: the first tensor opens it. Other programs open a device
+/// and make it the default, or work inside [`Device::scope`].
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -77,25 +77,25 @@ struct DeviceState {
     plans: PlanCache,
     coincidences: Coincidences,
     tuner: Tuner,
-    /// What plans may count on. It begins as the GPU's; proofs and the program's choice of precision change it.
+    /// What plans may rely on: initially the GPU's properties; proofs and the program's choice of precision change
+    /// them.
     caps: Caps,
     /// Plans may compute several ops in one kernel (unless `WGRAD_FUSION=0`).
     fusion: bool,
-    /// An error that no caller has seen yet: a flush that nobody asked for failed, or a call took a value that had
-    /// failed.
+    /// An error that no caller has seen yet: an automatic flush failed, or a call received a value that had failed.
     failure: Option<Error>,
-    /// Small results that somebody may keep, and those that have been kept for long.
+    /// Small results that the program may keep, and those that it has kept for long.
     kept: Kept,
     /// Bytes uploaded since the last flush; waiting ops hold them on the device.
     uploaded: u64,
-    /// Once somebody has asked for a report.
+    /// Set once the program has requested a report.
     reports: Option<Box<dyn Reporter>>,
-    /// Every op runs at its call, and its result is looked at.
+    /// Every op runs at its call, and its result is checked.
     #[cfg(not(target_family = "wasm"))]
     check_numerics: bool,
 }
 
-/// After uploads of this many bytes the device flushes unasked.
+/// After uploads of this many bytes the device flushes automatically.
 const UPLOAD_LIMIT: u64 = 128 << 20;
 
 static DEFAULT: Mutex<Option<Device>> = Mutex::new(None);
@@ -176,11 +176,11 @@ impl Device {
         struct Leave;
         impl Drop for Leave {
             fn drop(&mut self) {
-                // What is popped is dropped behind the borrow.
+                // The popped device is dropped after the borrow.
                 drop(SCOPES.try_with(|scopes| scopes.borrow_mut().pop()));
             }
         }
-        // A thread that is ending may have lost its list; then nothing can be made any more, on any device.
+        // A thread that is ending may have lost its list; then no tensor can be made any more, on any device.
         let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(self.clone()));
         let _leave = Leave;
         f()
@@ -205,7 +205,7 @@ impl Device {
         let mut state = self.state();
         state.cutter.step_ends();
         let flushed = self.flush_locked(&mut state, None, &[]).map(drop);
-        // An earlier failure goes first, and is returned once.
+        // An earlier failure is returned first, and only once.
         match state.failure.take() {
             Some(error) => Err(self.0.gpu.judge(error)),
             None => flushed,
@@ -241,19 +241,20 @@ impl Device {
         self.0.gpu.loss().await
     }
 
-    /// Gives the device and all its memory back to the driver. Its tensors are gone: every call that meets one returns
-    /// [`Error::Device`], as after any other loss. [`Device::current`] does not open another device by itself.
+    /// Destroys the device and frees all its memory. Its tensors become invalid: every call that uses one returns
+    /// [`Error::Device`], as after any other loss. [`Device::current`] does not open another device automatically.
     pub fn destroy(&self) {
         self.0.gpu.destroy();
     }
 
-    /// Limits the bytes that buffers may take; `None` lifts the limit. Buffers that exist already stay.
+    /// Limits the bytes that buffers may occupy; `None` removes the limit. Existing buffers stay.
     pub fn set_memory_limit(&self, bytes: Option<u64>) {
         self.0.gpu.pool.set_limit(bytes);
     }
 
-    /// Whether one kernel may compute several ops, as it does unless `WGRAD_FUSION=0` is set. Without fusion every op
-    /// has a kernel of its own, which shows the op that is slow or wrong. The setting holds for the ops that wait, too.
+    /// Sets whether one kernel may compute several ops. By default it may, unless `WGRAD_FUSION=0` is set. Without
+    /// fusion every op has its own kernel, which shows which op is slow or wrong. The setting applies to waiting ops,
+    /// too.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -274,7 +275,8 @@ impl Device {
         }
     }
 
-    /// Gives memory that no tensor uses back to the driver and forgets all plans. Returns how many bytes it has freed.
+    /// Frees memory that no tensor uses and discards all plans. Returns the number of bytes that it gave back to the
+    /// driver.
     ///
     /// # Errors
     /// As [`Device::flush`].
@@ -288,7 +290,7 @@ impl Device {
         Ok(self.0.gpu.pool.trim())
     }
 
-    /// Takes the ops that wait, without running them, for tests that plan them.
+    /// Takes the waiting ops, without running them, for tests that plan them.
     #[cfg(test)]
     pub(crate) fn take_waiting(&self) -> crate::graph::Graph {
         let mut graph = self.state().stream.take(&[]).graph;
@@ -301,7 +303,7 @@ impl Device {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The device for a message that speaks of several: two on one adapter have one name.
+    /// The device's name for a message about several devices: two on one adapter have the same name.
     pub(crate) fn named(&self) -> String {
         let is = |other: &Option<Device>| other.as_ref().is_some_and(|other| self.same(other));
         let scoped = SCOPES.try_with(|scopes| scopes.borrow().last().cloned()).unwrap_or_default();
@@ -317,8 +319,8 @@ impl Device {
         &self.0.gpu.caps
     }
 
-    /// Appends an op to the stream. A failed input makes a failed result, as NaN makes NaN: the next read, flush or
-    /// optimizer step reports what the device could not do, so gradient rules and operators need not expect it.
+    /// Appends an op to the stream. A failed input produces a failed result, as NaN produces NaN: the next read, flush
+    /// or optimizer step reports the device's failure, so gradient rules and operators need not handle it.
     pub(crate) fn push(
         &self,
         op: Arc<dyn Op>,
@@ -344,9 +346,9 @@ impl Device {
         Ok(value)
     }
 
-    /// Flushes without having been asked to. The next call that can report an error reports that of this flush.
+    /// Flushes automatically. The next call that can report an error reports that of this flush.
     fn flush_unasked(&self, state: &mut DeviceState) {
-        // What waits can be flushed by another thread.
+        // Another thread can flush the waiting ops.
         if self.0.gpu.check_thread().is_err() {
             return;
         }
@@ -372,7 +374,7 @@ impl Device {
         let mut state = self.state();
         let untold = state.failure.is_some();
         state.uploaded += spec.bytes();
-        // A flush itself needs memory, so it comes long before the limit is reached.
+        // A flush itself needs memory, so it happens long before the limit is reached.
         let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
         if state.uploaded > quarter.min(UPLOAD_LIMIT) {
             self.flush_unasked(&mut state);
@@ -466,7 +468,7 @@ impl Device {
         Ok((staging, index))
     }
 
-    /// Refuses a tensor that no binding of the adapter can cover.
+    /// Rejects a tensor that no binding of the adapter can cover.
     pub(crate) fn check_size(&self, op: &str, spec: &Spec) -> Result<()> {
         // This counts in 64 bits, as a browser's `usize` has 32.
         let times = |n: u64, &size: &usize| n.checked_mul(size.max(1) as u64);
@@ -483,7 +485,7 @@ impl Device {
 fn wait_for_default() {
     let device = DEFAULT.try_lock().ok().and_then(|device| device.clone());
     if let Some(device) = device {
-        // The program is ending, so nobody could act on an error.
+        // The program is ending, so it could not handle an error.
         if let Ok(mut state) = device.0.state.try_lock() {
             device.flush_reports(&mut state);
         }

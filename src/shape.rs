@@ -1,4 +1,4 @@
-//! Shapes: broadcasting, strides and axes. This file computes with numbers alone and knows no device.
+//! Shapes: broadcasting, strides and axes. This file only computes with numbers and does not depend on devices.
 
 use std::fmt;
 use std::ops::Deref;
@@ -187,7 +187,7 @@ pub struct Axis(pub(crate) i64);
 /// Axes of a tensor: one, several, or all; negative ones count from the end.
 ///
 /// `1`, `-1`, `[0, 2]`, slices and vectors of `i32`, `i64` or `usize`, and `()` or [`Axes::ALL`] (every axis) convert
-/// to it. For a reduction it also says whether the axes stay, with size 1:
+/// to it. For a reduction it also specifies whether the axes stay, with size 1:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -295,7 +295,7 @@ macro_rules! numbers {
 // For example: `impl From<i32> for Axis`, `impl From<i32> for Axes`, `impl From<&[i32]> for Axes` and `for Sizes`.
 numbers!(i32, i64, usize);
 
-/// A number beyond `i64` becomes the largest one, which every call refuses: no tensor has so many axes or elements.
+/// A number beyond `i64` becomes the largest one, which every call rejects: no tensor has so many axes or elements.
 fn number(n: impl TryInto<i64>) -> i64 {
     n.try_into().unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
-//! Lists in order, by less code than std's sorts, of which a page would load kilobytes for each type of element.
+//! Sorting with less code than std's sorts, which add kilobytes to a web page for each element type.
 
-/// The items by what `key` gives for each. Those of equal keys stay in the order that they have.
+/// The items, sorted by `key`. Items with equal keys keep their order.
 pub(crate) fn sorted_by_key<T, K: Ord>(
     items: impl IntoIterator<Item = T>,
     key: impl Fn(&T) -> K,
@@ -11,8 +11,8 @@ pub(crate) fn sorted_by_key<T, K: Ord>(
     places.into_iter().filter_map(|place| items[place].take()).collect()
 }
 
-/// The places of `count` items in order, by a merge sort from runs of 1 upwards: the planner's lists may be as long as a
-/// program. `in_order` says whether the item at one place may stand before that at another.
+/// The sorted indices of `count` items, by a merge sort from runs of 1 upwards: the planner's lists may be as long as a
+/// program. `in_order` returns whether the item at one index may precede that at another.
 fn order(count: usize, in_order: &dyn Fn(usize, usize) -> bool) -> Vec<usize> {
     let mut places: Vec<usize> = (0..count).collect();
     let mut merged = places.clone();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A column's heading and the side its cells keep to.
+/// A column's heading and the side on which its cells are aligned.
 pub(crate) struct Column {
     name: &'static str,
     right: bool,

@@ -1,4 +1,4 @@
-//! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; whoever holds the old one keeps it.
+//! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; holders of the old one keep it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -52,7 +52,7 @@ struct Cell<T: ?Sized = dyn Holder> {
     id: u64,
     /// Whether the program made the variable for training.
     trainable: bool,
-    /// True while training is to leave the variable as it is all the same.
+    /// True while training must not change the variable.
     frozen: AtomicBool,
     constraint: OnceLock<Constraint>,
     spec: Spec,
@@ -93,7 +93,7 @@ impl Variable {
         variable
     }
 
-    /// Makes a variable under an identity that no other one has.
+    /// Makes a variable with a new identity.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
         let cell = Cell {
             id,
@@ -197,7 +197,7 @@ impl Variable {
         self.0.id
     }
 
-    /// Replaces the value by `f` of it; no other thread's update comes between.
+    /// Replaces the value by `f` of it; no other thread can update it in between.
     fn update(
         &self,
         op: &str,
@@ -219,7 +219,7 @@ impl Variable {
         Ok(())
     }
 
-    /// As [`Variable::assign`], for a caller who flushes.
+    /// As [`Variable::assign`], for a caller that flushes.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
         if UNASSIGNED.get() > 0 {
@@ -230,12 +230,12 @@ impl Variable {
         Ok(())
     }
 
-    /// Tells the device that this variable has a new value: the device finds loops by these marks.
+    /// Informs the device that this variable has a new value: the device finds loops by these marks.
     fn mark(&self, value: &Tensor) {
         value.device().mark(Mark::Replaced(self.0.id));
     }
 
-    /// The value; tapes do not hear of the read.
+    /// The value, read without notifying tapes.
     pub(crate) fn peek(&self) -> Tensor {
         self.lock().clone()
     }
@@ -272,11 +272,11 @@ impl From<&Variable> for Operand {
 }
 
 thread_local! {
-    /// How many calls of [`unassigned`] are under way on this thread.
+    /// How many calls of [`unassigned`] are active on this thread.
     static UNASSIGNED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Runs `f`, in which every variable keeps its value: `assign` only checks what it is given.
+/// Runs `f` without changing any variable: `assign` only checks its argument.
 pub(crate) fn unassigned<R>(f: impl FnOnce() -> R) -> R {
     struct Leave;
     impl Drop for Leave {

@@ -1,4 +1,4 @@
-//! Warnings that reach a user whose program has no logger: they go to the standard error output then, in a browser to the
+//! Warnings that also reach the user of a program without a logger: they then go to standard error, in a browser to the
 //! console, as Python's do.
 
 use std::collections::HashSet;
@@ -7,10 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::device::platform;
 
-/// Each text is told once, and so many are remembered; later ones are not told, so that a loop cannot fill a terminal.
+/// How many texts are remembered. Each is printed once; texts after these are not printed, so that a loop cannot fill a
+/// terminal.
 const KEPT: usize = 256;
 
-/// As `log::warn!`, for what the user of a program should know: that a training does not do what it was asked to.
+/// As `log::warn!`, for what the user of a program should know: for example that a training does not do what was
+/// requested.
 macro_rules! warn_user {
     ($($text:tt)*) => {{
         log::warn!($($text)*);
@@ -19,11 +21,11 @@ macro_rules! warn_user {
 }
 pub(crate) use warn_user;
 
-/// Tells what no logger hears. A program that wants silence installs a logger, or calls
+/// Prints a warning that no logger receives. To suppress warnings, a program installs a logger, or calls
 /// `log::set_max_level(log::LevelFilter::Error)`.
 pub(crate) fn without_logger(text: Arguments<'_>) {
     static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    // Without a logger the level is `Off`; whoever installs one, raises it.
+    // Without a logger the level is `Off`; installing one raises it.
     if log::max_level() != log::LevelFilter::Off || log::STATIC_MAX_LEVEL < log::LevelFilter::Warn {
         return;
     }

@@ -1,6 +1,6 @@
-//! ZIP archives as NumPy and Keras write them: a file behind another, plain or deflated, and a directory at the end.
+//! ZIP archives as NumPy and Keras write them: one file after another, stored or deflated, and a directory at the end.
 //!
-//! The crate `zip` sets memory aside for as many files as an archive claims; here the directory's own bytes are the bound.
+//! The crate `zip` reserves memory for as many files as an archive claims; here the directory's own bytes are the limit.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 
@@ -14,10 +14,10 @@ const END: [u8; 4] = *b"PK\x05\x06";
 const END_64: [u8; 4] = *b"PK\x06\x06";
 const LOCATOR_64: [u8; 4] = *b"PK\x06\x07";
 
-/// Stands where a number has no room: it follows with 64 bits elsewhere.
+/// Marks a number that does not fit its field: a field of 64 bits holds it elsewhere.
 const ELSEWHERE: u64 = 0xffff_ffff;
 
-/// A file of an archive, as the directory has it.
+/// A file of an archive, as the directory lists it.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -49,7 +49,7 @@ pub(crate) fn members(from: &mut (impl Read + Seek)) -> io::Result<Vec<Member>> 
         let found = members.len();
         return Err(broken(format!("its directory should have {count} files, and it has {found}")));
     }
-    // Each byte belongs to one file; else a small archive could hold endlessly much.
+    // Each byte belongs to one file; otherwise a small archive could expand without limit.
     let packed = members.iter().try_fold(0u64, |all, member| all.checked_add(member.packed));
     match packed {
         Some(packed) if packed <= length => Ok(members),
@@ -112,7 +112,7 @@ impl<R: Read> Read for Inside<R> {
     }
 }
 
-/// The number of files, and the size and place of the directory.
+/// The number of files, and the size and location of the directory.
 fn directory(from: &mut (impl Read + Seek), length: u64) -> io::Result<(u64, u64, u64)> {
     /// The record at the end with the longest comment.
     const LONGEST: u64 = 22 + 0xffff;
@@ -219,14 +219,15 @@ fn broken(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }
 
-/// Writes an archive into memory. What is beyond 4 GiB, or the 65,534th file, has its numbers in 64 bits, which NumPy and Keras read.
+/// Writes an archive into memory. Sizes and offsets beyond 4 GiB, and counts from the 65,534th file on, are in 64 bits, which
+/// NumPy and Keras read.
 pub(crate) struct ZipWriter {
     bytes: Vec<u8>,
     directory: Vec<u8>,
     count: u64,
-    /// From this number on 64 bits are taken.
+    /// From this number on, the writer uses 64 bits.
     large: u64,
-    /// From so many files on.
+    /// The same for the number of files.
     many: u64,
 }
 
@@ -259,14 +260,14 @@ impl ZipWriter {
         let [packed_size, size, at] =
             [packed.len(), contents.len(), self.bytes.len()].map(|n| n as u64);
         let length = u16::try_from(name.len()).map_err(|_| broken("a name is too long"))?;
-        // A head has both sizes in 64 bits if one of them needs it.
+        // A header has both sizes in 64 bits if one of them needs it.
         let wide = packed_size >= self.large || size >= self.large;
         let far = at >= self.large;
         let sizes: &[u64] = if wide { &[size, packed_size] } else { &[] };
         let place: &[u64] = if far { &[at] } else { &[] };
-        // Version 4.5 has these, 2.0 all else.
+        // Fields of 64 bits need version 4.5; all else needs 2.0.
         let version = |large: bool| if large { 45u8 } else { 20 };
-        // The parts that both heads have: names in UTF-8, the method, 1980-01-01, checksum, sizes, the name's length.
+        // The parts that both headers have: names in UTF-8, the method, 1980-01-01, checksum, sizes, the name's length.
         let mut common = vec![0, 0, 8, if deflate { 8 } else { 0 }, 0, 0, 0, 0x21, 0];
         common.extend(crc.sum().to_le_bytes());
         for size in [packed_size, size] {

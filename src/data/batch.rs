@@ -1,12 +1,12 @@
-//! [`Batch`]: the examples of one step, and what becomes a batch.
+//! [`Batch`]: the examples of one step, and the values that convert to a batch.
 
 use ndarray::{Array, Dimension};
 
 use crate::error::{Error, Result};
 use crate::tensor::{HostElement, HostOptions, Tensor};
 
-/// The examples that go through a model together: inputs, what the model is to make of them, and how much each example
-/// counts. The first axis of every tensor counts the examples.
+/// The examples that go through a model together: inputs, the targets, and the weight of each example. The first axis of every
+/// tensor counts the examples.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,14 +23,14 @@ use crate::tensor::{HostElement, HostOptions, Tensor};
 pub struct Batch {
     /// The model's inputs.
     pub x: Vec<Tensor>,
-    /// What each output is to be; empty where nothing is trained or measured.
+    /// The target of each output; empty if the model is neither trained nor evaluated.
     pub y: Vec<Tensor>,
     /// The weights of the examples: none, one tensor for all outputs, or one for each.
     pub sample_weight: Vec<Tensor>,
 }
 
 impl Batch {
-    /// A batch of inputs alone.
+    /// A batch of inputs only.
     ///
     /// # Errors
     /// As [`IntoTensors::into_tensors`].
@@ -38,7 +38,7 @@ impl Batch {
         Ok(Batch { x: x.into_tensors()?, ..Batch::default() })
     }
 
-    /// The number of examples: the first axis of the first input, 0 without one.
+    /// The number of examples: the first axis of the first input, 0 if there is none.
     pub fn len(&self) -> usize {
         self.x.first().and_then(|x| x.shape().first()).copied().unwrap_or(0)
     }
@@ -49,17 +49,17 @@ impl Batch {
     }
 }
 
-/// A tensor or several: a batch's inputs, its targets or its weights. Arrays go to the device: `f64`, `i64` and `u64` as `f32`,
-/// `i32` and `u32`, all others as they are.
+/// A tensor or several: a batch's inputs, its targets or its weights. Arrays are uploaded to the device: `f64`, `i64` and `u64`
+/// as `f32`, `i32` and `u32`, all others as they are.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no part of a batch",
     note = "a batch has arrays or tensors whose first axis counts the examples; `dataset.batch(32)` makes them of single ones"
 )]
 pub trait IntoTensors {
-    /// The tensors in order.
+    /// The tensors, in order.
     ///
     /// # Errors
-    /// As [`Tensor::from_slice_with`]: a whole number that its type on the device does not have, no device, no memory.
+    /// As [`Tensor::from_slice_with`]: an integer that its type on the device cannot represent, no device, no memory.
     fn into_tensors(self) -> Result<Vec<Tensor>>;
 }
 
@@ -118,11 +118,11 @@ macro_rules! tuples {
         }
     )*};
 }
-// A tuple has the tensors of its parts.
+// A tuple has the tensors of its items.
 tuples!((A, B)(A, B, C)(A, B, C, D)(A, B, C, D, E)(A, B, C, D, E, F));
 
-/// What becomes a [`Batch`]: one itself, `x` or `(x,)` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor, a host array or
-/// several of them; or the [`Result`] of making one.
+/// A value that converts to a [`Batch`]: a batch itself, `x` or `(x,)` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor,
+/// a host array or several of them; or the [`Result`] of making one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no batch",
     note = "a batch is `x`, `(x, y)` or `(x, y, sample_weight)` of arrays or tensors; `dataset.batch(32)` makes them of single \
@@ -132,7 +132,7 @@ pub trait IntoBatch {
     /// The batch.
     ///
     /// # Errors
-    /// The error of making it.
+    /// The error of making the batch.
     fn into_batch(self) -> Result<Batch>;
 }
 

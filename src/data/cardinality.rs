@@ -1,13 +1,13 @@
 //! [`Cardinality`]: how many elements a dataset has.
 
-/// How many elements a pass through a dataset gives, as far as that is known before.
+/// The number of elements in a pass through a dataset, as far as it is known in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cardinality {
-    /// So many.
+    /// This number of elements.
     Known(usize),
     /// A pass never ends (`tf.data.INFINITE_CARDINALITY`).
     Infinite,
-    /// A file, a filter or a generator decides (`tf.data.UNKNOWN_CARDINALITY`).
+    /// A file, a filter or a generator determines it (`tf.data.UNKNOWN_CARDINALITY`).
     Unknown,
 }
 
@@ -20,7 +20,7 @@ impl Cardinality {
         }
     }
 
-    /// A known number changed by a rule.
+    /// Applies `rule` to a known number.
     #[must_use]
     pub(crate) fn map(self, rule: impl FnOnce(usize) -> usize) -> Self {
         match self {

@@ -1,16 +1,17 @@
-//! How elements and the states of iterators become bytes: little-endian numbers, and lengths in front of what varies.
+//! Encodes elements and the states of iterators as bytes: little-endian numbers, with a length before data of variable
+//! size.
 //!
-//! [`Reader`] trusts no length: it refuses one that is beyond the bytes that it has.
+//! [`Reader`] trusts no length: it rejects one that exceeds the remaining bytes.
 
 use crate::error::{Error, Result, message};
 
-/// Bytes that are written.
+/// The bytes that are written.
 #[derive(Debug, Default, Clone)]
 pub struct Writer {
     bytes: Vec<u8>,
 }
 
-/// Bytes that are read, from the front.
+/// The bytes that are read, from the front.
 #[derive(Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -33,18 +34,18 @@ impl Writer {
         self.raw(&number.to_le_bytes());
     }
 
-    /// Appends yes or no.
+    /// Appends a Boolean.
     pub fn flag(&mut self, flag: bool) {
         self.bytes.push(u8::from(flag));
     }
 
-    /// Appends bytes behind their length.
+    /// Appends bytes after their length.
     pub fn block(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.raw(bytes);
     }
 
-    /// Appends an error; what the operating system said becomes text.
+    /// Appends an error; an operating system's error becomes text.
     pub fn error(&mut self, error: &Error) {
         let kind: u8 = match error {
             Error::Shape(_) => 0,
@@ -109,7 +110,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A number, for this machine; one beyond its range becomes the largest.
+    /// A number as a `usize`; one beyond its range becomes the largest.
     ///
     /// # Errors
     /// As [`Reader::raw`].
@@ -117,10 +118,10 @@ impl<'a> Reader<'a> {
         Ok(usize::try_from(self.number()?).unwrap_or(usize::MAX))
     }
 
-    /// A number of things, each of which takes `bytes` bytes or more of what follows.
+    /// A number of items, each of which occupies at least `bytes` of the bytes that follow.
     ///
     /// # Errors
-    /// [`Error::Data`] if there is no room for so many.
+    /// [`Error::Data`] if too few bytes are left for that many.
     pub fn count(&mut self, bytes: usize) -> Result<usize> {
         let count = self.number()?;
         let fits = usize::try_from(count)
@@ -135,7 +136,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Yes or no.
+    /// A Boolean.
     ///
     /// # Errors
     /// As [`Reader::raw`].
@@ -143,7 +144,7 @@ impl<'a> Reader<'a> {
         Ok(self.array::<1>()? != [0])
     }
 
-    /// Bytes that have their length in front.
+    /// Bytes after their length.
     ///
     /// # Errors
     /// As [`Reader::raw`].
@@ -152,10 +153,10 @@ impl<'a> Reader<'a> {
         self.raw(count)
     }
 
-    /// Text that has its length in front.
+    /// Text after its length.
     ///
     /// # Errors
-    /// As [`Reader::raw`], and if it is no UTF-8.
+    /// As [`Reader::raw`], and if the text is not UTF-8.
     pub fn text(&mut self) -> Result<&'a str> {
         let bytes = self.block()?;
         std::str::from_utf8(bytes)

@@ -1,13 +1,13 @@
-//! The data sets that can be fetched: their files, what these should be, and who has them.
+//! The data sets that can be downloaded: their files, the checksums and the servers.
 
-/// A data set of some files.
+/// A data set of several files.
 #[derive(Debug)]
 pub(crate) struct Collection {
-    /// The name in messages.
+    /// The name for messages.
     pub(crate) name: &'static str,
     /// Its folder in the cache.
     pub(crate) folder: &'static str,
-    /// The environment variable that may name another.
+    /// The environment variable that may name another folder.
     pub(crate) variable: &'static str,
     /// The servers that hold the files, first choice first. Each address ends in a slash.
     #[cfg_attr(not(feature = "download"), allow(dead_code))]
@@ -26,7 +26,7 @@ impl Collection {
     }
 }
 
-/// The largest file has 10 MB.
+/// The largest file is 10 MB.
 pub(crate) const MNIST: Collection = Collection {
     name: "mnist",
     folder: "mnist",
@@ -56,7 +56,7 @@ pub(crate) const MNIST: Collection = Collection {
     most_bytes: 16 << 20,
 };
 
-/// The largest file has 26 MB.
+/// The largest file is 26 MB.
 pub(crate) const FASHION_MNIST: Collection = Collection {
     name: "fashion_mnist",
     folder: "fashion-mnist",
@@ -86,7 +86,7 @@ pub(crate) const FASHION_MNIST: Collection = Collection {
     most_bytes: 40 << 20,
 };
 
-/// The binary form: that for Python runs code when it is read. It has 170 MB.
+/// The binary version: the Python version runs code when it is read. It is 170 MB.
 pub(crate) const CIFAR10: Collection = Collection {
     name: "cifar10",
     folder: "cifar-10",

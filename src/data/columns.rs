@@ -19,12 +19,12 @@ enum Rows<'a> {
     Host(Box<dyn HostRows + 'a>),
 }
 
-/// Values on the host, an equal number for each example.
+/// Values on the host, the same number for each example.
 trait HostRows {
-    /// The rows at `places`, which exist, as a tensor of `shape`.
+    /// The rows at the indices `places`, which must exist, as a tensor of `shape`.
     fn take(&self, places: &[usize], shape: &[usize]) -> Result<Tensor>;
 
-    /// The smallest and the largest value but `ignored`.
+    /// The smallest and the largest value except `ignored`.
     fn range(&self, ignored: Option<f64>) -> Option<(f64, f64)>;
 }
 
@@ -48,18 +48,18 @@ impl<'a> Column<'a> {
         self.shape.first().copied().unwrap_or(0)
     }
 
-    /// The shape, with the axis of examples.
+    /// The shape, including the axis of examples.
     pub(crate) fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The examples at `places`, which must exist.
+    /// The examples at the indices `places`, which must exist.
     pub(crate) fn rows(&self, places: &[usize]) -> Result<Tensor> {
         let mut shape = self.shape.clone();
         shape[0] = places.len();
         match &self.rows {
             Rows::Host(rows) => rows.take(places, &shape),
-            // The places travel as a tensor: a slice would make a plan for each place.
+            // The indices are uploaded as a tensor: a slice would make a plan for each index.
             Rows::Device(tensor) => {
                 let index = |place: &usize| i32::try_from(*place).unwrap_or(i32::MAX);
                 let places: Vec<i32> = places.iter().map(index).collect();
@@ -68,7 +68,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The smallest and the largest value but `ignored`, if the host has them.
+    /// The smallest and the largest value except `ignored`, if the values are on the host.
     pub(crate) fn range(&self, ignored: Option<i32>) -> Option<(f64, f64)> {
         match &self.rows {
             Rows::Host(rows) => rows.range(ignored.map(f64::from)),
@@ -101,7 +101,7 @@ struct Flat<'a, T: HostElement> {
 
 impl<T: HostElement> HostRows for Flat<'_, T> {
     fn take(&self, places: &[usize], shape: &[usize]) -> Result<Tensor> {
-        // As Keras, which makes `f32` of `f64`.
+        // As Keras, which converts `f64` to `f32`.
         let options = HostOptions::new().rounding(true);
         let width: usize = shape[1..].iter().product();
         let first = places.first().copied().unwrap_or(0);
@@ -132,7 +132,7 @@ impl<T: HostElement> HostRows for Flat<'_, T> {
     }
 }
 
-/// The smallest and the largest number; NaN counts for both.
+/// The smallest and the largest number; NaN counts as both.
 fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let nan_or = |a: f64, b: f64, pick: fn(f64, f64) -> f64| match a.is_nan() || b.is_nan() {
         true => f64::NAN,
@@ -144,7 +144,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Grey values of images of 28 by 28.
+/// Grey values of images of 28 by 28 pixels.
 struct Pixels<'a>(&'a [u8]);
 
 impl HostRows for Pixels<'_> {
@@ -162,14 +162,14 @@ impl HostRows for Pixels<'_> {
     }
 }
 
-/// An array or several: tensors, `ndarray` arrays, nested arrays, slices and vectors, and tuples of these.
+/// One or several arrays: tensors, `ndarray` arrays, nested arrays, slices and vectors, and tuples of these.
 ///
-/// [`fit`](crate::keras::Model::fit) borrows arrays behind a reference, and sends a batch at a time to the device.
+/// [`fit`](crate::keras::Model::fit) borrows arrays passed by reference, and uploads one batch at a time to the device.
 pub trait IntoColumns<'a> {
-    /// The arrays in order.
+    /// The arrays, in order.
     ///
     /// # Errors
-    /// [`Error::Shape`] if one has no axis, or rows of different lengths.
+    /// [`Error::Shape`] if an array has no axis, or its rows have different lengths.
     fn into_columns(self) -> Result<Vec<Column<'a>>>;
 }
 

@@ -1,4 +1,4 @@
-//! [`Dataset`]: a description of elements and of what becomes of them.
+//! [`Dataset`]: a description of elements and of the stages that transform them.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use super::iterator::{DatasetIter, IteratorState};
 use super::node::{BoxStream, Node, Pass};
 use crate::error::Result;
 
-/// Elements that are read, changed, shuffled and batched on the host, as `tf.data.Dataset` describes them.
+/// Elements that are read, changed, shuffled and batched on the host, like `tf.data.Dataset`.
 ///
-/// A dataset is a description: it holds no element, and making one reads nothing. Each pass begins again. An element that cannot be made is an
-/// `Err` among the elements. A clone describes the same.
+/// A dataset is a description: it holds no element, and creating one reads nothing. Each pass begins from the start. An element
+/// that cannot be made is an `Err` among the elements. A clone describes the same elements.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,12 +39,12 @@ impl<T: Item> Dataset<T> {
         Dataset { node: Arc::new(node) }
     }
 
-    /// The stage that the dataset ends with.
+    /// The last stage of the dataset.
     pub(crate) fn node(&self) -> &dyn Any {
         &*self.node
     }
 
-    /// Begins a pass as a part of another.
+    /// Begins a pass as part of another pass.
     pub(crate) fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
         self.node.open(pass)
     }
@@ -54,8 +54,8 @@ impl<T: Item> Dataset<T> {
         DatasetIter::new(&self.node)
     }
 
-    /// Goes on where an iterator of this dataset stood, also in another process: the elements that follow are those that
-    /// it would have given.
+    /// Continues at the position of a saved iterator of this dataset, also in another process: the elements that follow are
+    /// those that the iterator would have returned.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -72,12 +72,12 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if the state is that of another dataset, or was cut off or changed.
+    /// [`Error::Data`](crate::Error::Data) if the state is that of another dataset, or was truncated or changed.
     pub fn resume(&self, state: &IteratorState) -> Result<DatasetIter<T>> {
         DatasetIter::resume(&self.node, state)
     }
 
-    /// How many elements a pass has.
+    /// The number of elements in a pass.
     pub fn cardinality(&self) -> Cardinality {
         self.node.cardinality()
     }
@@ -87,7 +87,7 @@ impl<T: Item> Dataset<T> {
         self.node.spec()
     }
 
-    /// Calls a function with this dataset, so that several stages can stand as one in a chain (`Dataset.apply`).
+    /// Calls a function with this dataset, so that several stages can be one step of a chain (`Dataset.apply`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -1,7 +1,7 @@
 //! Downloads the files of a data set into a cache folder and checks them by SHA-256.
 //!
-//! A file gets its name only when it is complete and right. A download cannot resume. `collection` says what there is;
-//! `mnist` and `keras::datasets` find and read the files.
+//! A file gets its name only when it is complete and correct. A download cannot resume. `collection` lists the data
+//! sets; `mnist` and `keras::datasets` find and read the files.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -19,16 +19,16 @@ use crate::files::{self, Replacement};
 /// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
 type Wanted<'a> = (&'a str, &'a str);
 
-/// Downloads the files of a data set that `dir` lacks, and shows the progress on the standard error stream.
+/// Downloads the files of a data set that `dir` lacks, and shows the progress on standard error.
 ///
 /// # Errors
-/// [`Error::Data`] if no mirror gave the right file, [`Error::Io`] if `dir` cannot be written.
+/// [`Error::Data`] if no mirror sent the correct file, [`Error::Io`] if `dir` cannot be written.
 pub(crate) fn fetch(collection: &Collection, dir: &Path) -> Result<()> {
     let agent = Agent::config_builder()
         .timeout_connect(Some(Duration::from_secs(15)))
         .timeout_recv_response(Some(Duration::from_secs(30)))
         .timeout_recv_body(Some(Duration::from_secs(300)))
-        // The files are compressed already, and the checksum is that of the compressed bytes.
+        // The files are compressed already, and the checksum covers the compressed bytes.
         .accept_encoding("identity")
         .build();
     fetch_all(&agent.into(), collection, dir)
@@ -72,9 +72,9 @@ fn fetch_from_any(
 
 /// The reason why a download failed.
 enum Failure {
-    /// The mirror or the way to it failed: the next mirror may do better.
+    /// The mirror or the connection failed: the next mirror may work.
     There(String),
-    /// This machine failed, which no mirror can mend.
+    /// This machine failed, which no mirror can fix.
     Here(Error),
 }
 
@@ -141,7 +141,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A bar that indicatif draws on the standard error stream, and hides where that is no terminal.
+/// A bar that indicatif draws on standard error, and hides if that is not a terminal.
 fn progress(name: &str, length: Option<u64>) -> ProgressBar {
     let (bar, template) = match length {
         Some(length) => (ProgressBar::new(length), "{msg} [{bar:30}] {bytes}/{total_bytes} {eta}"),
@@ -171,7 +171,7 @@ mod tests {
     const MISSING: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     const HUGE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\nhello";
 
-    /// A mirror on this machine that answers every request alike; gives its address.
+    /// A mirror on this machine that sends the same answer to every request; returns its address.
     fn mirror(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/mnist/", listener.local_addr().unwrap());
@@ -185,7 +185,7 @@ mod tests {
         address
     }
 
-    /// A folder of this test's own, removed at its end.
+    /// A folder for this test only, removed at its end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn fetch_hello(mirrors: &[&str], dir: &Path) -> Result<()> {
-        // Without the proxy that the machine may have set for the outside world.
+        // Without the proxy that may be set for this machine.
         let agent = Agent::config_builder()
             .proxy(None)
             .timeout_global(Some(Duration::from_secs(20)))
@@ -218,7 +218,7 @@ mod tests {
         fetch_all(&agent.into(), &Collection { mirrors: leaked, files, ..MNIST }, dir)
     }
 
-    /// Fetches from one mirror that fails; gives its message and checks that nothing is left behind.
+    /// Fetches from one mirror that fails; returns its message and checks that nothing is left behind.
     fn refused(test: &str, answer: &'static str) -> String {
         let folder = Folder::new(test);
         let address = mirror(answer);
@@ -236,7 +236,7 @@ mod tests {
         fetch_hello(&[&mirror(GOOD)], &folder.0.join("deep")).unwrap();
         assert_eq!(fs::read(folder.0.join("deep/hello.gz")).unwrap(), b"hello");
         assert_eq!(folder.names(), ["deep"]);
-        // A file that is there and right needs no mirror.
+        // A file that exists and is correct needs no mirror.
         fetch_hello(&[], &folder.0.join("deep")).unwrap();
     }
 
@@ -296,11 +296,11 @@ mod tests {
     fn a_folder_that_cannot_be_written_is_an_io_error() {
         let folder = Folder::new("unwritable");
         fs::create_dir_all(folder.0.join("hello.gz")).unwrap();
-        // A folder bears the file's name, so that the last step fails.
+        // A folder has the file's name, so that the last step fails.
         let error = fetch_hello(&[&mirror(GOOD)], &folder.0).unwrap_err();
         assert!(matches!(&error, Error::Io(io) if io.path.ends_with("hello.gz")), "{error}");
         assert_eq!(folder.names(), ["hello.gz"]);
-        // A file bears the folder's name.
+        // A file has the folder's name.
         fs::write(folder.0.join("file"), "").unwrap();
         let error = fetch_hello(&[], &folder.0.join("file")).unwrap_err();
         assert!(matches!(&error, Error::Io(io) if io.path.ends_with("file")), "{error}");
@@ -311,7 +311,7 @@ mod tests {
         use super::*;
         use crate::files::tests as killed;
 
-        /// What the mirror gives for a value: more than a part that is read at once.
+        /// What the mirror sends for a value: more than one read returns.
         fn contents(value: u64) -> Vec<u8> {
             value.to_le_bytes().repeat(40_000)
         }
@@ -319,7 +319,7 @@ mod tests {
         #[test]
         #[ignore = "other tests run it in a process of its own"]
         fn fetches_for_ever() {
-            // One file with another sum each time, as if the list had changed.
+            // One file with a different checksum each time, as if the list had changed.
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = format!("http://{}/", listener.local_addr().unwrap());
             let (give, take) = std::sync::mpsc::channel::<Vec<u8>>();

@@ -1,8 +1,8 @@
-//! Elements in a file: what `cache_file`, `snapshot` and `save` write.
+//! Files of elements, as `cache_file`, `snapshot` and `save` write them.
 //!
-//! A file has a head (eight letters, whether the body is packed, what the elements are), a body with the length, the check sum and the bytes
-//! of each element, and an end (the number of elements, its check sum, eight letters). A file is written beside its place and
-//! gets its name when it is complete.
+//! A file has a header (eight letters, whether the body is compressed, the type of the elements), a body with the length, the
+//! checksum and the bytes of each element, and a footer (the number of elements, its checksum, eight letters). A file is
+//! written next to its final path and renamed when it is complete.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -18,13 +18,13 @@ use crate::files::{self, Replacement};
 
 const HEAD: &[u8; 8] = b"wgradel1";
 const END: &[u8; 8] = b"wgradend";
-/// The bytes behind the body.
+/// The bytes after the body.
 const END_BYTES: u64 = 8 + 4 + 8;
-/// The bytes in front of an element.
+/// The bytes before an element.
 const ELEMENT_HEAD: usize = 8 + 4;
-/// No text of an element's types is longer.
+/// The maximum length of the text of the elements' types.
 const LONGEST_SPEC: u64 = 1 << 20;
-/// What a byte of a packed body can become: deflate's limit is 1,032.
+/// The most bytes that one byte of a compressed body can expand to: deflate's limit is 1,032.
 #[cfg(feature = "gzip")]
 const PACKED: u64 = 1032;
 
@@ -73,7 +73,7 @@ fn end_of(count: u64, spec: &str) -> [u8; END_BYTES as usize] {
 }
 
 impl<T: Item> ElementWriter<T> {
-    /// Begins a file. Refuses if another pass or program writes it.
+    /// Begins a file. Fails if another pass or program is writing it.
     pub(super) fn begin(stage: &str, path: &Path, packed: bool) -> Result<Self> {
         let io = |error| Error::io(path, error);
         let mut replacement = Replacement::begin(path).map_err(io)?;
@@ -135,13 +135,13 @@ impl<T: Item> ElementWriter<T> {
         Ok(())
     }
 
-    /// The elements so far, read back.
+    /// The elements written so far, read back.
     pub(super) fn so_far(&mut self) -> Result<ElementReader<T>> {
         self.body.writer().flush().map_err(|error| Error::io(&self.path, error))?;
         ElementReader::begin(self.replacement.temporary(), Some(self.count))
     }
 
-    /// Completes the file, and gives it its name.
+    /// Completes the file and gives it its name.
     pub(super) fn finish(self) -> Result<()> {
         let ElementWriter { path, replacement, body, count, .. } = self;
         let end = end_of(count, &T::type_spec().to_string());
@@ -157,7 +157,7 @@ impl<T: Item> ElementWriter<T> {
 pub(super) struct ElementReader<T> {
     path: PathBuf,
     body: Box<dyn Read + Send>,
-    /// No element has more bytes.
+    /// The maximum size of an element in bytes.
     longest: u64,
     at: u64,
     count: u64,
@@ -170,7 +170,7 @@ impl<T: Item> ElementReader<T> {
         Self::begin(path, None)
     }
 
-    /// Opens a file; `so_far` says how many elements one has that is being written.
+    /// Opens a file; `so_far` is the number of elements in a file that is still being written.
     fn begin(path: &Path, so_far: Option<u64>) -> Result<Self> {
         let broken = |what: &str| Error::Data(message!("{}: {what}", path.display()));
         let io = |error| Error::io(path, error);
@@ -242,7 +242,7 @@ impl<T: Item> ElementReader<T> {
         self.at
     }
 
-    /// Goes on behind so many elements.
+    /// Continues after this many elements.
     pub(super) fn pass_over(&mut self, count: u64) -> Result<()> {
         if count > self.count {
             return Err(Error::Data(message!(
@@ -314,7 +314,7 @@ impl<T: Item> ElementReader<T> {
 impl<T: Item> Iterator for ElementReader<T> {
     type Item = Result<T>;
 
-    /// The next element. Behind an error nothing can be read.
+    /// The next element. After an error nothing more can be read.
     fn next(&mut self) -> Option<Result<T>> {
         if self.at >= self.count {
             return None;

@@ -1,7 +1,7 @@
 //! Reads IDX files, the format of MNIST: a magic number, the dimensions, then plain values.
 //!
-//! It reads unsigned bytes only, which is all that MNIST and its relatives hold, and decompresses gzip if the feature
-//! `gzip` is on. It writes nothing, and does not know what the values mean.
+//! It reads unsigned bytes only, which is all that MNIST and similar data sets contain, and decompresses gzip if the
+//! feature `gzip` is on. It does not write files, and does not know what the values mean.
 
 use std::path::Path;
 
@@ -32,7 +32,7 @@ impl Idx {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the program has changed the fields so that they no longer belong together.
+    /// [`Error::Shape`] if the program has changed the fields so that they do not match.
     pub fn into_array(self) -> Result<ArrayD<u8>> {
         ArrayD::from_shape_vec(IxDyn(&self.shape), self.data).map_err(|error| {
             Error::Shape(message!("Idx: {:?} is not the values' shape: {error}.", self.shape))
@@ -40,7 +40,7 @@ impl Idx {
     }
 }
 
-/// Reads the IDX file at `path`, gzip-packed or plain whatever its name says.
+/// Reads the IDX file at `path`, gzip-compressed or not, whatever its name is.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read, [`Error::Data`] as for [`parse_idx`].
@@ -50,9 +50,9 @@ pub fn read_idx(path: impl AsRef<Path>) -> Result<Idx> {
     parse_idx(&bytes, &path.display().to_string())
 }
 
-/// Reads an IDX file that is already in memory, gzip-packed or plain; `name` is for messages.
+/// Reads an IDX file that is already in memory, gzip-compressed or not; `name` is for messages.
 ///
-/// Memory grows with the bytes that are really there, never with the header's claim, and decompression stops where the
+/// Memory grows with the bytes that actually exist, not with the header's claim, and decompression stops where the
 /// values end according to the header.
 ///
 /// ```
@@ -64,9 +64,8 @@ pub fn read_idx(path: impl AsRef<Path>) -> Result<Idx> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] if the magic number is no IDX file's, the values are no unsigned bytes, there are
-/// fewer or more of them than the dimensions say, the gzip data are broken, or they are gzip data
-/// and the feature `gzip` is off.
+/// [`Error::Data`] if the magic number is not that of an IDX file, the values are not unsigned bytes, their number does
+/// not match the dimensions, the gzip data are corrupt, or the data are compressed and the feature `gzip` is off.
 pub fn parse_idx(bytes: &[u8], name: &str) -> Result<Idx> {
     match bytes {
         [0x1f, 0x8b, ..] => parse_packed(bytes, name),
@@ -74,9 +73,9 @@ pub fn parse_idx(bytes: &[u8], name: &str) -> Result<Idx> {
     }
 }
 
-/// The source of a file's bytes, one part after the other.
+/// The source of a file's bytes, read in parts.
 trait ByteSource {
-    /// The next `count` bytes, or fewer if the source ends before.
+    /// The next `count` bytes, or fewer if the source ends earlier.
     fn take(&mut self, count: usize, name: &str) -> Result<Vec<u8>>;
 }
 
@@ -125,7 +124,7 @@ fn parse(source: &mut dyn ByteSource, name: &str) -> Result<Idx> {
              corrupt; fetch it again."
         )));
     };
-    // Asking for one byte more finds leftover bytes, and makes gzip check its checksum at the end.
+    // Requesting one more byte finds leftover bytes, and makes gzip check its checksum at the end.
     let data = source.take(promised + 1, name)?;
     if data.len() < promised {
         return Err(short(name, &format!("{shape:?} values"), data.len(), promised));
@@ -174,7 +173,7 @@ impl ByteSource for flate2::read::MultiGzDecoder<&[u8]> {
     }
 }
 
-/// Reading bytes in memory cannot fail, so gzip has failed.
+/// Reading bytes in memory cannot fail, so the gzip data are corrupt.
 #[cfg(feature = "gzip")]
 fn unreadable(name: &str, error: &std::io::Error) -> Error {
     let what = match error.kind() {
@@ -315,7 +314,7 @@ mod tests {
         #[test]
         fn corrupt_gzip_is_refused() {
             let packed = pack(&GOOD);
-            // The checksum and the length stand in the last eight bytes.
+            // The checksum and the length are in the last eight bytes.
             for i in packed.len() - 8..packed.len() {
                 let mut broken = packed.clone();
                 broken[i] ^= 0x10;

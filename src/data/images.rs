@@ -8,9 +8,9 @@ use super::sources::TensorSlices;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// Pixels along one side of an image.
+/// The pixels along one side of an image.
 const SIDE: usize = 28;
-/// Kinds of digits.
+/// The number of digits.
 const CLASSES: u8 = 10;
 
 /// Grey images of 28 by 28 pixels, and the digit that each shows.
@@ -47,7 +47,7 @@ impl Images {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if one is broken, or they do not belong together.
+    /// [`Error::Data`] if one is corrupt, or they do not belong together.
     pub fn from_idx(images: &[u8], labels: &[u8]) -> Result<Self> {
         let (name, labels_name) = ("the file of images", "the file of labels");
         match_up(parse_idx(images, name)?, parse_idx(labels, labels_name)?, name, labels_name)
@@ -68,7 +68,8 @@ impl Images {
         self.pixels.chunks_exact(SIDE * SIDE).nth(i).unwrap_or_default()
     }
 
-    /// The images with these indices as `f32` in 0 to 1, `[N, 28, 28, 1]`, and their labels as `i32`, `[N]`.
+    /// The images with these indices as `f32` from 0 to 1, `[N, 28, 28, 1]`, and their labels as `i32`,
+    /// `[N]`.
     ///
     /// # Errors
     /// [`Error::Index`] if an index does not exist; [`Error::Device`] if there is no device or no memory.

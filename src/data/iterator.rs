@@ -1,4 +1,4 @@
-//! [`DatasetIter`]: one pass through a dataset, which can be saved and gone on with.
+//! [`DatasetIter`]: one pass through a dataset, which can be saved and continued.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,15 +8,15 @@ use super::node::{BoxStream, Node, Pass};
 use crate::error::{Error, Result, message};
 use crate::trackable::{HostState, Parts, Trackable};
 
-/// What the bytes of a saved iterator begin with.
+/// The first bytes of a saved iterator.
 const MAGIC: &[u8; 8] = b"wgradit1";
 
-/// The elements of one pass. It ends at `None`; an `Err` is the error of one element, and the pass may go on after it.
+/// The elements of one pass. It ends at `None`; an `Err` is the error of one element, and the pass may continue after it.
 ///
-/// A reference iterates as well, so that a `train::Checkpoint` may hold the iterator while a loop runs through it:
+/// A reference is an iterator, too, so that a `train::Checkpoint` may hold the iterator while a loop runs through it:
 /// `for batch in &batches`. Dropping it stops its threads.
 pub struct DatasetIter<T: Item> {
-    /// What another pass begins with, if a state is restored.
+    /// What another pass needs to begin, for restoring a state.
     node: Arc<dyn Node<T>>,
     inner: Mutex<Inner<T>>,
     #[cfg(target_family = "wasm")]
@@ -26,12 +26,12 @@ pub struct DatasetIter<T: Item> {
 /// A pass, and whether it has ended.
 struct Inner<T> {
     pass: Pass,
-    /// The stream, or why the pass did not begin.
+    /// The stream, or the reason why the pass did not begin.
     stream: Result<BoxStream<T>>,
     ended: bool,
 }
 
-/// Where an iterator stands: its position, its shuffle buffers, its generators.
+/// The position of an iterator: its elements so far, its shuffle buffers, its generators.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IteratorState(Vec<u8>);
 
@@ -53,8 +53,8 @@ impl<T: Item> DatasetIter<T> {
         Ok(DatasetIter::of(node, Inner::resume(node, state)?))
     }
 
-    /// The next element. In a browser the page draws and answers in between: the call waits for it where the program has
-    /// worked for 8 ms. Natively it is [`Iterator::next`].
+    /// The next element. In a browser the page draws and responds in between: the call yields to it once the program has worked
+    /// for 8 ms. Natively it is [`Iterator::next`].
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -75,18 +75,19 @@ impl<T: Item> DatasetIter<T> {
         self.inner().next()
     }
 
-    /// Writes down where the iterator stands, behind the last element that it gave. It can go on afterwards.
+    /// Saves the iterator's position, after the last element that it returned. The iterator can continue afterwards.
     ///
-    /// What waits in shuffle and prefetch buffers is part of it: with a buffer of 1,000 pictures it has 1,000 pictures.
+    /// The elements in shuffle and prefetch buffers are part of it: with a buffer of 1,000 pictures it contains 1,000 pictures.
     ///
     /// # Errors
-    /// Why the pass did not begin, if it did not; and if a part of it cannot say where it stands.
+    /// The error that kept the pass from beginning, if there is one; and an error if a part of the pass cannot save its
+    /// position.
     pub fn save(&self) -> Result<IteratorState> {
         self.inner().save()
     }
 
-    /// Goes on where an iterator of an equal dataset stood, also in another process: a loop over this iterator continues with the
-    /// elements that the other would have given.
+    /// Continues at the position of a saved iterator of an equal dataset, also in another process: a loop over this iterator
+    /// continues with the elements that the other would have returned.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -101,11 +102,11 @@ impl<T: Item> DatasetIter<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if the state is that of another dataset, or was cut off or changed. The iterator then stands where it
-    /// stood.
+    /// [`Error::Data`] if the state is that of another dataset, or was truncated or changed. The iterator then keeps its
+    /// position.
     pub fn restore(&self, state: &IteratorState) -> Result<()> {
         let mut inner = self.inner();
-        // Passes share the seeds of their dataset, which a state changes before it turns out to be broken.
+        // Passes share the seeds of their dataset, which a state changes before its corruption is detected.
         let before = inner.save();
         match Inner::resume(&self.node, state) {
             Ok(resumed) => {
@@ -181,7 +182,7 @@ impl<T: Item> Iterator for DatasetIter<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
-        // Who has the iterator alone needs no lock.
+        // An exclusive reference needs no lock.
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).next()
     }
 }
@@ -207,7 +208,7 @@ impl<T: Item> std::fmt::Debug for DatasetIter<T> {
     }
 }
 
-/// A checkpoint goes on where the iterator stood.
+/// A checkpoint continues at the iterator's position.
 impl<T: Item> Trackable for DatasetIter<T> {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.state_here(self);

@@ -1,7 +1,7 @@
-//! Loads the MNIST digits: from the files if it finds them, by a download if the program wants one, or else drawn.
+//! Loads the MNIST digits: from files if it finds them, by a download if the program requests one, or otherwise drawn.
 //!
-//! It finds, reads and checks. It neither shuffles nor batches nor scales: the pixels stay the bytes of the files, 0
-//! for paper and 255 for ink.
+//! It finds, reads and checks the files. It neither shuffles nor batches nor scales: the pixels stay the bytes of the
+//! files, 0 for paper and 255 for ink.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -21,11 +21,11 @@ const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
 /// The training and the test images, and their source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mnist {
-    /// The images to train on; 60,000 in the real files.
+    /// The training images; 60,000 in the real files.
     pub train: Images,
-    /// The images to test with; 10,000 in the real files.
+    /// The test images; 10,000 in the real files.
     pub test: Images,
-    /// The source of the images. Its text is one line to show to a person.
+    /// The source of the images. Its text is one line for display.
     pub source: Source,
 }
 
@@ -36,7 +36,7 @@ pub enum Source {
     Files(PathBuf),
     /// A download into this folder, just now.
     Downloaded(PathBuf),
-    /// Drawings by [`draw_digits`], as the real images were not at hand.
+    /// Drawings by [`draw_digits`], because the real images were not available.
     Drawn {
         /// The seed of the drawings.
         seed: u64,
@@ -44,31 +44,30 @@ pub enum Source {
 }
 
 options! {
-    /// Where [`Mnist::load`] looks for MNIST, and what it does without it.
+    /// Where [`Mnist::load`] looks for MNIST, and what it does if it does not find it.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct MnistOptions {
-        /// The folder with the four files, which then must be there.
+        /// The folder with the four files, which must exist.
         dir: Option<PathBuf> as impl Into<Option<PathBuf>> = None,
         /// Whether to download missing files; works only if built with the feature `download`. If the download fails,
-        /// digits are drawn, with a warning that says why.
+        /// digits are drawn, with a warning that states the reason.
         download: bool = false,
-        /// The seed of drawn digits; 0.
+        /// The seed of drawn digits; default: 0.
         seed: u64 = 0,
-        /// How many training images to draw if none are found; 60,000.
+        /// The number of training images to draw if none are found; default: 60,000.
         train_count: usize = 60_000,
-        /// How many test images to draw if none are found; 10,000.
+        /// The number of test images to draw if none are found; default: 10,000.
         test_count: usize = 10_000,
     }
 }
 
 impl Mnist {
-    /// Finds MNIST and reads it, or draws digits in its place and logs a warning that says so.
+    /// Finds MNIST and reads it, or draws digits instead and logs a warning.
     ///
     /// It looks in `options.dir`; if that is not given, in the folder that the environment variable
     /// `MNIST_DIR` names; if that is not set, in the folder `mnist` of the cache, which is
-    /// `$WGRAD_CACHE`, else `wgrad` in the system's place for caches (`$XDG_CACHE_HOME` or
-    /// `~/.cache`, `~/Library/Caches`, `%LOCALAPPDATA%`). Each of the four files may be packed
-    /// (`.gz`) or plain.
+    /// `$WGRAD_CACHE`, else `wgrad` in the system's cache folder (`$XDG_CACHE_HOME` or `~/.cache`, `~/Library/Caches`,
+    /// `%LOCALAPPDATA%`). Each of the four files may be compressed (`.gz`) or not.
     ///
     /// ```
     /// use wgrad::data::mnist::{Mnist, MnistOptions};
@@ -79,8 +78,8 @@ impl Mnist {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if a named folder lacks files or a file is broken; [`Error::Io`] if a file cannot be
-    /// read. A broken file is never passed over in favour of drawn digits.
+    /// [`Error::Data`] if a named folder lacks files or a file is corrupt; [`Error::Io`] if a file cannot be read. A
+    /// corrupt file is always an error, and never replaced by drawn digits.
     pub fn load(options: &MnistOptions) -> Result<Self> {
         load(options, &|name| std::env::var_os(name))
     }
@@ -169,7 +168,7 @@ fn cache(env: Env) -> Option<PathBuf> {
 /// Images and labels of the training and of the test set.
 type Files = [[PathBuf; 2]; 2];
 
-/// Finds the four files in a folder, plain or compressed, if all are there.
+/// Finds the four files in a folder, compressed or not, if all are there.
 fn find(dir: &Path) -> Option<Files> {
     let file = |name: &str| {
         let candidates = [dir.join(name), dir.join(format!("{name}.gz"))];
@@ -221,7 +220,7 @@ mod tests {
     use std::ffi::OsString;
     use std::fs;
 
-    /// A folder of one test's own, removed at its end.
+    /// A folder for one test only, removed at its end.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -335,7 +334,7 @@ mod tests {
         assert_eq!(source(&named, &env), Source::Files(option.0.clone()));
         assert_eq!(source(&few(), &env), Source::Files(variable.0.clone()));
         assert_eq!(source(&few(), &env[1..]), Source::Files(cache.0.join("mnist")));
-        // An empty variable counts as one that is not set.
+        // An empty variable counts as not set.
         let unset = [("MNIST_DIR", Path::new("")), env[1]];
         assert_eq!(source(&few(), &unset), Source::Files(cache.0.join("mnist")));
     }

@@ -1,4 +1,4 @@
-//! What a dataset is made of: a [`Node`] describes a stage, a [`Stream`] is one pass through it.
+//! The parts of a dataset: a [`Node`] describes a stage, a [`Stream`] is one pass through it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use crate::error::{Error, Result, message};
 
 /// A source or a stage.
 pub(crate) trait Node<T: Item>: Any + Send + Sync {
-    /// Begins a pass. Nothing is read and no thread runs before the first element is asked for.
+    /// Begins a pass. Reading and threads start only when the first element is requested.
     fn open(&self, pass: &Pass) -> Result<BoxStream<T>>;
 
-    /// How many elements a pass has.
+    /// The number of elements in a pass.
     fn cardinality(&self) -> Cardinality;
 
-    /// What the elements are.
+    /// The specification of the elements.
     fn spec(&self) -> ItemSpec {
         T::type_spec()
     }
@@ -25,14 +25,14 @@ pub(crate) trait Node<T: Item>: Any + Send + Sync {
 
 /// One pass through a source or a stage.
 pub(crate) trait Stream<T>: Send {
-    /// The next element. After an error the stream may be asked again: it goes on with the next element if it can, else it
-    /// gives `None`. After `None` it gives `None`.
+    /// The next element. After an error the caller may request another one: the stream continues with the next element if
+    /// it can, otherwise it returns `None`. After `None` it returns `None`.
     fn next(&mut self) -> Option<Result<T>>;
 
-    /// Writes where the pass stands, behind the stage's name: the own state, then the input's.
+    /// Writes the position of the pass, after the stage's name: first its own state, then the input's.
     fn save(&mut self, out: &mut Writer) -> Result<()>;
 
-    /// Puts a pass that has just begun where [`Stream::save`] says.
+    /// Moves a pass that has just begun to the position that [`Stream::save`] wrote.
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()>;
 }
 
@@ -52,41 +52,41 @@ impl<T> Stream<T> for BoxStream<T> {
     }
 }
 
-/// What the streams of a pass share: whether its iterator is gone.
+/// The state that the streams of a pass share: whether its iterator was dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
-    /// This pass's flag, and those of the passes that it is a part of.
+    /// This pass's flag, and those of the passes that it is part of.
     flags: Vec<Arc<AtomicBool>>,
 }
 
 impl Pass {
-    /// A pass that can be stopped without this one, and stops with it.
+    /// A pass that can be stopped separately, and stops with this one.
     pub(crate) fn part(&self) -> Pass {
         let mut flags = self.flags.clone();
         flags.push(Arc::default());
         Pass { flags }
     }
 
-    /// Stops this pass and its parts: nobody will ask for another element.
+    /// Stops this pass and its parts: no more elements will be requested.
     pub(crate) fn stop(&self) {
         if let Some(flag) = self.flags.last() {
             flag.store(true, Ordering::Relaxed);
         }
     }
 
-    /// True if nobody will ask for another element. A stream whose `next` may run long without an element asks this and
-    /// gives `None`.
+    /// True if no more elements will be requested. A stream whose `next` may run long without an element checks this and
+    /// returns `None`.
     pub(crate) fn stopped(&self) -> bool {
         self.flags.iter().any(|flag| flag.load(Ordering::Relaxed))
     }
 }
 
-/// Writes a stage's name in front of its state.
+/// Writes a stage's name before its state.
 pub(crate) fn write_name(name: &str, out: &mut Writer) {
     out.block(name.as_bytes());
 }
 
-/// Refuses the state of another stage.
+/// Rejects the state of another stage.
 pub(crate) fn expect_name(name: &str, from: &mut Reader<'_>) -> Result<()> {
     let found = from.text()?;
     if found == name {

@@ -1,7 +1,7 @@
-//! [`Jobs`]: closures that run on a pool of threads, and whose results are taken in order or as they come.
+//! [`Jobs`]: closures that run on a pool of threads; their results are returned in order or as they finish.
 //!
-//! Who waits for a job that no thread has begun runs it. So a pipeline inside a pipeline cannot block the pool, and a target
-//! without threads needs no other code.
+//! A caller that waits for a job that no thread has begun runs it itself. So a pipeline inside a pipeline cannot block the
+//! pool, and a target without threads needs no other code.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result, message};
 
-/// The threads that work at the same time; 1 where there are none.
+/// The number of threads that work at the same time; 1 on targets without threads.
 pub(crate) fn width() -> usize {
     #[cfg(not(target_family = "wasm"))]
     return rayon_core::current_num_threads().max(1);
@@ -32,7 +32,7 @@ fn panicked(stage: &str, panic: &(dyn Any + Send)) -> Error {
     Error::Data(message!("{stage}: the closure panicked: {text}"))
 }
 
-/// Closures under way, and results that nobody has taken.
+/// Jobs that run, and results that have not been fetched.
 pub(crate) struct Jobs<R> {
     shared: Arc<Shared<R>>,
 }
@@ -67,7 +67,7 @@ impl<R: Send + 'static> Jobs<R> {
         Jobs { shared: Arc::new(Shared { slots, changed: Condvar::new() }) }
     }
 
-    /// The jobs whose results nobody has taken.
+    /// The number of jobs whose results have not been fetched.
     pub(crate) fn len(&self) -> usize {
         self.shared.lock().queue.len()
     }
@@ -76,7 +76,8 @@ impl<R: Send + 'static> Jobs<R> {
     pub(crate) fn push(&self, job: impl FnOnce() -> R + Send + 'static) {
         let mut slots = self.shared.lock();
         slots.push(Slot::Waiting(Box::new(job)));
-        // A call takes any job, so there are never more calls than jobs: those whose jobs the waiter ran serve later ones.
+        // A call runs any job, so there are never more calls than jobs: calls whose jobs the waiting thread ran serve later
+        // jobs.
         #[cfg(not(target_family = "wasm"))]
         if slots.calls < slots.queue.len() {
             slots.calls += 1;
@@ -91,7 +92,7 @@ impl<R: Send + 'static> Jobs<R> {
         self.shared.lock().push(Slot::Done(result));
     }
 
-    /// The result of the oldest job, or, where the order does not matter, of one that is done; `None` without jobs.
+    /// The result of the oldest job, or, if the order does not matter, of one that is done; `None` without jobs.
     pub(crate) fn pop(&self, in_order: bool) -> Option<R> {
         let mut slots = self.shared.lock();
         loop {
@@ -120,7 +121,7 @@ impl<R> Shared<R> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a job, if one waits.
+    /// Runs a job, if one is waiting.
     #[cfg(not(target_family = "wasm"))]
     fn work(&self) {
         let mut slots = self.lock();
@@ -147,7 +148,7 @@ impl<R> Slots<R> {
         self.next += 1;
     }
 
-    /// The oldest job that nobody has begun.
+    /// The oldest job that no thread has begun.
     #[allow(clippy::type_complexity)]
     fn claim(&mut self) -> Option<(u64, Box<dyn FnOnce() -> R + Send>)> {
         let waiting = self.queue.iter_mut().find(|(_, slot)| matches!(slot, Slot::Waiting(_)));
@@ -163,7 +164,7 @@ impl<R> Slots<R> {
 }
 
 impl<R> Drop for Jobs<R> {
-    /// Jobs that nobody has begun never run.
+    /// Jobs that no thread has begun never run.
     fn drop(&mut self) {
         self.shared.lock().queue.clear();
     }

@@ -1,4 +1,4 @@
-//! [`Turn`]: lets a page draw between a browser's elements.
+//! [`Turn`]: lets a page draw between the elements of a dataset in a browser.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_time::Instant;
 
-/// How long a program may hold the page's thread: half of a frame.
+/// How long a program may occupy the page's thread: half a frame.
 const MOST: Duration = Duration::from_millis(8);
 
-/// When the program last gave way.
+/// When the program last yielded.
 #[derive(Debug)]
 pub(super) struct Turn(Mutex<Instant>);
 
@@ -22,19 +22,19 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Waits for the page, if it has waited long enough.
+    /// Yields to the page if enough time has passed.
     pub(super) async fn give_way(&self) {
         let since = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if since.elapsed() >= MOST {
-            // Who cannot wait goes on.
+            // A caller that cannot wait continues.
             let _ = one_turn().await;
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
     }
 }
 
-/// A message to oneself comes behind what the page has to do. Browsers stretch timers to 4 ms, and to a second in a tab behind
-/// others.
+/// A message to itself arrives after the page's pending work. Browsers extend timers to 4 ms, and to a second in a background
+/// tab.
 async fn one_turn() -> Result<(), JsValue> {
     let get = |object: &JsValue, key: &str| Reflect::get(object, &key.into());
     let function =

@@ -1,4 +1,4 @@
-//! Assertions about values, which the device checks when it gets there.
+//! Assertions about values, which the device checks when it computes them.
 
 use std::panic::Location;
 
@@ -9,13 +9,13 @@ use crate::options::options;
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Element, Operand, Tensor};
 
-/// Writes the assertions that an op decides.
+/// Generates the assertions that an op evaluates.
 macro_rules! assertions {
     ($($name:ident, $op:ident, $sign:literal, $words:literal;)*) => {$(
         #[doc = concat!("Tells if ", $words, " for some elements; both are broadcast together.")]
         ///
-        /// The next read, or the next flush by which it is known, returns [`Error::Check`](crate::Error::Check) with
-        /// `message`, how many elements break it, and the first of them. NaN breaks it.
+        /// The next read, or the next flush after the result has arrived, returns [`Error::Check`](crate::Error::Check) with
+        /// `message`, the number of elements that violate the assertion, and the first of them. NaN violates it.
         ///
         /// # Errors
         /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if `x` and `y` cannot be compared.
@@ -30,7 +30,7 @@ macro_rules! assertions {
     ($($name:ident, $op:ident, $sign:literal;)*) => {$(
         #[doc = concat!("Tells if `x ", $sign, " 0` does not hold for some elements.")]
         ///
-        /// As [`assert_equal`], with one argument less.
+        /// As [`assert_equal`], without the second argument.
         ///
         /// # Errors
         /// [`Error::DType`](crate::Error::DType) if `x` is not numeric.
@@ -61,18 +61,19 @@ assertions! {
 }
 
 options! {
-    /// How far apart [`assert_near_with`] lets numbers be.
+    /// The tolerances of [`assert_near_with`].
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct AssertNearOptions {
-        /// The part of `|y|`; ten times the distance from 1 to the next number of the dtype.
+        /// The relative tolerance, a fraction of `|y|`; default: ten times the distance from 1 to the next number of the
+        /// dtype.
         rtol: Option<f32> as impl Into<Option<f32>> = None,
-        /// The distance that any numbers may have; as `rtol`.
+        /// The absolute tolerance; default: as `rtol`.
         atol: Option<f32> as impl Into<Option<f32>> = None,
     }
 }
 
-/// Tells if `|x - y| <= atol + rtol |y|` does not hold for some elements, both tolerances being ten times the distance
-/// from 1 to the next number of the dtype. As [`assert_equal`].
+/// Asserts that `|x - y| <= atol + rtol |y|` for all elements; both tolerances are ten times the distance from 1 to the next
+/// number of the dtype. Reports as [`assert_equal`].
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if `x` and `y` are not floats that can
@@ -99,12 +100,12 @@ pub fn assert_near_with(
     let asked = Asked { op: "assert_near", rule: "|x - y| <= atol + rtol |y|", message, place };
     let x = aside(x);
     let y = aside(&y.into().beside(asked.op, &x)?);
-    // Equal infinities are near, though their difference is NaN.
+    // Equal infinities count as near, although their difference is NaN.
     let near = x.subtract(&y)?.abs()?.less_equal(y.abs()?.multiply(rtol)?.add(atol)?)?;
     asked.of_two(&near.logical_or(x.equal(&y)?)?, &x, &y)
 }
 
-/// What an assertion says, and where it is.
+/// The message of an assertion, and the line of its call.
 struct Asked<'a> {
     op: &'static str,
     rule: &'static str,
@@ -112,7 +113,7 @@ struct Asked<'a> {
     place: &'static Location<'static>,
 }
 
-/// The number of elements that break the rule, and the place of the first.
+/// The number of elements that violate the assertion, and the index of the first.
 struct Broken {
     count: Tensor,
     first: Tensor,
@@ -158,7 +159,7 @@ impl Asked<'_> {
     }
 }
 
-/// `None` if there is no element to break the rule.
+/// `None` if there are no elements.
 fn broken(holds: &Tensor) -> Result<Option<Broken>> {
     if holds.is_empty() {
         return Ok(None);
@@ -169,7 +170,7 @@ fn broken(holds: &Tensor) -> Result<Option<Broken>> {
 }
 
 impl Broken {
-    /// The element of `x`, broadcast, at the place.
+    /// The element of `x`, broadcast, at this index.
     fn element(&self, x: &Tensor) -> Result<Tensor> {
         debug_assert!(broadcast("assert", &x.spec().shape, &self.shape).is_ok());
         x.broadcast_to(&self.shape[..])?.reshape([-1])?.gather(&self.first, 0)

@@ -1,19 +1,19 @@
-//! Looking into a program: checks of values, and prints, that the device delivers when it gets there (`tf.debugging`,
+//! Debugging a program: checks of values, and prints, which the device delivers when it computes them (`tf.debugging`,
 //! `tf.print`).
 //!
-//! No op reads back by itself, and neither do these: [`check_numerics`], the `assert_*` functions that look at values and
-//! [`Tensor::print`](crate::Tensor::print) only put work behind what waits. The flush that runs it also copies a few
-//! numbers to the host. They are told of when the program next touches the device and the copy is there:
+//! No op reads values back, and neither do these functions: [`check_numerics`], the `assert_*` functions of values and
+//! [`Tensor::print`](crate::Tensor::print) only append work to the stream. The flush that runs it also copies a few
+//! numbers to the host. They are reported when the program next calls the device and the copy has arrived:
 //!
-//! - a read (`to_vec`, `item`, ..) or [`Device::synchronize`](crate::Device::synchronize) has waited for all that was
-//!   called before it, so it prints, or returns the error of a check, of every earlier call;
-//! - [`Device::flush`](crate::Device::flush) and an optimizer's step do not wait: they tell of what has arrived by then,
-//!   which may be that of some steps before.
+//! - a read (`to_vec`, `item`, ..) or [`Device::synchronize`](crate::Device::synchronize) has waited for everything that
+//!   was called before it, so it prints, or returns the error of a check, for every earlier call;
+//! - [`Device::flush`](crate::Device::flush) and an optimizer's step do not wait: they report what has arrived by then,
+//!   possibly from some steps before.
 //!
-//! A program that ends tells of what is left on the default device. The error is
-//! [`Error::Check`](crate::Error::Check) and says which call it was, by its line; it is returned once, and the values
-//! themselves stay readable. What is wrong with a shape or a dtype is known at the call, and returned by it:
-//! [`assert_rank`], [`assert_shapes`], [`assert_type`], [`assert_scalar`].
+//! At its end, a program reports the remaining results of the default device. The error is
+//! [`Error::Check`](crate::Error::Check) and specifies the line of the call; it is returned once, and the values
+//! themselves remain readable. A wrong shape or dtype is known at the call, which returns the error: [`assert_rank`],
+//! [`assert_shapes`], [`assert_type`], [`assert_scalar`].
 //!
 //! [`Device::set_check_numerics`](crate::Device::set_check_numerics) finds the op that made the first NaN.
 //!

@@ -1,4 +1,4 @@
-//! `check_numerics`: tells of NaN and infinity in a value, and in its gradient.
+//! `check_numerics`: reports NaN and infinity in a value, and in its gradient.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::graph::{Op, Runtime, Spec};
 use crate::ops::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, only};
 use crate::tensor::Tensor;
 
-/// Gives `x`, and tells if it has NaN or infinity: the next read, or the next flush by which it is known, returns
-/// [`Error::Check`](crate::Error::Check) with `message`, the op that made `x`, and how many of each there are. As in
-/// TensorFlow the gradient of the result is checked too, on its way to `x`.
+/// Returns `x`, and checks it for NaN and infinity: the next read, or the next flush after the result has arrived,
+/// returns [`Error::Check`](crate::Error::Check) with `message`, the op that made `x`, and the number of each. As in
+/// TensorFlow, the gradient of the result is checked, too, on its way to `x`.
 ///
 /// # Errors
 /// [`Error::DType`](crate::Error::DType) if `x` is not a float.

@@ -1,4 +1,4 @@
-//! `Tensor::print`: the value as `tf.print` writes it, when the device gets there.
+//! `Tensor::print`: prints the value like `tf.print`, when the device has computed it.
 
 use super::print_text::text;
 use super::report::aside;
@@ -12,17 +12,18 @@ options! {
     /// How [`Tensor::print_with`] prints.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct PrintOptions {
-        /// How many elements are printed at either end of each axis; 3. `None` prints all.
+        /// The number of elements that are printed at either end of each axis; default: 3. `None` prints all.
         summarize: Option<usize> as impl Into<Option<usize>> = Some(3),
     }
 }
 
 impl Tensor {
-    /// Prints `message` and the value to standard error (in a browser to the console) when the device gets there, in the
-    /// order of the calls, as `tf.print(message, x)`: `[[1 2 3]\n [4 5 6]]`, of long axes the first and last three.
+    /// Prints `message` and the value to standard error (in a browser to the console) when the device has computed it,
+    /// in the order of the calls, like `tf.print(message, x)`: `[[1 2 3]\n [4 5 6]]`, with the first and last three
+    /// elements of long axes.
     ///
-    /// The call itself does not wait, and nothing is read but the elements that are printed; see
-    /// [`debugging`](crate::debugging) for when that is. It may stand in a step that runs ten thousand times.
+    /// The call itself does not wait, and only the printed elements are read; [`debugging`](crate::debugging) describes
+    /// when. It may be part of a step that runs ten thousand times.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -37,7 +38,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if the device cannot compute what is printed.
+    /// [`Error::Device`](crate::Error::Device) if the device cannot compute the printed elements.
     pub fn print(&self, message: &str) -> Result<()> {
         self.print_with(message, PrintOptions::new())
     }
@@ -60,7 +61,7 @@ impl Tensor {
     }
 }
 
-/// The elements that are printed: of each axis that is longer, those at both ends.
+/// The elements that are printed: those at both ends of each axis that is longer.
 fn shown(x: &Tensor, ends: Option<usize>) -> Result<Tensor> {
     let mut shown = x.clone();
     let Some(ends) = ends else { return Ok(shown) };

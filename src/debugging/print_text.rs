@@ -1,10 +1,10 @@
 //! The text of `tf.print`, which differs from that of `Display`: nothing is aligned, and a number has six digits, or nine
-//! where six do not give it back.
+//! if six do not reproduce it.
 
 use crate::dtype::DType;
 use crate::tensor::Element;
 
-/// The text of a tensor of `shape`, of whose long axes `bytes` hold `ends` elements at either end.
+/// The text of a tensor of `shape`; `bytes` hold `ends` elements at either end of its long axes.
 pub(super) fn text(dtype: DType, shape: &[usize], ends: Option<usize>, bytes: &[u8]) -> String {
     let words = words(dtype, bytes);
     let mut writer = Writer { shape, ends, words: words.into_iter(), out: String::new() };
@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.out.push(']');
     }
 
-    /// What stands between the elements of an axis: of the last a space, else line breaks and an indent.
+    /// The separator of the elements of an axis: a space for the last axis, otherwise line breaks and an indent.
     fn space(&mut self, axis: usize) {
         let breaks = self.shape.len() - axis - 1;
         let indent = if breaks == 0 { 1 } else { axis + 1 };
@@ -69,7 +69,7 @@ impl Writer<'_> {
     }
 }
 
-/// C's `%.6g`, or `%.9g` if that is another number.
+/// C's `%.6g`, or `%.9g` if the former is a different number.
 fn float(x: f32) -> String {
     if !x.is_finite() {
         return if x.is_nan() {
@@ -110,7 +110,7 @@ mod tests {
         text(DType::I32, shape, ends, &i32::store(values))
     }
 
-    /// What `tf.print` of TensorFlow 2 writes: `%.6g`, or `%.9g`.
+    /// The output of `tf.print` in TensorFlow 2: `%.6g`, or `%.9g`.
     #[test]
     fn numbers_are_those_of_tensorflow() {
         let numbers =

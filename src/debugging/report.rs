@@ -1,11 +1,12 @@
-//! How a check tells what it found.
+//! How a check reports its result.
 
 use std::panic::Location;
 
 use crate::error::{Error, Message, message};
 use crate::tensor::{Element, Tensor};
 
-/// Sends for the values of small tensors of one device, of which `tell` makes an error, if there is something to tell.
+/// Requests the values of small tensors of one device; `tell` makes an error from them, if there is something to
+/// report.
 pub(super) fn tell(
     tensors: &[&Tensor],
     tell: impl FnOnce(&[&[u8]]) -> Option<Message> + Send + 'static,
@@ -21,12 +22,12 @@ pub(super) fn number<T: Element + Default>(bytes: &[u8]) -> T {
     T::load(bytes).first().copied().unwrap_or_default()
 }
 
-/// `x` without an identity that a tape knows: what a check computes is no part of the program.
+/// `x` with a new identity, which no tape knows: the ops of a check are not part of the program.
 pub(super) fn aside(x: &Tensor) -> Tensor {
     x.detached()
 }
 
-/// The words of a call: `op: message: ` with what the program says of it, if it says something.
+/// The beginning of a message: `op: message: `, or `op: ` if the program passed no message.
 pub(super) fn began(op: &str, words: &str) -> String {
     if words.is_empty() { format!("{op}: ") } else { format!("{op}: {words}: ") }
 }

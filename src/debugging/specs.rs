@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// Refuses a tensor that has not `rank` axes.
+/// Returns an error if the tensor does not have `rank` axes.
 ///
 /// # Errors
 /// [`Error::Shape`].
@@ -20,7 +20,7 @@ pub fn assert_rank(x: &Tensor, rank: usize, message: &str) -> Result<()> {
     )))
 }
 
-/// Refuses a tensor that has fewer than `rank` axes.
+/// Returns an error if the tensor has fewer than `rank` axes.
 ///
 /// # Errors
 /// [`Error::Shape`].
@@ -36,7 +36,7 @@ pub fn assert_rank_at_least(x: &Tensor, rank: usize, message: &str) -> Result<()
     )))
 }
 
-/// Refuses a tensor that is not a scalar (of shape `[]`).
+/// Returns an error if the tensor is not a scalar (of shape `[]`).
 ///
 /// # Errors
 /// [`Error::Shape`].
@@ -48,7 +48,7 @@ pub fn assert_scalar(x: &Tensor, message: &str) -> Result<()> {
     Err(Error::Shape(message!("{began}x is {:?}, and not a scalar.", x.shape())))
 }
 
-/// Refuses a tensor of another dtype.
+/// Returns an error if the tensor has another dtype.
 ///
 /// # Errors
 /// [`Error::DType`].
@@ -60,9 +60,9 @@ pub fn assert_type(x: &Tensor, dtype: DType, message: &str) -> Result<()> {
     Err(Error::DType(message!("{began}x is {} {:?}, and not {dtype}.", x.dtype(), x.shape())))
 }
 
-/// Refuses tensors whose shapes do not fit together, as `tf.debugging.assert_shapes`. A shape is written with spaces or
-/// commas: a number is the size of an axis; a letter or a word is the same size wherever it stands; `.` is any size; `...`
-/// (or `*`) in front stands for any number of axes; nothing is a scalar.
+/// Returns an error if the tensors' shapes do not match, like `tf.debugging.assert_shapes`. A shape is a text, separated
+/// by spaces or commas: a number is the size of an axis; a letter or a word is the same size wherever it occurs; `.` is
+/// any size; `...` (or `*`) in front matches any number of axes; an empty text is a scalar.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -80,7 +80,7 @@ pub fn assert_type(x: &Tensor, dtype: DType, message: &str) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if a shape does not fit, or its text has `...` behind the front.
+/// [`Error::Shape`] if a shape does not match, or its text has `...` elsewhere than in front.
 pub fn assert_shapes(shapes: &[(&Tensor, &str)], message: &str) -> Result<()> {
     let mut known: Vec<(&str, usize, usize)> = Vec::new();
     for (at, (x, spec)) in shapes.iter().enumerate() {

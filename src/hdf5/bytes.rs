@@ -1,12 +1,12 @@
-//! Numbers in the bytes of a file, which may end anywhere, and the places that a walk has entered.
+//! Reads numbers from the bytes of a file, which may end anywhere, and records the addresses that a walk has visited.
 
 use std::collections::HashSet;
 
-/// What is wrong.
+/// The description of an error.
 #[derive(Debug)]
 pub(super) struct Broken(pub(super) String);
 
-/// The places that a walk has entered, and how many bytes of lists and of names it may still read.
+/// The addresses that a walk has visited, and how many bytes of lists and of names it may still read.
 pub(super) struct Seen {
     places: HashSet<u64>,
     left: u64,
@@ -14,10 +14,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Of a file of so many bytes.
+    /// For a file of this many bytes.
     pub(super) fn of(length: usize) -> Self {
         let length = length as u64;
-        // Of a file of few links each may have the longest name.
+        // In a file with few links, each may have the longest name.
         Seen { places: HashSet::new(), left: length, names: length.saturating_mul(16) + (1 << 16) }
     }
 
@@ -28,8 +28,8 @@ impl Seen {
         }
     }
 
-    /// Notes that a list of `count` entries of `size` bytes is read. Each byte of a file is in one list; else lists that lie in each
-    /// other would make endlessly many entries of a small file.
+    /// Records that a list of `count` entries of `size` bytes is read. Each byte of a file belongs to one list; otherwise
+    /// nested lists could produce an unlimited number of entries from a small file.
     pub(super) fn spend(&mut self, count: u64, size: u64) -> Result<(), Broken> {
         let left = count.checked_mul(size).and_then(|bytes| self.left.checked_sub(bytes));
         self.left = left.ok_or_else(|| {
@@ -38,7 +38,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Notes a name of so many bytes: thousands of links may have one that is stored once.
+    /// Records a name of this many bytes: thousands of links may share one that is stored once.
     pub(super) fn name(&mut self, bytes: usize) -> Result<(), Broken> {
         let left = self.names.checked_sub(bytes as u64);
         self.names = left.ok_or_else(|| {
@@ -48,10 +48,10 @@ impl Seen {
     }
 }
 
-/// An address that leads nowhere.
+/// An address that refers to nothing.
 pub(super) const UNDEFINED: u64 = u64::MAX;
 
-/// `length` bytes from `at` on.
+/// `length` bytes, starting at `from`.
 pub(super) fn part<'a>(
     bytes: &'a [u8],
     at: u64,
@@ -89,13 +89,13 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// A number of `width` bytes, the lowest first.
+    /// A number of `width` bytes, lowest byte first.
     pub(super) fn number(&mut self, width: usize) -> Result<u64, Broken> {
         let bytes = self.take(width)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// The next bytes up to a multiple of eight, of which `length` count.
+    /// The next bytes up to a multiple of eight; `length` of them count.
     pub(super) fn padded(&mut self, length: usize) -> Result<&'a [u8], Broken> {
         let taken = self.take(length)?;
         let padding = (length.next_multiple_of(8) - length).min(self.rest.len());

@@ -1,4 +1,5 @@
-//! The links of a group that has a name beyond ASCII: HDF5 keeps them as messages in its header, or in a heap if they are many.
+//! The links of a group that has a name beyond ASCII: HDF5 stores them as messages in its header, or in a heap if there are
+//! many.
 //!
 //! Source: the HDF5 File Format Specification (link message 6, link info message 2, fractal heaps, B-trees 2 of type 5).
 
@@ -9,7 +10,7 @@ use super::bytes::{Broken, Cursor, Seen, UNDEFINED, part};
 /// A name, and the address of the object's header.
 pub(super) type Link<'a> = (Cow<'a, str>, u64);
 
-/// A name as a path can have it.
+/// A name that can be part of a path.
 pub(super) fn name(bytes: &[u8]) -> Result<Cow<'_, str>, Broken> {
     if bytes.is_empty() || bytes.contains(&b'/') || bytes.len() > 4096 {
         return Err(Broken(
@@ -27,7 +28,7 @@ pub(super) fn link(message: &[u8]) -> Result<Link<'_>, Broken> {
         return Err(Broken(format!("a link has version {version}, and 1 is known")));
     }
     let kind = if flags & 8 != 0 { from.number(1)? } else { 0 };
-    // The order in which it was made, and the set of characters.
+    // The creation order, and the character set.
     from.take(if flags & 4 != 0 { 8 } else { 0 } + usize::from(flags & 16 != 0))?;
     let length = from.number(1 << (flags & 3))?;
     let name = name(from.take(usize::try_from(length).unwrap_or(usize::MAX))?)?;
@@ -37,7 +38,7 @@ pub(super) fn link(message: &[u8]) -> Result<Link<'_>, Broken> {
     Ok((name, from.number(8)?))
 }
 
-/// The addresses of the heap and of the B-tree of names that a link info message has, if there are such.
+/// The addresses of the heap and of the B-tree of names in a link info message, if it has them.
 pub(super) fn info(message: &[u8]) -> Result<Option<(u64, u64)>, Broken> {
     let mut from = Cursor::new(message, "a group's links");
     let (_, flags) = (from.number(1)?, from.number(1)?);
@@ -46,7 +47,7 @@ pub(super) fn info(message: &[u8]) -> Result<Option<(u64, u64)>, Broken> {
     Ok(Some((heap, tree)).filter(|(heap, _)| *heap != UNDEFINED))
 }
 
-/// Collects the links in a heap, which a B-tree finds by their names.
+/// Collects the links in a heap, which a B-tree indexes by their names.
 pub(super) fn walk<'a>(
     file: &'a [u8],
     heap: u64,
@@ -67,7 +68,7 @@ pub(super) fn walk<'a>(
              are read. Save the file with ASCII names, or with fewer in a group"
         )));
     }
-    // How many records a leaf has takes so many bytes.
+    // The number of records of a leaf is stored in this many bytes.
     let width = width((size - 10) / record);
     let mut leaves = Vec::new();
     match (root, depth) {
@@ -100,7 +101,7 @@ pub(super) fn walk<'a>(
     Ok(())
 }
 
-/// How many bytes a number up to `most` takes.
+/// The number of bytes that a number up to `most` needs.
 fn width(most: u64) -> usize {
     (64 - most.leading_zeros() as usize).div_ceil(8).max(1)
 }
@@ -108,9 +109,9 @@ fn width(most: u64) -> usize {
 /// A fractal heap: blocks that double in size.
 struct Heap<'a> {
     file: &'a [u8],
-    /// Where in the heap each block begins, its address and its size.
+    /// The offset of each block in the heap, its address and its size.
     blocks: Vec<(u64, u64, u64)>,
-    /// The bytes of a place and of a length in a reference.
+    /// The number of bytes of an offset and of a length in a reference.
     widths: (usize, usize),
 }
 

@@ -1,4 +1,4 @@
-//! Object headers: the messages that say what an object is.
+//! Object headers: the messages that describe an object.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use super::links::{self, Link};
 use super::texts::Heaps;
 use super::types::Type;
 
-/// What a header says.
+/// The contents of a header.
 #[derive(Debug, Default)]
 pub(super) struct Object<'a> {
     /// The addresses of a group's B-tree and heap.
     pub(super) group: Option<(u64, u64)>,
-    /// The links of a group with names beyond ASCII, and the heap and the B-tree of more.
+    /// The links of a group with names beyond ASCII, and the heap and the B-tree for further ones.
     pub(super) links: Vec<Link<'a>>,
     pub(super) dense: Option<(u64, u64)>,
     space: Option<Vec<usize>>,
@@ -21,7 +21,7 @@ pub(super) struct Object<'a> {
     attributes: Vec<Attribute<'a>>,
 }
 
-/// A dataset's shape, safetensors' name of its dtype, and its elements.
+/// A dataset's shape, its dtype's safetensors name, and its elements.
 pub(crate) type Values<'a> = (Vec<usize>, &'static str, Cow<'a, [u8]>);
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Attribute<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads the header at an address, and where it goes on.
+    /// Reads the header at an address, and its continuations.
     pub(super) fn read(file: &'a [u8], at: u64, seen: &mut Seen) -> Result<Self, Broken> {
         seen.note(at)?;
         let head = part(file, at, 16, "an object header")?;
@@ -109,7 +109,7 @@ impl<'a> Object<'a> {
         self.layout.is_some()
     }
 
-    /// A dataset's shape, safetensors' name of its dtype, and its elements, the lowest byte first.
+    /// A dataset's shape, its dtype's safetensors name, and its elements, lowest byte first.
     pub(super) fn values(
         &self,
         file: &'a [u8],
@@ -167,7 +167,7 @@ fn space(message: &[u8]) -> Result<Vec<usize>, Broken> {
     let (version, rank, _) = (from.number(1)?, from.number(1)?, from.number(1)?);
     match version {
         1 => drop(from.take(5)?),
-        // 0 is a scalar, 1 an array, 2 nothing at all.
+        // 0 is a scalar, 1 an array, 2 an empty dataspace.
         2 if from.number(1)? == 2 => return Ok(vec![0]),
         2 => {}
         _ => return Err(Broken(format!("a shape has version {version}, and 1 and 2 are known"))),
@@ -203,7 +203,7 @@ impl<'a> Attribute<'a> {
         let (name, elements, shape) = (size()?, size()?, size()?);
         let mut next = |length| if version == 1 { from.padded(length) } else { from.take(length) };
         if version == 3 {
-            // The set of characters.
+            // The character set.
             next(1)?;
         } else if !matches!(version, 1 | 2) {
             return Err(Broken(format!(
@@ -218,7 +218,7 @@ impl<'a> Attribute<'a> {
         Ok(Attribute { name: String::from_utf8_lossy(name), elements, count, data: from.rest })
     }
 
-    /// The texts that the attribute holds.
+    /// The strings of the attribute.
     pub(super) fn texts(&self, heaps: &mut Heaps<'a>) -> Result<Vec<Cow<'a, str>>, Broken> {
         let size = match self.elements {
             Type::Text { size } => size,
@@ -233,7 +233,7 @@ impl<'a> Attribute<'a> {
         let Some(needed) = needed else {
             return Err(Broken(format!("the attribute '{}' ends too early", self.name)));
         };
-        // Thousands of elements may refer to one text.
+        // Thousands of elements may refer to one string.
         let mut left = heaps.file_size();
         let mut text = |element: &'a [u8]| -> Result<Cow<'a, str>, Broken> {
             let bytes = match self.elements {

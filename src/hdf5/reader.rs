@@ -1,7 +1,7 @@
 //! [`File`]: the objects of an HDF5 file that is in memory, found by walking its groups.
 //!
-//! Every place of a file is entered once, so that no circle of links and no object with a thousand names takes more than the
-//! file has bytes.
+//! Every address of a file is visited once, so that no cycle of links and no object with a thousand names uses more memory
+//! than the file has bytes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,10 +18,10 @@ use crate::error::{Error, Result, message};
 /// An HDF5 file.
 pub(crate) struct File<'a> {
     bytes: &'a [u8],
-    /// For messages.
+    /// The name in messages.
     name: String,
     nodes: BTreeMap<String, Node<'a>>,
-    /// The texts of attributes, once they were asked for.
+    /// The strings of attributes, once they have been requested.
     heaps: RefCell<Heaps<'a>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Node<'a> {
     object: Object<'a>,
 }
 
-/// Groups lie in each other at most so deep.
+/// The maximum nesting of groups.
 const DEEPEST: usize = 64;
 
 impl<'a> File<'a> {
@@ -41,7 +41,7 @@ impl<'a> File<'a> {
         let mut file = File { bytes, name, nodes: BTreeMap::new(), heaps };
         let root = superblock(bytes).map_err(|broken| file.wrong(&broken.0))?;
         let mut seen = Seen::of(bytes.len());
-        // The paths take no more room than a few times the file.
+        // The paths use at most a few times the size of the file.
         let mut room = 64 * 1024 + 16 * bytes.len();
         let mut waiting = vec![(String::new(), root, 0)];
         while let Some((path, at, depth)) = waiting.pop() {
@@ -80,7 +80,7 @@ impl<'a> File<'a> {
         ))
     }
 
-    /// The object at a path such as `layers/dense/vars`; the root at an empty one.
+    /// The object at a path such as `layers/dense/vars`; an empty path is the root.
     pub(crate) fn get(&self, path: &str) -> Option<&Node<'a>> {
         self.nodes.get(path)
     }
@@ -90,13 +90,13 @@ impl<'a> File<'a> {
         self.nodes.values().filter(|node| node.object.is_dataset())
     }
 
-    /// A dataset's shape, safetensors' name of its dtype, and its elements.
+    /// A dataset's shape, its dtype's safetensors name, and its elements.
     pub(crate) fn values(&self, node: &Node<'a>) -> Result<Values<'a>> {
         let values = node.object.values(self.bytes, &mut self.heaps.borrow_mut());
         values.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
     }
 
-    /// The texts in an attribute; none if there is no such attribute.
+    /// The strings of an attribute; none if there is no such attribute.
     pub(crate) fn texts(
         &self,
         node: &Node<'a>,
@@ -145,7 +145,7 @@ fn superblock(bytes: &[u8]) -> Result<u64, Broken> {
     from.number(8)
 }
 
-/// Collects the links of a group, whose B-tree and heap stand at these addresses.
+/// Collects the links of a group from its B-tree and heap at these addresses.
 fn walk<'a>(
     bytes: &'a [u8],
     tree: u64,

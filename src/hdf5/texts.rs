@@ -1,20 +1,20 @@
-//! [`Heaps`]: the global heaps of a file, in which attributes keep texts of any length.
+//! [`Heaps`]: the global heaps of a file, in which attributes store strings of any length.
 
 use std::collections::HashMap;
 
 use super::bytes::{Broken, Cursor, part};
 
-/// The texts to which elements refer; each heap is read once.
+/// The strings to which elements refer; each heap is read once.
 pub(super) struct Heaps<'a> {
     file: &'a [u8],
     /// By heap and index.
     known: HashMap<u64, HashMap<u64, &'a [u8]>>,
-    /// So many texts may still be noted: heaps that lie in each other have no more than the file has bytes.
+    /// The number of strings that may still be stored: nested heaps have no more than the file has bytes.
     left: usize,
 }
 
 impl<'a> Heaps<'a> {
-    /// None is read yet.
+    /// Without any heap.
     pub(super) fn of(file: &'a [u8]) -> Self {
         Heaps { file, known: HashMap::new(), left: file.len() }
     }
@@ -23,7 +23,7 @@ impl<'a> Heaps<'a> {
         self.file.len()
     }
 
-    /// The text to which an element refers.
+    /// The string to which an element refers.
     pub(super) fn text(&mut self, element: &[u8]) -> Result<&'a [u8], Broken> {
         let mut from = Cursor::new(element, "a reference to a text");
         let (length, heap, index) = (from.number(4)?, from.number(8)?, from.number(4)?);

@@ -1,19 +1,19 @@
-//! The types of elements, by safetensors' names.
+//! The types of elements, by their safetensors names.
 
 use super::bytes::{Broken, Cursor};
 
-/// How elements are stored.
+/// The storage format of elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Type {
-    /// Numbers: safetensors' name, and whether the highest byte comes first.
+    /// Numbers: the safetensors name, and whether the highest byte is first.
     Number { name: &'static str, big_endian: bool, size: usize },
-    /// Bytes without a meaning of their own, as Keras keeps `bfloat16`.
+    /// Opaque bytes, which Keras uses for `bfloat16`.
     Opaque { size: usize },
-    /// A text of so many bytes.
+    /// A string of this many bytes.
     Text { size: usize },
-    /// A text in the global heap.
+    /// A string in the global heap.
     TextElsewhere,
-    /// Something else, and what.
+    /// Another type, with its description.
     Other { class: u8, size: usize },
 }
 
@@ -58,7 +58,7 @@ impl Type {
                     (8, 11, 52, 1023) => "F64",
                     _ => return Ok(other),
                 };
-                // Bit 6 marks the order of VAX.
+                // Bit 6 indicates VAX byte order.
                 match offset == 0 && precision == 8 * size as u64 && bits & 64 == 0 {
                     true => Type::Number { name, big_endian, size },
                     false => other,
@@ -66,7 +66,7 @@ impl Type {
             }
             3 => Type::Text { size },
             5 => Type::Opaque { size },
-            // h5py keeps truth values as an enumeration of bytes.
+            // h5py stores Booleans as an enumeration of bytes.
             8 if size == 1 => Type::Number { name: "BOOL", big_endian: false, size },
             9 if bits & 15 == 1 => Type::TextElsewhere,
             _ => other,
@@ -84,10 +84,11 @@ impl Type {
     }
 }
 
-/// A datatype message for what safetensors calls `name`, and the size of an element.
+/// A datatype message for the safetensors type `name`, and the size of an element.
 pub(super) fn message(name: &str) -> Option<(Vec<u8>, usize)> {
     let float = |size: u8, exponent: [u8; 4], bias: u32| {
-        // Class 1, version 1; the highest bit of the mantissa is implied, the sign stands highest.
+        // Class 1, version 1; the highest bit of the mantissa is implied, the sign is the highest
+        // bit.
         let mut message = vec![0x11, 0x20, 8 * size - 1, 0, size, 0, 0, 0, 0, 0, 8 * size, 0];
         message.extend(exponent);
         message.extend(bias.to_le_bytes());

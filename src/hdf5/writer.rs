@@ -1,4 +1,4 @@
-//! Writes groups and datasets, as h5py does by default: any HDF5 library reads them.
+//! Writes groups and datasets like h5py by default: every HDF5 library reads them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::bytes::UNDEFINED;
 use super::types;
 use crate::error::{Error, Result, message};
 
-/// What is to be written: groups in groups, and datasets.
+/// The contents to write: nested groups, and datasets.
 #[derive(Default)]
 pub(crate) struct Group<'a> {
     groups: BTreeMap<String, Group<'a>>,
@@ -21,7 +21,7 @@ struct Dataset<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Adds a dataset at a path such as `layers/dense/vars/0`; `dtype` is safetensors' name.
+    /// Adds a dataset at a path such as `layers/dense/vars/0`; `dtype` is the safetensors name.
     pub(crate) fn add(&mut self, path: &str, dtype: &'a str, shape: &'a [usize], bytes: &'a [u8]) {
         match path.split_once('/') {
             Some((first, rest)) => {
@@ -32,7 +32,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Links in a table, children of a node of a B-tree: twice the numbers of the superblock.
+/// The number of links in a table and of children of a B-tree node: twice the numbers of the
+/// superblock.
 const LINKS: usize = 8;
 const CHILDREN: usize = 32;
 
@@ -72,7 +73,7 @@ struct Writer {
     bytes: Vec<u8>,
 }
 
-/// Where an object stands.
+/// The address of an object.
 struct Place {
     header: u64,
     /// A group's B-tree and heap.
@@ -80,7 +81,7 @@ struct Place {
 }
 
 impl Place {
-    /// The link to it in a table; `name` is the name's place in the heap.
+    /// The link to it in a table; `name` is the name's offset in the heap.
     fn link(&self, name: u64) -> Vec<u8> {
         let (tree, heap) = self.group.unwrap_or_default();
         let cached = u64::from(self.group.is_some());
@@ -89,7 +90,7 @@ impl Place {
 }
 
 impl Writer {
-    /// Appends a block at a multiple of eight.
+    /// Appends a block at a multiple of eight bytes.
     fn put(&mut self, block: &[u8]) -> u64 {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         let at = self.bytes.len() as u64;
@@ -97,7 +98,7 @@ impl Writer {
         at
     }
 
-    /// Appends an object header of these messages.
+    /// Appends an object header with these messages.
     fn header(&mut self, messages: &[(u16, Vec<u8>)]) -> u64 {
         let mut body = Vec::new();
         for (kind, message) in messages {
@@ -130,7 +131,7 @@ impl Writer {
                 )));
             }
         }
-        // The names, in the order in which libraries compare them, behind an empty one.
+        // The names, in the order in which libraries compare them, after an empty one.
         let mut names = vec![0; 8];
         let mut links: Vec<(u64, Vec<u8>)> = Vec::new();
         for (name, place) in places {
@@ -141,7 +142,7 @@ impl Writer {
         }
         let names_at = self.put(&names);
         let mut heap = b"HEAP\0\0\0\0".to_vec();
-        // 1: nothing of it is free.
+        // 1: no part of it is free.
         for number in [names.len() as u64, 1, names_at] {
             heap.extend(number.to_le_bytes());
         }
@@ -216,7 +217,7 @@ impl Writer {
         };
         let mut layout = vec![3, 1];
         layout.extend([at, dataset.bytes.len() as u64].map(u64::to_le_bytes).concat());
-        // Room is taken late, zeros fill it if nothing is written.
+        // Space is allocated late, and filled with zeros if nothing is written.
         let fill = vec![2, 2, 2, 1, 0, 0, 0, 0];
         let header = self.header(&[(1, space), (3, elements), (5, fill), (8, layout)]);
         Ok(Place { header, group: None })

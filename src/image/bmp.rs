@@ -1,21 +1,22 @@
-//! Decodes BMP: pixels of 8, 24 and 32 bits that are not packed, from either end.
+//! Decodes BMP: uncompressed pixels of 8, 24 and 32 bits, in either row order.
 
 use super::pixels::{DecodeOptions, Pixels, broken, check_size};
 use crate::error::{Error, Result};
 
-/// Bytes of the file's header and of the shortest one that follows it.
+/// The bytes of the file's header and of the shortest one after it.
 const HEADERS: usize = 14 + 40;
-/// The masks of the channels in pixels of 32 bits that files with masks have: blue first, as those without.
+/// The channel masks of 32-bit pixels in files with masks: blue first, as in files without.
 const MASKS: [u32; 3] = [0x00ff_0000, 0x0000_ff00, 0x0000_00ff];
 
-/// 4 channels of 32 bits, 3 of 24, 3 of a palette or 1 if it is grey.
+/// 4 channels for 32 bits, 3 for 24, 3 for a palette or 1 if it is grey.
 pub(super) fn decode(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<Pixels> {
     let header = Header::read(op, bytes)?;
     let Header { width, height, .. } = header;
     let depth = usize::from(header.bits / 8);
     let channels = if depth == 4 { 4 } else { 3 };
     let values = check_size(op, [1, height, width, channels], options)?;
-    // Rows end at multiples of 4 bytes. Nothing overflows: both are below 2^31 and their product below the options' limit.
+    // Rows are padded to multiples of 4 bytes. Nothing overflows: both are below 2^31 and their product is below the
+    // options' limit.
     let stride = (width * depth).div_ceil(4) * 4;
     let needed = stride.checked_mul(height - 1).and_then(|n| n.checked_add(width * depth));
     let end = needed.and_then(|n| n.checked_add(header.start));
@@ -49,9 +50,9 @@ pub(super) fn decode(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<
 }
 
 struct Header {
-    /// Where the pixels begin.
+    /// The offset of the pixels.
     start: usize,
-    /// The size of the second header, behind which a palette begins.
+    /// The size of the second header, after which a palette begins.
     size: usize,
     width: usize,
     height: usize,

@@ -1,4 +1,5 @@
-//! From the bytes of a file to pixels: TensorFlow's `decode_jpeg`, `decode_png` and so on, and which of them a file needs.
+//! From the bytes of a file to pixels: TensorFlow's `decode_jpeg`, `decode_png` and so on, and the detection of a file's
+//! format.
 
 use ndarray::{Array3, Array4};
 
@@ -6,7 +7,7 @@ use super::pixels::{DecodeOptions, Pixels, check_channels, guarded};
 use super::{bmp, gif, jpeg, png, webp};
 use crate::error::{Error, Result, message};
 
-/// The formats, by how their files begin.
+/// The formats, by the first bytes of their files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Jpeg,
@@ -90,13 +91,13 @@ fn still(
 
 const ALL: &[Format] = &[Format::Jpeg, Format::Png, Format::Gif, Format::Bmp, Format::WebP];
 
-/// Decodes an image in any of the formats, which its first bytes tell, to `[H,W,C]`: TensorFlow's `decode_image` with
-/// `expand_animations=False`, so that an animation gives its first frame.
+/// Decodes an image in any of the formats, detected by its first bytes, to `[H,W,C]`: TensorFlow's `decode_image` with
+/// `expand_animations=False`, which returns the first frame of an animation.
 ///
-/// `channels` is 1 for grey, 3 for RGB, 4 for RGBA, or 0 for what the file has: 1 or 3 in a JPEG, 1 to 4 in a PNG, 3 in a GIF, 3
-/// or 4 in a BMP (1 if its colours are grey) and in a WebP. An image is brought to any of them, while TensorFlow refuses some
-/// pairs of them. As in TensorFlow, the orientation in a photograph's EXIF data is not applied, samples of 16 bits keep their upper
-/// half, and colour profiles count for nothing.
+/// `channels` is 1 for grey, 3 for RGB, 4 for RGBA, or 0 for the channels of the file: 1 or 3 in a JPEG, 1 to 4 in a PNG, 3 in
+/// a GIF, 3 or 4 in a BMP (1 if its colours are grey) and in a WebP. Every conversion is supported, while TensorFlow rejects
+/// some. As in TensorFlow, the orientation in a photograph's EXIF data is not applied, 16-bit samples are reduced to their
+/// upper half, and colour profiles are ignored.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -111,8 +112,8 @@ const ALL: &[Format] = &[Format::Jpeg, Format::Png, Format::Gif, Format::Bmp, Fo
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] if the bytes are no image, a broken one, or one with more pixels than [`DecodeOptions`] allow;
-/// [`Error::Shape`] for any other number of channels.
+/// [`Error::Data`] if the bytes are not an image, if the image is corrupt, or if it has more pixels than [`DecodeOptions`]
+/// allow; [`Error::Shape`] for any other number of channels.
 pub fn decode_image(contents: &[u8], channels: usize) -> Result<Array3<u8>> {
     decode_image_with(contents, channels, DecodeOptions::new())
 }
@@ -130,7 +131,7 @@ pub fn decode_image_with(
 }
 
 /// Decodes all frames of an image in any of the formats to `[N,H,W,C]`: TensorFlow's `decode_image` with
-/// `expand_animations=True`. What is no animation has one frame.
+/// `expand_animations=True`. An image that is not an animation has one frame.
 ///
 /// # Errors
 /// As [`decode_image`].
@@ -152,7 +153,7 @@ pub fn decode_frames_with(
     Format::of(op, contents)?.decode(op, contents, channels, true, &options)?.into_frames(op)
 }
 
-/// Decodes a JPEG to `[H,W,C]`; as in TensorFlow also a PNG, or the only frame of a GIF.
+/// Decodes a JPEG to `[H,W,C]`; as in TensorFlow, it also accepts a PNG, or the only frame of a GIF.
 ///
 /// The pixels are those of TensorFlow with `dct_method="INTEGER_ACCURATE"`, to the bit. `channels` is as in [`decode_image`].
 ///
@@ -168,7 +169,7 @@ pub fn decode_frames_with(
 /// ```
 ///
 /// # Errors
-/// As [`decode_image`]. A file that is cut short is refused, too: see [`DecodeOptions::try_recover_truncated`].
+/// As [`decode_image`]. A truncated file is an error, too: see [`DecodeOptions::try_recover_truncated`].
 pub fn decode_jpeg(contents: &[u8], channels: usize) -> Result<Array3<u8>> {
     decode_jpeg_with(contents, channels, DecodeOptions::new())
 }
@@ -186,7 +187,8 @@ pub fn decode_jpeg_with(
     one_frame("decode_jpeg", contents, channels, &options, &allowed)
 }
 
-/// Decodes a PNG to `[H,W,C]`; as in TensorFlow also a JPEG, or the only frame of a GIF. `channels` is as in [`decode_image`].
+/// Decodes a PNG to `[H,W,C]`; as in TensorFlow, it also accepts a JPEG, or the only frame of a GIF. `channels` is as in
+/// [`decode_image`].
 ///
 /// # Errors
 /// As [`decode_image`].
@@ -207,7 +209,7 @@ pub fn decode_png_with(
     one_frame("decode_png", contents, channels, &options, &allowed)
 }
 
-/// As [`still`], but refuses an animation.
+/// As [`still`], but rejects an animation.
 fn one_frame(
     op: &str,
     bytes: &[u8],
@@ -231,8 +233,8 @@ fn one_frame(
 
 /// Decodes a BMP to `[H,W,C]`. `channels` is as in [`decode_image`].
 ///
-/// Of 8 bits each, colours of a palette are RGB, or grey if all of them are, while TensorFlow takes their numbers for grey. It
-/// reads pixels of 24 and 32 bits, too, and neither packed files nor other depths.
+/// With 8 bits each, the colours of a palette become RGB, or grey if all of them are grey; TensorFlow treats their indices as
+/// grey. The function also reads pixels of 24 and 32 bits, but not compressed files or other depths.
 ///
 /// # Errors
 /// As [`decode_image`].
@@ -252,9 +254,10 @@ pub fn decode_bmp_with(
     still("decode_bmp", contents, channels, &options, &[Format::Bmp])
 }
 
-/// Decodes a GIF to `[N,H,W,3]`, all of its frames as they are shown; as in TensorFlow also a JPEG or PNG, which is one frame.
+/// Decodes a GIF to `[N,H,W,3]`, with all frames as they are displayed; as in TensorFlow, it also accepts a JPEG or PNG, which
+/// is one frame.
 ///
-/// A frame that covers a part, or has transparent places, shows the frame before there, and the first one black.
+/// Where a frame covers only a part, or has transparent pixels, the previous frame shows; before the first frame, all is black.
 ///
 /// # Errors
 /// As [`decode_image`].
@@ -277,7 +280,7 @@ pub fn decode_gif_with(contents: &[u8], options: DecodeOptions) -> Result<Array4
     format.decode(op, contents, 3, true, &options)?.into_frames(op)
 }
 
-/// Decodes a WebP, of an animation the first frame, to `[H,W,C]`. `channels` is as in [`decode_image`].
+/// Decodes a WebP to `[H,W,C]`; of an animation, the first frame. `channels` is as in [`decode_image`].
 ///
 /// # Errors
 /// As [`decode_image`].
@@ -297,7 +300,7 @@ pub fn decode_webp_with(
     still("decode_webp", contents, channels, &options, &[Format::WebP])
 }
 
-/// Whether a file begins as a JPEG does.
+/// Whether a file begins like a JPEG.
 ///
 /// ```
 /// assert!(wgrad::image::is_jpeg(&[0xff, 0xd8, 0xff, 0xe0]));

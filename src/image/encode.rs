@@ -8,25 +8,25 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// How [`encode_jpeg_with`] writes a JPEG.
+    /// Options of [`encode_jpeg_with`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EncodeJpegOptions {
-        /// The quality, 0 to 100; 95.
+        /// The quality, 0 to 100; default: 95.
         quality: u8 = 95,
-        /// Whether a reader on a slow line sees the image coarse at first; `false`.
+        /// Whether a slow connection shows a coarse image first; default: `false`.
         progressive: bool = false,
-        /// Whether a second pass makes the file smaller; `false`.
+        /// Whether a second pass makes the file smaller; default: `false`.
         optimize_size: bool = false,
-        /// Whether two by two pixels share their colours; `true`.
+        /// Whether two by two pixels share their colours; default: `true`.
         chroma_downsampling: bool = true,
     }
 }
 
 options! {
-    /// How [`encode_png_with`] writes a PNG.
+    /// Options of [`encode_png_with`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EncodePngOptions {
-        /// From 0, nothing is packed, to 9, as small as may be; -1 chooses something between.
+        /// The compression level, from 0, uncompressed, to 9, the smallest; -1 chooses a medium one.
         compression: i32 = -1,
     }
 }
@@ -85,7 +85,7 @@ pub fn encode_jpeg_with<'a>(
         .subsampling(sampling)
         .progressive(options.progressive)
         .optimize_huffman(options.optimize_size)
-        // As TensorFlow: 300 dots an inch.
+        // As TensorFlow: 300 dots per inch.
         .density(1, 300, 300)
         .encode()
         .map_err(|error| refused("encode_jpeg", &image, &error.to_string()))
@@ -102,7 +102,7 @@ pub fn encode_png<'a>(image: impl Into<ArrayView3<'a, u8>>) -> Result<Vec<u8>> {
 /// As [`encode_png`], with options.
 ///
 /// # Errors
-/// As [`encode_png`]; [`Error::Shape`] also for a compression beyond -1 to 9.
+/// As [`encode_png`]; [`Error::Shape`] also for a compression level outside -1 to 9.
 pub fn encode_png_with<'a>(
     image: impl Into<ArrayView3<'a, u8>>,
     options: EncodePngOptions,

@@ -1,4 +1,4 @@
-//! Decodes GIF by the crate `gif`, and puts each frame over the one before it, as TensorFlow does.
+//! Decodes GIF with the crate `gif`, and draws each frame over the previous one, as TensorFlow does.
 
 use gif::{ColorOutput, DecodeOptions as GifOptions, Decoder, DecodingError, Frame, MemoryLimit};
 
@@ -55,7 +55,7 @@ fn next(
     Ok(frame.cloned())
 }
 
-/// Draws a frame onto what was there before it. Transparent places, and those beyond the canvas, change nothing.
+/// Draws a frame onto the previous one. Transparent pixels, and those outside the canvas, change nothing.
 fn draw(
     op: &str,
     canvas: &mut [u8],

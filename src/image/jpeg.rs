@@ -1,4 +1,4 @@
-//! Decodes JPEG by `libjpeg-turbo-rs`, whose pixels are those of libjpeg-turbo, which TensorFlow uses.
+//! Decodes JPEG with `libjpeg-turbo-rs`, which produces the same pixels as libjpeg-turbo, the decoder of TensorFlow.
 
 use libjpeg_turbo_rs::common::types::{ColorSpace, DctMethod as Dct, DecodeLimits, FrameHeader};
 use libjpeg_turbo_rs::{Decoder, JpegError, PixelFormat, ScalingFactor};
@@ -6,7 +6,7 @@ use libjpeg_turbo_rs::{Decoder, JpegError, PixelFormat, ScalingFactor};
 use super::pixels::{DctMethod, DecodeOptions, Pixels, broken, check_size};
 use crate::error::{Error, Result, message};
 
-/// More scans than any encoder writes; each reads all of an image again.
+/// More scans than any encoder writes; each reads the whole image again.
 const MOST_SCANS: usize = 500;
 
 /// Grey if `channels` is 1 or the file is grey, else RGB.
@@ -27,7 +27,7 @@ pub(super) fn decode(
     let size = [1, usize::from(frame.height), usize::from(frame.width), 3];
     let pixels = check_size(op, size, options)? / 3;
     check_frame(op, frame)?;
-    // A block of 8 x 8 pixels has at least a bit, unless it is packed arithmetically; this leaves eight times as much.
+    // A block of 8 x 8 pixels has at least a bit, unless it is arithmetically coded; this allows eight times as much.
     if !decoder.is_arithmetic() && pixels / 4096 > bytes.len() {
         let [_, height, width, _] = size;
         let count = bytes.len();
@@ -69,7 +69,7 @@ fn luma(rgb: &[u8]) -> u8 {
     ((sum + (1 << 15)) >> 16) as u8
 }
 
-/// Whether the marker of the end stands behind the pixels, as libjpeg wants it. The thumbnail in a header has one of its own.
+/// Whether the end marker follows the pixels, as libjpeg requires. The thumbnail in a header has its own.
 fn has_end(bytes: &[u8]) -> bool {
     let mut scan = 2;
     while let Some(&[0xff, marker, high, low]) = bytes.get(scan..scan + 4) {
@@ -82,7 +82,7 @@ fn has_end(bytes: &[u8]) -> bool {
     pixels.windows(2).rev().any(|pair| pair == [0xff, 0xd9])
 }
 
-/// Refuses what the decoder does not do, or not well.
+/// Rejects features that the decoder does not support, or not well.
 fn check_frame(op: &str, frame: &FrameHeader) -> Result<()> {
     if frame.precision != 8 {
         let what = format!("it has {} bits per sample, and only 8 are decoded", frame.precision);

@@ -1,8 +1,8 @@
-//! Images: TensorFlow's `tf.image`, and the functions of `tf.io` that decode and encode files of them.
+//! Images: TensorFlow's `tf.image`, and the functions of `tf.io` that decode and encode image files.
 //!
-//! Functions of tensors take images `[H,W,C]` and batches of them `[N,H,W,C]`, and run on the device. With the feature `image`,
-//! `decode_image` and its relatives turn the bytes of a file into an array `[H,W,C]` on the host, where [`resize_array`] brings
-//! it to the size of a batch:
+//! Functions of tensors accept images `[H,W,C]` and batches of them `[N,H,W,C]`, and run on the device. With the feature
+//! `image`, `decode_image` and the related functions convert the bytes of a file to an array `[H,W,C]` on the host, which
+//! [`resize_array`] resizes for a batch:
 //!
 //! ```
 //! # #[cfg(feature = "image")]

@@ -1,41 +1,41 @@
-//! What all formats share: limits, decoded pixels, and their change to the number of channels that was asked for.
+//! The common parts of all formats: limits, decoded pixels, and their conversion to the requested number of channels.
 
 use ndarray::{Array3, Array4};
 
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
-/// How a JPEG's waves become pixels.
+/// The inverse DCT of a JPEG decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum DctMethod {
-    /// As exactly as integers do it, TensorFlow's `INTEGER_ACCURATE`.
+    /// As exact as integers permit, TensorFlow's `INTEGER_ACCURATE`.
     #[default]
     IntegerAccurate,
-    /// TensorFlow's `INTEGER_FAST`, its default: pixels are a few levels off, and it is hardly faster.
+    /// TensorFlow's `INTEGER_FAST`, its default: pixels differ by a few levels, and it is hardly faster.
     IntegerFast,
 }
 
 options! {
-    /// What a decoder refuses, and what it gives of a file that is cut short.
+    /// The limits of a decoder, and how it treats truncated files.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct DecodeOptions {
-        /// The most pixels that an image may have: 2^28. The decoder reads them from
-        /// the header, and refuses a bomb before it allocates anything.
+        /// The maximum number of pixels of an image: 2^28. The decoder reads the number from the header, and rejects a
+        /// decompression bomb before it allocates memory.
         max_pixels: usize = 1 << 28,
-        /// The most pixels that all frames of an animation together may have, if that is less: 2^26. A frame of a few bytes fills
-        /// the whole canvas, so that a small file could ask for any number of them.
+        /// The maximum number of pixels of all frames of an animation together, if that is less: 2^26. A frame of a few bytes
+        /// fills the whole canvas, so that a small file could request any number of pixels.
         max_animation_pixels: usize = 1 << 26,
-        /// By how much a JPEG is shrunk while it is decoded, which is faster than to resize it: 1, 2, 4 or 8.
+        /// The factor by which a JPEG is reduced while it is decoded, which is faster than resizing it: 1, 2, 4 or 8.
         ratio: usize = 1,
-        /// How a JPEG's waves become pixels; exactly.
+        /// The inverse DCT of a JPEG; default: exact.
         dct_method: DctMethod = DctMethod::IntegerAccurate,
-        /// Whether a JPEG that is cut short gives the pixels that are there, and grey for the others; `false`.
+        /// Whether a truncated JPEG returns its existing pixels, with grey for the others; default: `false`.
         try_recover_truncated: bool = false,
     }
 }
 
-/// Decoded frames of one size, each `[H,W,C]`, one behind the other.
+/// Decoded frames of one size, each `[H,W,C]`, one after another.
 #[derive(Debug)]
 pub(super) struct Pixels {
     pub(super) frames: usize,
@@ -51,7 +51,7 @@ impl Pixels {
         Pixels { frames: 1, height, width, channels, data }
     }
 
-    /// The same frames with another number of channels; 0 leaves theirs.
+    /// The same frames with another number of channels; 0 keeps their own.
     pub(super) fn with_channels(self, channels: usize) -> Self {
         if channels == 0 || channels == self.channels {
             return self;
@@ -88,7 +88,7 @@ fn disagrees(op: &str) -> Error {
     broken(op, "its pixels are not as many as its header says")
 }
 
-/// Changes each pixel of `N` values into one of `M`.
+/// Converts each pixel of `N` values to one of `M`.
 fn each<const N: usize, const M: usize>(
     data: &[u8],
     change: impl Fn(&[u8; N]) -> [u8; M],
@@ -113,7 +113,7 @@ fn grey([r, g, b]: &[u8; 3]) -> u8 {
     ((RED * u32::from(*r) + GREEN * u32::from(*g) + BLUE * u32::from(*b)) >> 15) as u8
 }
 
-/// Refuses numbers of channels that no image has.
+/// Rejects numbers of channels that no image has.
 pub(super) fn check_channels(op: &str, channels: usize) -> Result<()> {
     if matches!(channels, 0 | 1 | 3 | 4) {
         return Ok(());
@@ -123,7 +123,7 @@ pub(super) fn check_channels(op: &str, channels: usize) -> Result<()> {
     )))
 }
 
-/// Refuses a header that promises more pixels than the options allow, or none; the number of values otherwise.
+/// Rejects a header with more pixels than the options allow, or with none; otherwise returns the number of values.
 pub(super) fn check_size(
     op: &str,
     [frames, height, width, channels]: [usize; 4],
@@ -148,12 +148,12 @@ pub(super) fn check_size(
     })
 }
 
-/// An image that its decoder refuses.
+/// The error for an image that its decoder rejects.
 pub(super) fn broken(op: &str, what: &str) -> Error {
     Error::Data(message!("{op}: the image is broken: {what}. Replace the file, or leave it out."))
 }
 
-/// Runs a decoder that others wrote. They are tested with broken files, and yet one might panic where it should refuse.
+/// Runs a third-party decoder. It is tested with corrupt files, and yet it might panic where it should return an error.
 pub(super) fn guarded<T>(op: &str, decode: impl FnOnce() -> Result<T>) -> Result<T> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode));
     caught.unwrap_or_else(|_| Err(broken(op, "the decoder gave up on it")))

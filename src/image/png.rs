@@ -1,4 +1,4 @@
-//! Decodes PNG by the crate `png`, to 8 bits per sample.
+//! Decodes PNG with the crate `png`, to 8 bits per sample.
 
 use std::io::Cursor;
 
@@ -9,10 +9,11 @@ use png::{
 use super::pixels::{DecodeOptions, Pixels, broken, check_size};
 use crate::error::{Error, Result};
 
-/// The most bytes that one packed byte may stand for: deflate has a match of 258 bytes in two bits.
+/// The most bytes that one compressed byte can expand to: deflate has a match of 258 bytes in two
+/// bits.
 const DEFLATE: usize = 1032;
 
-/// The channels of the file, with a palette's colours in their place.
+/// The channels of the file; a palette counts as its colours' channels.
 pub(super) fn decode(
     op: &str,
     bytes: &[u8],
@@ -26,21 +27,23 @@ pub(super) fn decode(
     let refuse = |error| refused(op, bytes, error);
     let header = decoder.read_header_info().map_err(refuse)?;
     let size = [1, header.height as usize, header.width as usize, 4];
-    // A colour that stands for transparent gives an alpha channel to who asks for one.
+    // A colour that is marked as transparent makes an alpha channel, if one is requested.
     let own = match header.color_type {
         ColorType::Grayscale => 1,
         ColorType::Rgb => 3,
         _ => 0,
     };
     let values = check_size(op, size, options)?;
-    // As the smallest pixel has a bit, so many bytes are needed to pack all of them.
+    // The smallest pixel has one bit, so at least this many bytes are needed to compress all of
+    // them.
     if values / 4 / 8 / DEFLATE > bytes.len() {
         let (size, count) = (header.size(), bytes.len());
         let what =
             format!("{count} bytes cannot hold the {} x {} pixels of its header", size.1, size.0);
         return Err(broken(op, &what));
     }
-    // Lines, and the window of the packing, beside the image that is allocated here.
+    // Memory for rows and for the compression window, in addition to the image that is allocated
+    // here.
     decoder.set_limits(Limits { bytes: values.saturating_mul(4).saturating_add(1 << 20) });
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(refuse)?;
@@ -54,7 +57,7 @@ pub(super) fn decode(
     };
     let mut data = vec![0; height * width * found];
     reader.next_frame(&mut data).map_err(refuse)?;
-    // A file that is cut short behind the pixels is refused, too.
+    // A file that is truncated after the pixels is rejected, too.
     reader.finish().map_err(refuse)?;
     let pixels = Pixels::still(height, width, found, data);
     Ok(if channels == 0 { pixels.with_channels(own) } else { pixels })
@@ -67,7 +70,7 @@ fn refused(op: &str, bytes: &[u8], error: DecodingError) -> Error {
         }
         error => {
             let words = error.to_string();
-            // What follows are the fields of a struct.
+            // The following are fields of a struct.
             let what = words.split(" while decoding ChunkType").next().unwrap_or_default();
             broken(op, what.trim_end_matches('.'))
         }

@@ -1,4 +1,4 @@
-//! Resizes an image on the host, before it joins others in a batch, by the same rules as [`resize`](super::resize) on the
+//! Resizes an image on the host, before it becomes part of a batch, by the same rules as [`resize`](super::resize) on the
 //! device.
 
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use super::ResizeOptions;
 use crate::error::{Error, Result, message};
 use crate::ops::image::{Span, resize_axes};
 
-/// What a channel of an image on the host may be.
+/// The element type of an image on the host.
 pub trait Pixel: Copy + Into<f32> {}
 
 impl Pixel for u8 {}
@@ -18,8 +18,8 @@ impl Pixel for f32 {}
 
 /// Resizes an image `[H,W,C]` on the host to `size`, height and width, by bilinear interpolation, in `f32`.
 ///
-/// It gives what [`resize`](super::resize) gives on a device. Images of one size are better resized there, in a batch; those of
-/// many sizes, as photographs are, here.
+/// The result equals that of [`resize`](super::resize) on a device. For images of one size, resizing there in a batch is
+/// better; for images of many sizes, such as photographs, this function is.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -32,7 +32,7 @@ impl Pixel for f32 {}
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if there is nothing to read or to write, or an axis has more than 2^22 places.
+/// [`Error::Shape`] if there is nothing to read or to write, or an axis is longer than 2^22.
 pub fn resize_array<'a, T: Pixel + 'a>(
     image: impl Into<ArrayView3<'a, T>>,
     size: [usize; 2],
@@ -62,7 +62,7 @@ pub fn resize_array_with<'a, T: Pixel + 'a>(
     let pixels = image.as_standard_layout();
     let pixels = pixels.as_slice().unwrap_or_default();
     let source = |row: usize| &pixels[row * width * channels..(row + 1) * width * channels];
-    // Rows of the source that the next rows of the result may read, resized along the row already.
+    // Rows of the source that the next rows of the result may read, already resized along the row.
     let mut ready: VecDeque<(usize, Vec<f32>)> = VecDeque::new();
     for span in &rows {
         while ready.front().is_some_and(|(row, _)| *row < span.start) {
@@ -96,7 +96,7 @@ fn across<T: Pixel>(row: &[T], columns: &[Span], channels: usize) -> Vec<f32> {
     }
 }
 
-/// As [`across`], for a number of channels that the compiler knows.
+/// As [`across`], for a number of channels that is known at compile time.
 fn across_of<T: Pixel, const C: usize>(row: &[T], columns: &[Span]) -> Vec<f32> {
     let mut resized = Vec::with_capacity(columns.len() * C);
     for span in columns {
@@ -112,7 +112,7 @@ fn across_of<T: Pixel, const C: usize>(row: &[T], columns: &[Span]) -> Vec<f32> 
     resized
 }
 
-/// One row of the result, of `length` values, from the rows that `span` names.
+/// One row of the result, of `length` values, from the rows in `span`.
 fn down(ready: &VecDeque<(usize, Vec<f32>)>, span: &Span, length: usize, resized: &mut Vec<f32>) {
     let rows: Vec<&[f32]> = ready.iter().map(|(_, row)| row.as_slice()).collect();
     match (rows.as_slice(), span.weights.as_slice()) {
@@ -124,7 +124,7 @@ fn down(ready: &VecDeque<(usize, Vec<f32>)>, span: &Span, length: usize, resized
     }
 }
 
-/// Between two places, rounded as TensorFlow's `ResizeBilinear` rounds.
+/// Interpolates between two positions, rounded like TensorFlow's `ResizeBilinear`.
 fn between(a: f32, b: f32, share: f32) -> f32 {
     a + (b - a) * share
 }

@@ -1,4 +1,4 @@
-//! Decodes WebP by the crate `image-webp`.
+//! Decodes WebP with the crate `image-webp`.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use image_webp::{DecodingError, WebPDecoder};
 use super::pixels::{DecodeOptions, Pixels, broken, check_size};
 use crate::error::{Error, Result};
 
-/// All frames, or the first: RGB, or RGBA if the file has an alpha channel or, as in TensorFlow, is an animation.
+/// All frames, or the first: RGB, or RGBA if the file has an alpha channel or is an animation, as in TensorFlow.
 pub(super) fn decode(
     op: &str,
     bytes: &[u8],
@@ -29,7 +29,7 @@ pub(super) fn decode(
         decoder.read_image(&mut frame).map_err(refuse)?;
         return Ok(Pixels::still(height, width, channels, frame));
     }
-    // Memory grows by frames that are there, each of the canvas's size.
+    // Memory grows with the frames that exist, each of the canvas's size.
     let mut data = Vec::new();
     for done in 0..frames {
         decoder.read_frame(&mut frame).map_err(refuse)?;
@@ -45,32 +45,32 @@ pub(super) fn decode(
     Ok(Pixels { frames, height, width, channels: 4, data })
 }
 
-/// A part of the file: its name, where its contents begin, and how long they claim to be.
+/// A chunk of the file: its name, where its contents begin, and their length as stated.
 struct Part<'a> {
     name: &'a [u8],
     begin: usize,
     size: usize,
 }
 
-/// The parts between these bytes. What the last one claims may lie behind the end.
+/// The chunks between these bytes. The stated length of the last one may exceed the end.
 fn parts(bytes: &[u8], begin: usize, end: usize) -> impl Iterator<Item = Part<'_>> {
     let (mut at, end) = (begin, end.min(bytes.len()));
     std::iter::from_fn(move || {
         let header = bytes.get(at..at.saturating_add(8)).filter(|_| at.saturating_add(8) <= end)?;
         let part = Part { name: &header[..4], begin: at + 8, size: number(header, 4, 4) };
-        // A part of odd length has a byte behind it.
+        // A chunk of odd length is followed by a padding byte.
         at = part.begin.saturating_add(part.size).saturating_add(part.size % 2);
         Some(part)
     })
 }
 
 impl Part<'_> {
-    /// Its first bytes, as far as there are some: the decoder reads them before it looks at where a part ends.
+    /// Its first bytes, as far as they exist: the decoder reads them before it checks where a chunk ends.
     fn contents<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         bytes.get(self.begin..).unwrap_or_default()
     }
 
-    /// The height and width of an image, by its own header.
+    /// The height and width of an image, from its own header.
     fn image_size(&self, bytes: &[u8]) -> Option<[usize; 2]> {
         let contents = self.contents(bytes);
         match self.name {
@@ -86,8 +86,8 @@ impl Part<'_> {
     }
 }
 
-/// Looks at the sizes that each part claims: the decoder makes room for an image, and decodes all of it, before it compares
-/// its size with that of the frame and of the canvas.
+/// Checks the sizes in each chunk: the decoder allocates an image, and decodes all of it, before it compares its size with
+/// that of the frame and of the canvas.
 fn check_parts(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<()> {
     let size_of = |[height, width]: [usize; 2]| check_size(op, [1, height, width, 4], options);
     let mut canvas = None;
@@ -117,7 +117,7 @@ fn check_parts(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<()> {
                     fits(op, size, Some(frame), "its frame")?;
                 }
             }
-            // The decoder looks for the next frame without the byte behind this one.
+            // The decoder looks for the next frame without the padding byte after this one.
             if part.size % 2 == 1 && bytes.get(end..).is_some_and(|rest| rest.starts_with(b"ANMF"))
             {
                 let what = format!(
@@ -131,7 +131,7 @@ fn check_parts(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an image of another size than what it fills.
+/// Rejects an image whose size differs from that of its frame or canvas.
 fn fits(op: &str, size: [usize; 2], room: Option<[usize; 2]>, of: &str) -> Result<()> {
     let ([height, width], Some(room)) = (size, room.filter(|room| *room != size)) else {
         return Ok(());
@@ -143,7 +143,7 @@ fn fits(op: &str, size: [usize; 2], room: Option<[usize; 2]>, of: &str) -> Resul
     Err(broken(op, &what))
 }
 
-/// The number of `count` bytes from `at` on, which are there, lowest first.
+/// The number in the `count` bytes from `at` on, which must exist, lowest byte first.
 fn number(bytes: &[u8], at: usize, count: usize) -> usize {
     bytes[at..at + count].iter().rev().fold(0, |number, byte| (number << 8) | usize::from(*byte))
 }

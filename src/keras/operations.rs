@@ -14,7 +14,7 @@ pub(crate) type Output = (usize, usize);
 pub(crate) struct LayerCall {
     /// Which layer.
     pub(crate) layer: usize,
-    /// Keras's class of the layer; `None` for an input and for what is no layer, such as an operator.
+    /// Keras's class of the layer; `None` for an input, an operator, and a layer that Keras does not have.
     pub(crate) class: Option<&'static str>,
     /// Whether the layer makes a mask, if its class leaves that to an option.
     pub(crate) makes_mask: bool,

@@ -7,7 +7,7 @@ use crate::ops::{self, Distribution};
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
 
-/// 2^31: the shares of all classes add up to it, but for rounding, and so fit into 32 bits.
+/// 2^31: the shares of all classes add up to it, except for rounding, and so fit into 32 bits.
 const WHOLE: f32 = 2_147_483_648.0;
 
 impl Stream<'_> {
@@ -20,7 +20,7 @@ impl Stream<'_> {
     pub(super) fn exponential(self, shape: Shape, rate: Operand) -> Result<Tensor> {
         let rate = parameter("Exponential", rate, None)?;
         fits("Exponential", "rate", &rate, &shape)?;
-        // Of 32 bits, so that the largest numbers are as rare as they should be; never 0.
+        // From 32 bits, so that the largest numbers are as rare as they should be; never 0.
         let words = self.draw(Some(rate.device()), Distribution::BITS, &shape)?;
         let unit = words.cast(DType::F32)?.multiply(2f32.powi(-32))?.add(2f32.powi(-33))?;
         unit.log()?.negative()?.divide(rate)
@@ -58,7 +58,8 @@ impl Stream<'_> {
     pub(super) fn beta(self, shape: Shape, a: Operand, b: Operand) -> Result<Tensor> {
         let a = parameter("Beta", a, None)?;
         let b = parameter("Beta", b, Some(&a))?;
-        // x / (x + y) of two gamma numbers, by their logarithms: both may be too small for a float.
+        // x / (x + y) of two gamma numbers, from their logarithms: both may be too small for a
+        // float.
         let [first, second] = self.two();
         let x = first.draw_of(Distribution::LOG_GAMMA, &shape, &[&a])?;
         let y = second.draw_of(Distribution::LOG_GAMMA, &shape, &[&b])?;
@@ -77,7 +78,7 @@ impl Stream<'_> {
 
     pub(super) fn student_t(self, shape: Shape, df: Operand) -> Result<Tensor> {
         let half = parameter("StudentT", df, None)?.multiply(0.5)?;
-        // A normal number by the root of a chi-square number, whose logarithm is drawn.
+        // A normal number divided by the root of a chi-square number, whose logarithm is drawn.
         let [first, second] = self.two();
         let normal = first.draw(Some(half.device()), Distribution::NORMAL, &shape)?;
         let spread = second.draw_of(Distribution::LOG_GAMMA, &shape, &[&half])?;
@@ -123,7 +124,7 @@ impl Stream<'_> {
     }
 }
 
-/// Refuses a parameter that does not broadcast to the shape of the numbers.
+/// Rejects a parameter that does not broadcast to the shape of the numbers.
 fn fits(op: &str, name: &str, x: &Tensor, shape: &Shape) -> Result<()> {
     if broadcast(op, &x.spec().shape, shape).is_ok_and(|all| all == *shape) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Further forms of dropout: numbers that stay together, draws by a seed alone, and the form for SELU.
+//! Other forms of dropout: shared draws, draws that depend on a seed only, and the form for SELU.
 
 use super::{Generator, stateless_uniform};
 use crate::dtype::f32_text;
@@ -7,11 +7,11 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// What dropout keeps or drops together.
+    /// Which elements are kept or dropped together.
     #[derive(Debug, Clone)]
     pub struct DropoutOptions {
-        /// The shape of the draws, which broadcasts to the tensor's: along an axis of 1 all elements are kept, or none; the
-        /// tensor's own.
+        /// The shape of the draws, which broadcasts to the tensor's: along an axis of size 1, all elements are kept or all
+        /// are dropped. Default: the tensor's own shape.
         noise_shape: Option<Vec<usize>> as impl Into<Option<Vec<usize>>> = None,
     }
 }
@@ -42,8 +42,8 @@ impl Tensor {
         self.kept_by(&generator.uniform_on(self.device(), &shape)?, rate)
     }
 
-    /// Dropout that depends on `seed` alone, and drops what TensorFlow's `tf.nn.experimental.stateless_dropout` with Philox
-    /// does.
+    /// Dropout that depends on `seed` only, and drops the same elements as TensorFlow's
+    /// `tf.nn.experimental.stateless_dropout` with Philox.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -67,8 +67,8 @@ impl Tensor {
         self.kept_by(&self.device().scope(|| stateless_uniform(shape, seed))?, rate)
     }
 
-    /// Dropout that keeps mean and variance of inputs of mean 0 and variance 1, for networks of SELUs (Klambauer et al.
-    /// 2017): a dropped element becomes -1.758, and then all are scaled and moved.
+    /// Dropout that preserves the mean and variance of inputs of mean 0 and variance 1, for networks of SELUs (Klambauer et
+    /// al. 2017): dropped elements become -1.758, and then all are scaled and shifted.
     ///
     /// # Errors
     /// As [`Tensor::dropout_with`].
@@ -79,7 +79,7 @@ impl Tensor {
         options: DropoutOptions,
     ) -> Result<Tensor> {
         let shape = drawn(self, rate, options)?;
-        // -alpha scale, to which SELU tends far below 0.
+        // -alpha scale, the limit of SELU far below 0.
         let low = -1.673_263_242_354_377_2 * 1.050_700_987_355_480_5;
         let rate_64 = f64::from(rate);
         let a = ((1.0 - rate_64) * (1.0 + rate_64 * low * low)).powf(-0.5);

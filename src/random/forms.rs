@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::shape::{Shape, broadcast};
 use crate::tensor::{Operand, Tensor};
 
-/// Writes the first two forms of distributions whose parameters broadcast to the shape of the numbers.
+/// Generates the first two forms of distributions whose parameters broadcast to the shape of the numbers.
 macro_rules! forms {
     ($($(#[$doc:meta])* $name:ident, $stateless:ident ($($arg:ident),*);)*) => {
         impl Generator {$(
@@ -39,7 +39,7 @@ macro_rules! forms {
 // `beta, stateless_beta(a, b);` becomes `Generator::beta(shape, a, b)` and `stateless_beta(shape, seed, a, b)`, which call
 // `Stream::beta`.
 
-/// Writes the third form.
+/// Generates the third form.
 macro_rules! from_global {
     ($($name:ident($($arg:ident),*);)*) => {$(
         #[doc = concat!("As [`Generator::", stringify!($name), "`], from the [`global`] generator.")]
@@ -53,9 +53,9 @@ macro_rules! from_global {
 }
 
 forms! {
-    /// Draws `true` with the chance `probs`, else `false`.
+    /// Draws `true` with probability `probs`, else `false`.
     ///
-    /// `probs` broadcasts to `shape`. A chance below 0 counts as 0, one above 1 as 1, and NaN gives `false`.
+    /// `probs` broadcasts to `shape`. A probability below 0 counts as 0, one above 1 as 1, and NaN always draws `false`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -69,7 +69,7 @@ forms! {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if a parameter does not broadcast to `shape`;
-    /// [`Error::DType`](crate::Error::DType) if it is not a float; else as [`Generator::uniform`].
+    /// [`Error::DType`](crate::Error::DType) if it is not a float; otherwise as [`Generator::uniform`].
     bernoulli, stateless_bernoulli(probs);
 
     /// Draws exponential numbers, of mean `1 / rate`, as `-log(u) / rate`; gradients pass to `rate`.
@@ -78,11 +78,12 @@ forms! {
     /// As [`Generator::bernoulli`].
     exponential, stateless_exponential(rate);
 
-    /// Draws gamma numbers: of shape parameter `alpha` and rate `beta`, so of mean `alpha / beta`.
+    /// Draws gamma numbers with shape parameter `alpha` and rate `beta`, so their mean is `alpha / beta`.
     ///
-    /// `alpha` and `beta` broadcast to `shape`, as in `tf.random.stateless_gamma`. Gradients pass to `beta`; that for `alpha` is
-    /// an error, as are those for the parameters of the distributions below. For `alpha` 0 the numbers are 0; for `alpha` below 0 or NaN they are NaN. With a small `alpha` many numbers
-    /// are too small for a float, and are 0.
+    /// `alpha` and `beta` broadcast to `shape`, as in `tf.random.stateless_gamma`. Gradients pass to `beta`; a gradient with
+    /// respect to `alpha` is an error, as are those with respect to the parameters of the distributions below. For `alpha` 0
+    /// the numbers are 0; for `alpha` below 0 or NaN they are NaN. With a small `alpha` many numbers are too small for a float,
+    /// and are 0.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -99,7 +100,7 @@ forms! {
     /// As [`Generator::bernoulli`].
     gamma, stateless_gamma(alpha, beta);
 
-    /// Draws Poisson numbers of mean `lam`, whole numbers as `f32`.
+    /// Draws Poisson numbers of mean `lam`: integers as `f32`.
     ///
     /// `lam` broadcasts to `shape`, as in `tf.random.stateless_poisson`. For a mean below 0, infinite or NaN they are NaN.
     /// From 2^24 on they are rounded as `f32` is.
@@ -108,16 +109,16 @@ forms! {
     /// As [`Generator::bernoulli`].
     poisson, stateless_poisson(lam);
 
-    /// Draws binomial numbers as `i32`: how many of `counts` trials come true, each with the chance `probs`.
+    /// Draws binomial numbers as `i32`: the number of successes in `counts` trials, each with probability `probs`.
     ///
     /// Both broadcast to `shape`, as in `tf.random.stateless_binomial`; `counts` may be integers. Counts from 2^24 on are
-    /// rounded as `f32` is. For counts below 0 or chances outside 0 to 1 the numbers are 0.
+    /// rounded as `f32` is. For counts below 0 or probabilities outside 0 to 1 the numbers are 0.
     ///
     /// # Errors
     /// As [`Generator::bernoulli`].
     binomial, stateless_binomial(counts, probs);
 
-    /// Draws beta numbers, in 0 to 1 and of mean `a / (a + b)`.
+    /// Draws beta numbers, from 0 to 1, with mean `a / (a + b)`.
     ///
     /// # Errors
     /// As [`Generator::bernoulli`].
@@ -146,12 +147,12 @@ from_global! {
 }
 
 impl Generator {
-    /// Draws `num_samples` classes for each row of `logits` `[B,N]`, with the chances `softmax(logits)`: `[B,num_samples]`
-    /// as `i32` (`tf.random.categorical`; its dtype is `int64`).
+    /// Draws `num_samples` classes for each row of `logits` `[B,N]`, with the probabilities `softmax(logits)`:
+    /// `[B,num_samples]` as `i32` (`tf.random.categorical`; its dtype is `int64`).
     ///
-    /// Logits that are infinite or NaN are never drawn, as in TensorFlow; a row of such alone gives its last class. The
-    /// chances are taken as whole multiples of 2^-31, and a class is drawn by a binary search in their sums: the draw
-    /// stores N words for each row, and one for each sample. A class with a chance below 2^-32 is never drawn.
+    /// Logits that are infinite or NaN are never drawn, as in TensorFlow; a row with only such logits returns its last class.
+    /// The probabilities are rounded to multiples of 2^-31, and a class is drawn by a binary search in their sums: the draw
+    /// stores N words for each row, and one for each sample. A class with a probability below 2^-32 is never drawn.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -166,15 +167,15 @@ impl Generator {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if `logits` are not `[B,N]` or N is 0;
-    /// [`Error::DType`](crate::Error::DType) if they are not floats; else as [`Generator::uniform`].
+    /// [`Error::DType`](crate::Error::DType) if they are not floats; otherwise as [`Generator::uniform`].
     pub fn categorical(&self, logits: &Tensor, num_samples: usize) -> Result<Tensor> {
         Stream::Generator(self).categorical(logits, num_samples)
     }
 
-    /// Shuffles the rows of `x` along its first axis, on the device (`tf.random.shuffle`); gradients pass.
+    /// Shuffles the rows of `x` along its first axis, on the device (`tf.random.shuffle`); gradients pass through.
     ///
-    /// Each row draws 32 bits, by which the rows are sorted; two rows of the same bits keep their order.
-    /// [`Generator::permutation`] gives an order on the host.
+    /// Each row draws 32 bits, and the rows are sorted by them; two rows with the same bits keep their order.
+    /// [`Generator::permutation`] returns an order on the host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -196,7 +197,7 @@ impl Generator {
     }
 }
 
-/// As [`Generator::categorical`]; the classes depend on `seed` alone.
+/// As [`Generator::categorical`]; the classes depend only on `seed`.
 ///
 /// # Errors
 /// As [`Generator::categorical`].
@@ -216,7 +217,7 @@ pub fn categorical(logits: &Tensor, num_samples: usize) -> Result<Tensor> {
     global().categorical(logits, num_samples)
 }
 
-/// As [`Generator::shuffle`]; the order depends on `seed` alone.
+/// As [`Generator::shuffle`]; the order depends only on `seed`.
 ///
 /// # Errors
 /// As [`Generator::shuffle`].
@@ -233,8 +234,8 @@ pub fn shuffle(x: &Tensor) -> Result<Tensor> {
 }
 
 /// Draws gamma numbers from the [`global`] generator, `shape` of them for each element of `alpha` and `beta` (which are
-/// broadcast together), as `tf.random.gamma`: the result has the axes of `shape` in front of theirs. See
-/// [`Generator::gamma`], which takes the whole shape.
+/// broadcast together), like `tf.random.gamma`: in the result the axes of `shape` precede theirs. [`Generator::gamma`] accepts
+/// the whole shape instead.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -261,8 +262,8 @@ pub fn gamma(
     global().gamma(in_front(shape.into(), &each), alpha, beta)
 }
 
-/// Draws Poisson numbers from the [`global`] generator, `shape` of them for each element of `lam`, as `tf.random.poisson`:
-/// the result has the axes of `shape` in front of those of `lam`. See [`Generator::poisson`], which takes the whole shape.
+/// Draws Poisson numbers from the [`global`] generator, `shape` of them for each element of `lam`, like `tf.random.poisson`: in
+/// the result the axes of `shape` precede those of `lam`. [`Generator::poisson`] accepts the whole shape instead.
 ///
 /// # Errors
 /// As [`Generator::poisson`].

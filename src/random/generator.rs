@@ -1,4 +1,4 @@
-//! [`Generator`]: a position in a Philox stream, kept on the host, which each draw advances.
+//! [`Generator`]: a position in a Philox stream, stored on the host, which each draw advances.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,7 +33,7 @@ struct State {
     key: u64,
 }
 
-/// The stream reserves so many counters for each number drawn, as TensorFlow does.
+/// The stream reserves this many counters for each number drawn, as TensorFlow does.
 const PER_NUMBER: u128 = 256;
 
 impl Generator {
@@ -74,7 +74,7 @@ impl Generator {
         self.reset([seed, 0, 0]);
     }
 
-    /// Makes a generator for a part of the program. Its stream depends on the present position of this one, which
+    /// Makes a generator for a part of the program. Its stream depends on the current position of this one, which
     /// advances.
     pub fn split(&self) -> Generator {
         let State { counter, key } = self.take(1);
@@ -102,7 +102,7 @@ impl Generator {
         options.apply(self.uniform(shape)?)
     }
 
-    /// Draws normal numbers of mean 0 and deviation 1.
+    /// Draws normal numbers with mean 0 and standard deviation 1.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -110,7 +110,7 @@ impl Generator {
         self.draw(None, Distribution::NORMAL, shape.into())
     }
 
-    /// As [`Generator::normal`], with another mean and deviation.
+    /// As [`Generator::normal`], with another mean and standard deviation.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -118,7 +118,7 @@ impl Generator {
         options.apply(self.normal(shape)?)
     }
 
-    /// Draws normal numbers, and draws those beyond two deviations again.
+    /// Draws normal numbers, and redraws those beyond two standard deviations.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -126,7 +126,7 @@ impl Generator {
         self.draw(None, Distribution::TRUNCATED_NORMAL, shape.into())
     }
 
-    /// As [`Generator::truncated_normal`], with another mean and deviation.
+    /// As [`Generator::truncated_normal`], with another mean and standard deviation.
     ///
     /// # Errors
     /// As [`Generator::uniform`].
@@ -138,10 +138,10 @@ impl Generator {
         options.apply(self.truncated_normal(shape)?)
     }
 
-    /// Draws integers in [`low`, `high`), as TensorFlow does: the remainders of 32 random bits.
+    /// Draws integers in [`low`, `high`) like TensorFlow: the remainders of 32 random bits.
     ///
     /// # Errors
-    /// [`Error::Index`] if `low` is not below `high`; else as [`Generator::uniform`].
+    /// [`Error::Index`] if `low` is not below `high`; otherwise as [`Generator::uniform`].
     pub fn uniform_int(&self, shape: impl Into<Shape>, low: i32, high: i32) -> Result<Tensor> {
         check_range("RandomUniformInt", low, high)?;
         within(self.bits(shape)?, low, high)
@@ -155,10 +155,10 @@ impl Generator {
         self.draw(None, Distribution::BITS, shape.into())
     }
 
-    /// Shuffles the numbers `0..n` on the host, for instance to set the order of examples.
+    /// Shuffles the numbers `0..n` on the host, for example for the order of examples.
     ///
     /// # Errors
-    /// [`Error::Index`] if the host has no memory for so many numbers; the generator stays where it is.
+    /// [`Error::Index`] if the host has no memory for that many numbers; the generator does not advance.
     pub fn permutation(&self, n: usize) -> Result<Vec<usize>> {
         let mut order: Vec<usize> = Vec::new();
         if order.try_reserve_exact(n).is_err() {
@@ -168,7 +168,7 @@ impl Generator {
         }
         order.extend(0..n);
         let State { counter, key } = self.take(n.max(1));
-        // Fisher and Yates, with 64 bits a step, so that the remainder's bias is below 2^-32.
+        // Fisher-Yates shuffle, with 64 bits per step, so that the remainder's bias is below 2^-32.
         for (step, i) in (1..n).rev().enumerate() {
             let word =
                 philox(counter_words(counter.wrapping_add(step as u128 / 2)), key_words(key));
@@ -208,8 +208,8 @@ impl Generator {
         philox_random_of(what, shape, words, owner, parameters)
     }
 
-    /// Advances the stream by a number for each element of `shape`. Returns where it was, and who gives the numbers of the
-    /// next run.
+    /// Advances the stream by a number for each element of `shape`. Returns the position before, and the owner that
+    /// returns the numbers of the next run.
     fn numbers(&self, shape: &Shape) -> (RuntimeScalars, Option<Owner<Result<RuntimeScalars>>>) {
         let numbers = shape.checked_elements().unwrap_or(0);
         let words = self.take(numbers).words();
@@ -244,7 +244,7 @@ impl State {
     }
 }
 
-/// Refuses a range without an integer.
+/// Rejects a range without an integer.
 pub(super) fn check_range(op: &str, low: i32, high: i32) -> Result<()> {
     if low < high {
         return Ok(());
@@ -254,7 +254,7 @@ pub(super) fn check_range(op: &str, low: i32, high: i32) -> Result<()> {
     )))
 }
 
-/// The remainders of random words, from `low` to `high`.
+/// The remainders of random words, in `low` to `high`.
 pub(super) fn within(bits: Tensor, low: i32, high: i32) -> Result<Tensor> {
     bits.floormod(high.wrapping_sub(low) as u32)?.cast(DType::I32)?.add(low)
 }
@@ -268,7 +268,7 @@ mod tests {
     fn a_state_is_where_the_stream_goes_on() {
         let generator = Generator::from_seed(7);
         assert_eq!(generator.state(), [7, 0, 0]);
-        // As in TensorFlow, a draw of ten numbers takes 2560 counters, however many it needs.
+        // As in TensorFlow, a draw of ten numbers reserves 2560 counters, however many it needs.
         generator.take(10);
         assert_eq!(generator.state(), [7 + 2560, 0, 0]);
         generator.reset([u64::MAX, 3, 5]);

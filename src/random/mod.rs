@@ -1,8 +1,7 @@
 //! Random tensors: [`Generator`], the global generator, and the stateless functions, with TensorFlow's Philox streams.
 //!
-//! A seed gives the same numbers on every adapter. Those of the uniform, normal and truncated normal distribution and
-//! whole numbers are also those that TensorFlow gives for it; for the other distributions TensorFlow's depend on its
-//! kernels, and here they are others.
+//! A seed produces the same numbers on every adapter. Uniform, normal and truncated normal numbers and integers also equal
+//! TensorFlow's for the seed; for the other distributions TensorFlow's numbers depend on its kernels, and differ here.
 //!
 //! | | from a generator | from a seed alone | from the global generator |
 //! |---|---|---|---|
@@ -10,11 +9,11 @@
 //! | normal | [`Generator::normal`] | [`stateless_normal`] | [`normal`] |
 //! | gamma | [`Generator::gamma`] | [`stateless_gamma`] | [`gamma`] |
 //!
-//! and so on. Words, uniform numbers, integers, [`bernoulli`] and [`shuffle`] are exact, and so the same bits on every
-//! adapter; what is computed from them agrees as far as adapters round alike. Where a number is drawn until one is accepted (gamma,
-//! Poisson, binomial, and what is made of them), rounding may let an adapter accept another try, and a draw from
-//! [`categorical`] may fall on the class beside: of a million numbers one or so is then another one, of the same
-//! distribution (between Mesa's lavapipe and SwiftShader at most two, measured).
+//! and so on. Words, uniform numbers, integers, [`bernoulli`] and [`shuffle`] are exact: the same bits on every adapter.
+//! Numbers computed from them agree as far as adapters round alike. Where a number is drawn until one is accepted (gamma,
+//! Poisson, binomial, and numbers made from them), rounding may make an adapter accept another try, and a draw from
+//! [`categorical`] may select the neighbouring class: about one number in a million then differs, with the same distribution
+//! (between Mesa's lavapipe and SwiftShader at most two, measured).
 
 mod distributions;
 mod dropout;
@@ -42,7 +41,7 @@ pub use stateless::*;
 static GLOBAL: LazyLock<Generator> = LazyLock::new(|| Generator::from_seed(0));
 
 /// The generator that seeds initializers, dropout and shuffles. A program may read and set its
-/// [`state`](Generator::state) as any other's.
+/// [`state`](Generator::state) like that of any other generator.
 pub fn global() -> &'static Generator {
     &GLOBAL
 }
@@ -78,7 +77,7 @@ pub fn uniform_with(shape: impl Into<Shape>, options: UniformOptions) -> Result<
     global().uniform_with(shape, options)
 }
 
-/// Draws normal numbers of mean 0 and deviation 1 from the [`global`] generator.
+/// Draws normal numbers with mean 0 and standard deviation 1 from the [`global`] generator.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -86,7 +85,7 @@ pub fn normal(shape: impl Into<Shape>) -> Result<Tensor> {
     global().normal(shape)
 }
 
-/// As [`normal`], with another mean and deviation.
+/// As [`normal`], with another mean and standard deviation.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -94,7 +93,7 @@ pub fn normal_with(shape: impl Into<Shape>, options: NormalOptions) -> Result<Te
     global().normal_with(shape, options)
 }
 
-/// Draws normal numbers from the [`global`] generator, and draws those beyond two deviations again.
+/// Draws normal numbers from the [`global`] generator, and redraws those beyond two standard deviations.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -102,7 +101,7 @@ pub fn truncated_normal(shape: impl Into<Shape>) -> Result<Tensor> {
     global().truncated_normal(shape)
 }
 
-/// As [`truncated_normal`], with another mean and deviation.
+/// As [`truncated_normal`], with another mean and standard deviation.
 ///
 /// # Errors
 /// As [`Generator::uniform`].
@@ -114,7 +113,7 @@ impl Tensor {
     /// Sets elements to 0 with probability `rate` and scales the others by `1 / (1 - rate)`; draws from `generator`.
     ///
     /// # Errors
-    /// [`Error::Index`] if `rate` is not in 0 to 1 (without 1); [`Error::DType`] if the dtype is not float.
+    /// [`Error::Index`] if `rate` is not in [0, 1); [`Error::DType`] if the dtype is not a float.
     pub fn dropout(&self, rate: f32, generator: &Generator) -> Result<Tensor> {
         if !(0.0..1.0).contains(&rate) {
             return Err(Error::Index(message!(

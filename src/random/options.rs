@@ -8,9 +8,10 @@ options! {
     /// The range of uniform numbers.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct UniformOptions {
-        /// The smallest number; 0.
+        /// The smallest number; default: 0.
         minval: f32 = 0.0,
-        /// The upper end, which a draw reaches by rounding alone, and only where the range is not 0 to 1; 1.
+        /// The upper end, which a draw reaches only by rounding, and only if the range is not 0 to 1;
+        /// default: 1.
         maxval: f32 = 1.0,
     }
 }
@@ -19,9 +20,9 @@ options! {
     /// The mean and standard deviation of normal numbers.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct NormalOptions {
-        /// The mean; 0.
+        /// The mean; default: 0.
         mean: f32 = 0.0,
-        /// The standard deviation, before truncation; 1.
+        /// The standard deviation, before truncation; default: 1.
         stddev: f32 = 1.0,
     }
 }

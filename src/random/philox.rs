@@ -1,4 +1,5 @@
-//! Philox on the host: how a seed becomes a key and a counter, and what the op that draws is told.
+//! Philox on the host: how a seed becomes a key and a counter, and the runtime scalars of the op
+//! that draws.
 
 use crate::graph::RuntimeScalars;
 

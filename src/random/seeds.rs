@@ -3,8 +3,8 @@
 use super::philox::seeded_words;
 use crate::error::{Error, Result, message};
 
-/// Makes `num` seeds of one; draws with them have nothing to do with each other or with draws with `seed`, which should
-/// not be used again (`tf.random.split`).
+/// Makes `num` seeds from one; draws with them are independent of each other and of draws with `seed`, which should not
+/// be used again (`tf.random.split`).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, message};
 /// ```
 ///
 /// # Errors
-/// [`Error::Index`] if the host has no memory for so many seeds.
+/// [`Error::Index`] if the host has no memory for that many seeds.
 pub fn split(seed: [i32; 2], num: usize) -> Result<Vec<[i32; 2]>> {
     let mut seeds: Vec<[i32; 2]> = Vec::new();
     if num > usize::MAX / 2 || seeds.try_reserve_exact(num).is_err() {
@@ -33,8 +33,8 @@ pub fn split(seed: [i32; 2], num: usize) -> Result<Vec<[i32; 2]>> {
     Ok(seeds)
 }
 
-/// Makes a seed of a seed and a number, such as that of a step or a replica (`tf.random.fold_in`). Different numbers give
-/// seeds whose draws have nothing to do with each other.
+/// Makes a seed from a seed and a number, such as that of a step or a replica (`tf.random.fold_in`). Different numbers
+/// return seeds whose draws are independent of each other.
 ///
 /// ```
 /// use wgrad::random;
@@ -46,7 +46,7 @@ pub fn fold_in(seed: [i32; 2], data: i32) -> [i32; 2] {
     [first as i32, data]
 }
 
-/// The seeds that [`split`] makes two of.
+/// The seeds that [`split`] splits in two.
 pub(super) fn pair(seed: [i32; 2]) -> [[i32; 2]; 2] {
     let mut words = seeded_words(seed, 4).map(|word| word as i32);
     let mut next = || words.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Uniform and normal numbers that depend on a seed of two numbers alone, as TensorFlow draws them.
+//! Uniform and normal numbers that depend only on a seed of two numbers, as TensorFlow draws them.
 
 use super::generator::{check_range, within};
 use super::options::UniformOptions;
@@ -8,7 +8,7 @@ use crate::ops::{Distribution, philox_random};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Draws uniform numbers in [0, 1) that depend on `seed` alone (`tf.random.stateless_uniform`).
+/// Draws uniform numbers in [0, 1) that depend only on `seed` (`tf.random.stateless_uniform`).
 ///
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
@@ -28,10 +28,11 @@ pub fn stateless_uniform_with(
     options.apply(stateless_uniform(shape, seed)?)
 }
 
-/// Draws integers in [`low`, `high`) that depend on `seed` alone.
+/// Draws integers in [`low`, `high`) that depend only on `seed`.
 ///
 /// # Errors
-/// [`Error::Index`](crate::Error::Index) if `low` is not below `high`; else as [`Generator::uniform`](super::Generator::uniform).
+/// [`Error::Index`](crate::Error::Index) if `low` is not below `high`; otherwise as
+/// [`Generator::uniform`](super::Generator::uniform).
 pub fn stateless_uniform_int(
     shape: impl Into<Shape>,
     seed: [i32; 2],
@@ -42,7 +43,7 @@ pub fn stateless_uniform_int(
     within(stateless_bits(shape, seed)?, low, high)
 }
 
-/// Draws 32 random bits for each element, as `u32`, that depend on `seed` alone.
+/// Draws 32 random bits for each element, as `u32`, that depend only on `seed`.
 ///
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
@@ -50,9 +51,9 @@ pub fn stateless_bits(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tensor>
     stateless(Distribution::BITS, shape.into(), seed)
 }
 
-/// Draws normal numbers that depend on `seed` alone. They are TensorFlow's for the seed, from the same random bits, but a
-/// logarithm, a root and a sine come between, so that the last bits may differ, where [`stateless_bits`],
-/// [`stateless_uniform`] and [`stateless_uniform_int`] give TensorFlow's to the bit.
+/// Draws normal numbers that depend only on `seed`. They are made from the same random bits as TensorFlow's for the seed, but
+/// with a logarithm, a root and a sine, so that the last bits may differ. [`stateless_bits`], [`stateless_uniform`] and
+/// [`stateless_uniform_int`] equal TensorFlow's to the bit.
 ///
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).
@@ -60,7 +61,7 @@ pub fn stateless_normal(shape: impl Into<Shape>, seed: [i32; 2]) -> Result<Tenso
     stateless(Distribution::NORMAL, shape.into(), seed)
 }
 
-/// Draws truncated normal numbers that depend on `seed` alone.
+/// Draws truncated normal numbers that depend only on `seed`.
 ///
 /// # Errors
 /// As [`Generator::uniform`](super::Generator::uniform).

@@ -1,4 +1,4 @@
-//! Where the numbers of a distribution come from: the next ones of a generator, or those of a seed.
+//! The source of a distribution's numbers: the next ones of a generator, or those of a seed.
 
 use super::generator::Generator;
 use super::philox::seeded;
@@ -46,7 +46,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Two streams that have nothing to do with each other, for a distribution that draws twice.
+    /// Two independent streams, for a distribution that draws twice.
     pub(super) fn two(self) -> [Self; 2] {
         match self {
             // Each draw advances a generator.

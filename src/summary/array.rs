@@ -5,7 +5,7 @@ use ndarray::{ArrayD, IxDyn};
 
 use super::proto::{TensorProto, dtype};
 
-/// A tensor as an event file holds it.
+/// A tensor as an event file stores it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Array {
@@ -13,7 +13,7 @@ pub enum Array {
     F32(ArrayD<f32>),
     /// `float64`.
     F64(ArrayD<f64>),
-    /// All integers but `uint64`.
+    /// All integers except `uint64`.
     I64(ArrayD<i64>),
     /// `uint64`.
     U64(ArrayD<u64>),
@@ -56,7 +56,8 @@ impl Array {
         }
     }
 
-    /// The values of a message of which `bytes` came; an error says what does not fit.
+    /// The values of a message that has `bytes` bytes in the file; returns an error if they do not
+    /// match its shape.
     pub(super) fn of(proto: &TensorProto, bytes: usize) -> Result<Self, String> {
         let mut shape = Vec::new();
         // TensorFlow has at most 254 axes.
@@ -70,7 +71,7 @@ impl Array {
         }
         let product = |count: usize, size: &usize| count.checked_mul(*size);
         let count = shape.iter().try_fold(1usize, product);
-        // One value may stand for many, which must not take memory without bound.
+        // One value may represent many, which must not use unlimited memory.
         let most = 64 + 16 * bytes;
         let count = count
             .filter(|count| *count <= most)
@@ -178,7 +179,7 @@ impl Read<'_> {
             ));
         }
         let mut values = listed.to_vec();
-        // The last stands for all that follow, and without any they are 0.
+        // The last value represents all that follow; without any, they are 0.
         values.resize(count, listed.last().copied().unwrap_or_default());
         self.shaped(values)
     }

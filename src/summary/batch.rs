@@ -1,4 +1,4 @@
-//! Summaries that are read together and become records.
+//! Summaries that are read together and converted to records.
 
 use prost::Message;
 
@@ -10,12 +10,12 @@ use crate::error::{Error, Result, message};
 use crate::graph::ValueState;
 use crate::tensor::Tensor;
 
-/// A summary that waits to be read and written.
+/// A summary that is waiting to be read and written.
 pub(super) struct Entry {
     /// Seconds since 1970.
     pub(super) wall_time: f64,
     pub(super) step: Moment,
-    /// Of which steps the summary is kept: those that this divides.
+    /// The steps for which the summary is kept: the multiples of this number.
     pub(super) every: u64,
     pub(super) tag: String,
     pub(super) description: String,
@@ -31,17 +31,17 @@ impl Entry {
         step.into_iter().chain(self.payload.unread())
     }
 
-    /// Whether reading it makes the device run nothing that still waits in its stream.
+    /// Whether reading it makes the device run ops that still wait in its stream.
     pub(super) fn ready(&self) -> bool {
         self.unread().all(|tensor| !matches!(tensor.value().state(), ValueState::Waiting(_)))
     }
 
-    /// About how many bytes it holds.
+    /// Its approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.tag.len() + self.description.len() + self.payload.bytes() + 256
     }
 
-    /// The event, from what was read for it.
+    /// The event, from the values that were read for it.
     fn event(self, mut read: impl Iterator<Item = Vec<u8>>) -> Result<Option<EventProto>> {
         let step = match &self.step {
             Moment::Known(step) => *step,
@@ -71,8 +71,8 @@ impl Entry {
     }
 }
 
-/// Reads all tensors of `entries`, together, and appends a record for each entry to `records`. What cannot be read is left
-/// out, and the first error says so.
+/// Reads all tensors of `entries` together, and appends a record for each entry to `records`. It omits entries that cannot
+/// be read, and returns the first error.
 pub(super) async fn encode(entries: Vec<Entry>, records: &mut Vec<u8>) -> Result<()> {
     let unread: Vec<Tensor> = entries.iter().flat_map(|entry| entry.unread().cloned()).collect();
     let all = Tensor::all_bytes_async(&unread.iter().collect::<Vec<_>>()).await;
@@ -90,7 +90,7 @@ pub(super) async fn encode(entries: Vec<Entry>, records: &mut Vec<u8>) -> Result
         let tensors: Vec<Tensor> = entry.unread().cloned().collect();
         let (tag, own): (String, Result<Vec<Vec<u8>>>) = match &mut together {
             Some(bytes) => (String::new(), Ok(bytes.by_ref().take(tensors.len()).collect())),
-            // One of them has failed; the others are as good as before.
+            // One of them has failed; the others are still valid.
             None => {
                 let list: Vec<&Tensor> = tensors.iter().collect();
                 (entry.tag.clone(), Tensor::all_bytes_async(&list).await)
@@ -105,7 +105,7 @@ pub(super) async fn encode(entries: Vec<Entry>, records: &mut Vec<u8>) -> Result
     first
 }
 
-/// The first record of a file, by which readers know what follows.
+/// The first record of a file, by which readers recognise the format.
 pub(super) fn first_record(wall_time: f64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let event = EventProto {
@@ -118,19 +118,19 @@ pub(super) fn first_record(wall_time: f64) -> Vec<u8> {
     bytes
 }
 
-/// Appends `event` in the frame of a TFRecord.
+/// Appends `event` as a TFRecord.
 fn record(event: &EventProto, to: &mut Vec<u8>) {
     let length = (event.encoded_len() as u64).to_le_bytes();
     to.extend(length);
     to.extend(masked_crc32c(&length).to_le_bytes());
     let begin = to.len();
-    // A vector takes any message.
+    // A vector accepts any message.
     let _ = event.encode(to);
     let crc = masked_crc32c(&to[begin..]);
     to.extend(crc.to_le_bytes());
 }
 
-/// Seconds since 1970, as events tell their time.
+/// Seconds since 1970, the time format of events.
 pub(super) fn wall_time() -> f64 {
     let now = web_time::SystemTime::now().duration_since(web_time::SystemTime::UNIX_EPOCH);
     now.map_or(0.0, |since| since.as_secs_f64())

@@ -1,4 +1,4 @@
-//! [`Event`]: a value that an event file holds, by its kind.
+//! [`Event`]: a value in an event file, by its kind.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use super::proto::{Content, OldHistogram, SummaryValue};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// The folder of the file, from the folder that was read; "." for that folder itself.
+    /// The folder of the file, relative to the folder that was read; "." for that folder itself.
     pub run: String,
     /// When it was written, in seconds since 1970.
     pub wall_time: f64,
-    /// The step of the training.
+    /// The training step.
     pub step: i64,
     /// The name, with its scopes.
     pub tag: String,
-    /// The plugin of TensorBoard that shows it: "scalars", "histograms", "images", "audio", "text", "hparams", ...
+    /// The plugin of TensorBoard that displays it: "scalars", "histograms", "images", "audio", "text", "hparams", ...
     pub plugin: String,
-    /// What the plugin keeps beside the value. Events of one tag share it.
+    /// The plugin's own data for the value. Events of one tag share them.
     pub plugin_content: Arc<[u8]>,
-    /// What TensorBoard tells of it. Events of one tag share it.
+    /// The description that TensorBoard shows. Events of one tag share it.
     pub description: Arc<str>,
     /// The value.
     pub value: Value,
@@ -39,7 +39,7 @@ impl Event {
     }
 }
 
-/// What an [`Event`] shows.
+/// The content of an [`Event`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -47,7 +47,7 @@ pub enum Value {
     Scalar(f64),
     /// Buckets in order.
     Histogram(Vec<Bucket>),
-    /// Pictures as files, mostly PNG.
+    /// Images as files, mostly PNG.
     Images {
         /// Pixels in a row.
         width: usize,
@@ -58,15 +58,15 @@ pub enum Value {
     },
     /// Sounds as files, mostly WAV.
     Audio(Vec<Vec<u8>>),
-    /// Texts, in a list or a table if they are several. What is no UTF-8 is replaced by U+FFFD.
+    /// Texts; several are a list or a table. Invalid UTF-8 is replaced by U+FFFD.
     Text(ArrayD<String>),
-    /// A tensor without a plugin that is known here, or not of the form that its plugin has.
+    /// A tensor whose plugin is missing or not known here, or that does not have its plugin's form.
     Tensor(Array),
     /// A `GraphDef`, serialized.
     Graph(Vec<u8>),
     /// A `RunMetadata`, serialized.
     RunMetadata(Vec<u8>),
-    /// Nothing but what the plugin keeps.
+    /// Only the plugin's own data.
     Empty,
 }
 
@@ -74,16 +74,16 @@ pub enum Value {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Bucket {
-    /// The least value in it.
+    /// Its lower edge.
     pub left: f64,
-    /// Where the next begins.
+    /// Its upper edge.
     pub right: f64,
-    /// How many values it has.
+    /// The number of values in it.
     pub count: f64,
 }
 
 impl Value {
-    /// What `value` shows by `plugin`; `bytes` is its size in the file.
+    /// The content of `value` for `plugin`; `bytes` is its size in the file.
     pub(super) fn of(value: &SummaryValue, plugin: &str, bytes: usize) -> Result<Self, String> {
         Ok(match &value.content {
             None => Value::Empty,
@@ -103,7 +103,7 @@ impl Value {
     }
 }
 
-/// The array as `plugin` shows it, if it has the plugin's form.
+/// The array as `plugin` displays it, if it has the plugin's form.
 fn by_plugin(plugin: &str, array: &Array) -> Option<Value> {
     let shape = array.shape();
     match plugin {
@@ -143,7 +143,7 @@ fn by_plugin(plugin: &str, array: &Array) -> Option<Value> {
     }
 }
 
-/// TensorFlow 1 has upper limits only, the first down from the least value.
+/// TensorFlow 1 stores upper limits only; the first bucket begins at the least value.
 fn old(histogram: &OldHistogram) -> Vec<Bucket> {
     let mut left = histogram.min;
     let mut buckets = Vec::with_capacity(histogram.bucket.len());

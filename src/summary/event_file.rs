@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::{first_record, wall_time};
 use crate::error::{Error, Result, message};
 
-/// So many bytes are kept of what the system refuses to write.
+/// The maximum number of bytes that are kept when writing fails.
 const MOST_UNWRITTEN: usize = 64 << 20;
 
 pub(super) struct EventFile {
@@ -49,7 +49,8 @@ impl EventFile {
         &mut self.unwritten
     }
 
-    /// Appends the records. What the system refuses is cut off, and tried again the next time.
+    /// Appends the records. If writing fails, the incomplete rest is cut off, and written again the
+    /// next time.
     pub(super) fn write(&mut self) -> Result<()> {
         if self.unwritten.is_empty() {
             return Ok(());
@@ -64,12 +65,12 @@ impl EventFile {
             Ok(()) => {
                 self.whole += self.unwritten.len() as u64;
                 self.unwritten.clear();
-                // Pictures may have made it large.
+                // Images may have made it large.
                 self.unwritten.shrink_to(1 << 20);
                 Ok(())
             }
             Err(error) => {
-                // Half a record in the middle would end all reading there.
+                // Half a record in the middle would end every reading there.
                 self.broken = self.file.set_len(self.whole).is_err();
                 if self.unwritten.len() > MOST_UNWRITTEN {
                     self.unwritten = Vec::new();
@@ -83,13 +84,13 @@ impl EventFile {
         }
     }
 
-    /// Whether somebody removed the file while it was written; it would grow without a name.
+    /// Whether the file was removed while it was written; it would then grow without a name.
     fn removed(&self) -> bool {
         self.whole > 0 && fs::metadata(&self.path).is_err()
     }
 }
 
-/// Makes the file with the next free name.
+/// Creates the file with the next free name.
 fn begin(folder: &Path, suffix: &str) -> Result<(PathBuf, File)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     crate::files::make_folder(folder).map_err(|error| Error::io(folder, error))?;
@@ -100,14 +101,14 @@ fn begin(folder: &Path, suffix: &str) -> Result<(PathBuf, File)> {
         let path = folder.join(name);
         match OpenOptions::new().append(true).create_new(true).open(&path) {
             Ok(file) => return Ok((path, file)),
-            // Another process with this number, in another container.
+            // A process with the same number, in another container.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::io(&path, error)),
         }
     }
 }
 
-/// The machine's name, as far as a file's name can hold it.
+/// The machine's name, as far as a file name permits.
 fn host() -> String {
     let named = ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or(named);

@@ -1,4 +1,4 @@
-//! [`FileWriter`]: writes summaries to a file, in a thread of its own.
+//! [`FileWriter`]: writes summaries to a file, in its own thread.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,30 +14,30 @@ use super::step::Step;
 use crate::error::{Error, Result};
 use crate::options::options;
 
-/// Summaries are read at most ten times a second, so that many are read together.
+/// Summaries are read at most ten times per second, so that many are read together.
 const PAUSE: Duration = Duration::from_millis(100);
 
 options! {
-    /// How a [`FileWriter`] writes.
+    /// Options of a [`FileWriter`].
     #[derive(Debug, Clone)]
     pub struct FileWriterOptions {
-        /// So many summaries are written at once, though not more often than ten times a second; 10.
+        /// The number of summaries that are written at once, though not more often than ten times per second; default: 10.
         max_queue: usize = 10,
-        /// The longest time in milliseconds that a summary waits until it is written; 120,000.
+        /// The longest time in milliseconds that a summary waits before it is written; default: 120,000.
         flush_millis: u64 = 120_000,
-        /// The end of the file's name; ".v2".
+        /// The end of the file's name; default: ".v2".
         filename_suffix: String as impl Into<String> = ".v2".to_string(),
     }
 }
 
-/// Writes an event file, which TensorBoard shows (`tf.summary.create_file_writer`).
+/// Writes an event file, which TensorBoard displays (`tf.summary.create_file_writer`).
 ///
-/// Tensors are handed over unread. A thread of the writer's own reads those that the device has computed, many together, and
-/// appends their records to the file; the program and the device wait for neither. It does so once 10 summaries wait, at most
-/// ten times a second, and at the latest after two minutes. If the process is killed, what came since then is lost, and
-/// what the file holds stays whole. [`flush`](Self::flush) and [`close`](Self::close) wait for the device and the file;
-/// a writer that is dropped does so, too, and logs what failed. What fails in between, the next summary tells. At most 64 MiB
-/// and 16,384 summaries wait: a call beyond waits for the writer.
+/// Tensors are passed on unread. The writer's own thread reads those that the device has computed, many together, and appends
+/// their records to the file; the program and the device do not wait for it. It does so once 10 summaries are waiting, at
+/// most ten times per second, and at the latest after two minutes. If the process is killed, the summaries since then are
+/// lost, and the file's contents stay valid. [`flush`](Self::flush) and [`close`](Self::close) wait for the device and the
+/// file; a writer that is dropped does so, too, and logs errors. The next summary returns errors that occur in between. At
+/// most 64 MiB and 16,384 summaries wait: a call beyond these limits waits for the writer.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -64,13 +64,13 @@ pub struct FileWriter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A writer of a new event file in the folder `logdir`, which it makes if it is not there.
+/// A writer of a new event file in the folder `logdir`, which it creates if it is missing.
 ///
-/// The file is called `events.out.tfevents.TIME.HOST.PROCESS.NUMBER.v2`. Each writer begins a file of its own; TensorBoard
-/// takes those in one folder for one run, and folders beside each other for several.
+/// The file is called `events.out.tfevents.TIME.HOST.PROCESS.NUMBER.v2`. Each writer begins its own file; TensorBoard treats
+/// those in one folder as one run, and those in sibling folders as several.
 ///
 /// # Errors
-/// [`Error::Io`] if the folder or the file cannot be made.
+/// [`Error::Io`] if the folder or the file cannot be created.
 pub fn create_file_writer(logdir: impl AsRef<Path>) -> Result<FileWriter> {
     create_file_writer_with(logdir, FileWriterOptions::new())
 }
@@ -100,30 +100,30 @@ pub fn create_file_writer_with(
 }
 
 impl FileWriter {
-    /// Makes this the writer of the thread's summaries until the result is dropped; then it is the one of before.
+    /// Makes this the thread's default writer until the result is dropped; then the previous one is the default again.
     pub fn as_default(&self) -> DefaultWriter {
         scope::make_default(self.queue.clone(), None)
     }
 
-    /// As [`FileWriter::as_default`], and sets the step of summaries that have none of their own.
+    /// As [`FileWriter::as_default`], and sets the step of summaries that have no step of their own.
     pub fn as_default_at(&self, step: impl Into<Step>) -> DefaultWriter {
         scope::make_default(self.queue.clone(), Some(step.into()))
     }
 
-    /// Where the events go.
+    /// The path of the file.
     pub fn path(&self) -> PathBuf {
         self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits until all summaries of before are written.
+    /// Waits until all earlier summaries are written.
     ///
     /// # Errors
-    /// What failed since the last call: those of reading tensors, [`Error::Io`] if the system refuses to write.
+    /// The errors since the last call: those of reading tensors, [`Error::Io`] if writing fails.
     pub fn flush(&self) -> Result<()> {
         self.queue.flush()
     }
 
-    /// Writes what is left. Summaries that come later are refused.
+    /// Writes the remaining summaries. Later summaries are errors.
     ///
     /// # Errors
     /// As [`FileWriter::flush`].
@@ -136,7 +136,7 @@ impl FileWriter {
         let flushed = self.queue.flush();
         self.queue.state().closed = true;
         self.queue.work.notify_one();
-        // A thread that panicked has said so.
+        // A thread that panicked has already reported it.
         let _ = thread.join();
         flushed
     }
@@ -156,7 +156,7 @@ impl fmt::Debug for FileWriter {
     }
 }
 
-/// The thread's half.
+/// The thread's part.
 struct Worker {
     queue: Arc<Queue>,
     path: Arc<Mutex<PathBuf>>,
@@ -166,9 +166,9 @@ struct Worker {
     last: Option<Instant>,
 }
 
-/// What the thread does next.
+/// The thread's next action.
 enum Next {
-    /// Writes these, and has then served so many flushes.
+    /// Writes these entries; this many flushes are then done.
     Write(Vec<Entry>, u64),
     Wait(Option<Duration>),
     End,
@@ -206,7 +206,7 @@ impl Worker {
 
     fn next(&self, state: &mut State) -> Next {
         if state.asked > state.served {
-            // Also what the device has yet to compute.
+            // Including tensors that the device has yet to compute.
             return Next::Write(state.entries.drain(..).collect(), state.asked);
         }
         if state.closed {
@@ -223,7 +223,7 @@ impl Worker {
         if !wait.is_zero() {
             return Next::Wait(Some(wait));
         }
-        // To read others would run half a step's ops as a plan of their own.
+        // Reading others would run half a step's ops as a separate plan.
         let ready = state.entries.iter().take_while(|entry| entry.ready()).count();
         if ready == 0 {
             return Next::Wait(Some(PAUSE));
@@ -242,7 +242,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// Nobody waits for a thread that is gone.
+    /// Callers must not wait for a thread that has ended.
     fn drop(&mut self) {
         self.queue.state().closed = true;
         self.queue.done.notify_all();

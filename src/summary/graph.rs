@@ -1,4 +1,4 @@
-//! [`Graph`]: what TensorBoard's tab Graphs shows: a model's layers, the kernels of a plan, or nodes of the program's own.
+//! [`Graph`]: the contents of TensorBoard's tab Graphs: a model's layers, the kernels of a plan, or nodes of the program.
 
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ pub struct Graph {
 pub struct Node(NodeDef);
 
 impl Node {
-    /// A node; slashes in its name make boxes around it. `op` is what it does.
+    /// A node; slashes in its name group nodes into boxes. `op` is the node's operation.
     pub fn new(name: &str, op: &str) -> Self {
         Node(NodeDef { name: plain(name), op: op.to_string(), ..NodeDef::default() })
     }
@@ -64,7 +64,7 @@ impl Node {
         self
     }
 
-    /// Adds what the box beside the graph tells of the node.
+    /// Adds an attribute, which the box next to the graph shows for the node.
     #[must_use]
     pub fn attr(mut self, name: &str, value: impl ToString) -> Self {
         let value = Some(Attr::Bytes(value.to_string().into_bytes()));
@@ -81,20 +81,20 @@ impl Node {
 }
 
 impl Graph {
-    /// No nodes.
+    /// A graph without nodes.
     pub fn new() -> Self {
         Graph::default()
     }
 
-    /// Adds a node. If its name is taken it gets a number.
+    /// Adds a node. If its name is already used, it gets a number.
     #[must_use]
     pub fn node(mut self, node: Node) -> Self {
         self.add(node);
         self
     }
 
-    /// The layers of a model with their shapes and weights, and what each takes from which. Shapes are known after the first
-    /// call. Parts of a type of your own stand side by side, as nothing tells how data flow through them.
+    /// The layers of a model with their shapes and weights, and the connections between them. Shapes are known after the
+    /// first call. Parts of a custom type have no edges between them, as their data flow is unknown.
     pub fn of_model(model: &(impl Trackable + ?Sized)) -> Self {
         let mut graph = Graph::new();
         for layer in layer_nodes(&|parts| model.track(parts)) {
@@ -128,7 +128,7 @@ impl Graph {
     }
 
     pub(super) fn proto(self) -> GraphDef {
-        // What TensorFlow 2 says of its graphs; without it TensorBoard takes one for too old.
+        // TensorFlow 2 states this version in its graphs; without it TensorBoard considers a graph too old.
         GraphDef { node: self.nodes, versions: Some(VersionDef { producer: 22 }) }
     }
 }
@@ -164,7 +164,7 @@ pub(super) fn kernel_names(plan: &PlanReport) -> Vec<String> {
     kernels.map(|(at, kernel)| plain(&format!("{}_{}", at + 1, kernel.label))).collect()
 }
 
-/// A name as graphs have them: TensorBoard takes other characters for something else.
+/// A valid name for a graph: TensorBoard interprets other characters differently.
 fn plain(name: &str) -> String {
     let mut plain: String = name
         .trim_matches('/')
@@ -177,7 +177,7 @@ fn plain(name: &str) -> String {
     plain
 }
 
-/// Writes a graph, of which a run has one; the tab Graphs shows it.
+/// Writes a graph, which the tab Graphs shows; a run has one.
 ///
 /// # Errors
 /// As [`scalar`](super::scalar), without shape and step.
@@ -187,7 +187,7 @@ pub fn graph(graph: impl Into<Graph>) -> Result<bool> {
     write("graph", "graph", String::new(), Step::from(0), false, || Ok(Payload::Graph(bytes)))
 }
 
-/// Writes the JSON of a Keras model, of which the tab Graphs makes the conceptual graph.
+/// Writes the JSON of a Keras model, which the tab Graphs shows as the conceptual graph.
 ///
 /// # Errors
 /// As [`scalar`](super::scalar), without shape.

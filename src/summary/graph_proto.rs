@@ -1,4 +1,4 @@
-//! The messages of graphs and of what ran when: TensorFlow's `graph.proto`, `config.proto` and `step_stats.proto`.
+//! The messages of graphs and of execution times: TensorFlow's `graph.proto`, `config.proto` and `step_stats.proto`.
 
 use std::collections::BTreeMap;
 

@@ -2,10 +2,10 @@
 
 use super::proto::{SummaryMetadata, TensorProto, dtype, metadata};
 
-/// Counts `values` in `buckets` buckets between the least and the greatest: rows of left edge, right edge and count.
+/// Counts `values` in `buckets` buckets between the smallest and the largest: rows of left edge, right edge and count.
 ///
-/// NaN and infinities fit in no bucket; the second result says how many there were. Without any finite value all rows are
-/// 0, and if all are equal they stand in the last row.
+/// NaN and infinities are in no bucket; the second result is their number. Without any finite value all rows are 0, and
+/// if all values are equal they are in the last row.
 pub(super) fn rows(values: impl Iterator<Item = f64> + Clone, buckets: usize) -> (Vec<f64>, u64) {
     let (mut least, mut greatest, mut count, mut lost) = (f64::INFINITY, f64::NEG_INFINITY, 0, 0);
     for value in values.clone() {
@@ -22,7 +22,7 @@ pub(super) fn rows(values: impl Iterator<Item = f64> + Clone, buckets: usize) ->
     let range = greatest - least;
     let width = range / buckets as f64;
     if range == 0.0 || width == 0.0 || !range.is_finite() {
-        // Also where the range is too small or too large to be divided.
+        // Including the case that the range is too small or too large to be divided.
         for row in rows.chunks_exact_mut(3) {
             (row[0], row[1]) = (least, greatest);
         }

@@ -1,4 +1,4 @@
-//! [`hparams`]: the settings of a training and how it ended, for TensorBoard's table of trainings.
+//! [`hparams`]: the hyperparameters of a training run and its outcome, for TensorBoard's table of runs.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
 
-/// The value of a setting: a number, a text, or whether something is on.
+/// The value of a hyperparameter: a number, a text, or a Boolean.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum HParamValue {
@@ -23,7 +23,7 @@ pub enum HParamValue {
     Number(f64),
     /// A text.
     Text(String),
-    /// Whether something is on.
+    /// A Boolean.
     Bool(bool),
 }
 
@@ -76,7 +76,7 @@ impl HParamValue {
     }
 }
 
-/// The settings of one training, and what it is called.
+/// The hyperparameters of one training run, and its name.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -96,26 +96,27 @@ pub struct HParams {
 }
 
 impl HParams {
-    /// No settings.
+    /// Without hyperparameters.
     pub fn new() -> Self {
         HParams::default()
     }
 
-    /// Adds a setting, in place of one of the same name.
+    /// Adds a hyperparameter, or replaces one of the same name.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<HParamValue>) -> Self {
         self.values.insert(name.to_string(), value.into());
         self
     }
 
-    /// The name of the training; trainings of one name are a group. Without one, equal settings are a group.
+    /// The name of the run; runs with the same name are a group. Without a name, runs with equal hyperparameters are a
+    /// group.
     #[must_use]
     pub fn trial_id(mut self, id: impl Into<String>) -> Self {
         self.trial_id = Some(id.into());
         self
     }
 
-    /// A name that equal settings have: FNV-1a of their text, in 128 bits.
+    /// A name derived from the hyperparameters: FNV-1a of their text, in 128 bits.
     fn group(&self) -> String {
         let text = format!("{:?}", self.values);
         let step = |hash: u128, byte: u8| {
@@ -126,19 +127,19 @@ impl HParams {
     }
 }
 
-/// A setting that an experiment varies.
+/// A hyperparameter that an experiment varies.
 #[derive(Debug, Clone)]
 pub struct HParam {
     info: HParamInfo,
 }
 
 impl HParam {
-    /// A setting without a domain.
+    /// A hyperparameter without a domain.
     pub fn new(name: &str) -> Self {
         HParam { info: HParamInfo { name: name.to_string(), ..HParamInfo::default() } }
     }
 
-    /// The values that it may have.
+    /// The allowed values.
     #[must_use]
     pub fn discrete<V: Into<HParamValue>>(mut self, values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<HParamValue> = values.into_iter().map(Into::into).collect();
@@ -148,7 +149,7 @@ impl HParam {
         self
     }
 
-    /// The least and the greatest number that it may have.
+    /// The minimum and the maximum.
     #[must_use]
     pub fn interval(mut self, min_value: f64, max_value: f64) -> Self {
         self.info.kind = 3;
@@ -156,14 +157,14 @@ impl HParam {
         self
     }
 
-    /// What it is called in the table.
+    /// The name in the table.
     #[must_use]
     pub fn display_name(mut self, name: &str) -> Self {
         self.info.display_name = name.to_string();
         self
     }
 
-    /// What TensorBoard tells of it, in Markdown.
+    /// The description that TensorBoard shows, in Markdown.
     #[must_use]
     pub fn description(mut self, text: &str) -> Self {
         self.info.description = text.to_string();
@@ -171,20 +172,20 @@ impl HParam {
     }
 }
 
-/// A number by which trainings are compared: the tag of a scalar.
+/// A metric by which runs are compared: the tag of a scalar.
 #[derive(Debug, Clone)]
 pub struct HParamMetric {
     info: MetricInfo,
 }
 
 impl HParamMetric {
-    /// The last value of the scalar `tag` in the training's own folder.
+    /// The last value of the scalar `tag` in the run's own folder.
     pub fn new(tag: &str) -> Self {
         let name = MetricName { group: String::new(), tag: tag.to_string() };
         HParamMetric { info: MetricInfo { name: Some(name), display_name: String::new() } }
     }
 
-    /// The folder below the training's in which the scalar stands, such as "validation".
+    /// The subfolder of the run's folder that contains the scalar, such as "validation".
     #[must_use]
     pub fn group(mut self, folder: &str) -> Self {
         if let Some(name) = &mut self.info.name {
@@ -193,7 +194,7 @@ impl HParamMetric {
         self
     }
 
-    /// What it is called in the table.
+    /// The name in the table.
     #[must_use]
     pub fn display_name(mut self, name: &str) -> Self {
         self.info.display_name = name.to_string();
@@ -201,19 +202,19 @@ impl HParamMetric {
     }
 }
 
-/// How a training ended.
+/// The outcome of a training run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrialStatus {
-    /// As it should.
+    /// Success.
     Success = 1,
-    /// With an error.
+    /// Failure.
     Failure = 2,
-    /// Not yet.
+    /// Still running.
     Running = 3,
 }
 
-/// Writes the settings of the training whose folder the writer's is, for the tab HParams (`hp.hparams`).
+/// Writes the hyperparameters of the run to whose folder the writer writes, for the tab HParams (`hp.hparams`).
 ///
 /// # Errors
 /// As [`scalar`](super::scalar), without shape and step.
@@ -225,8 +226,8 @@ pub fn hparams(hparams: HParams) -> Result<bool> {
     record("hparams", "_hparams_/session_start_info", HParamsData::Start(start))
 }
 
-/// Writes which settings an experiment varies and what it measures, once, into the folder above those of the trainings
-/// (`hp.hparams_config`).
+/// Writes which hyperparameters an experiment varies and which metrics it measures, once, to the parent folder of the
+/// runs (`hp.hparams_config`).
 ///
 /// # Errors
 /// As [`hparams`].
@@ -242,7 +243,7 @@ pub fn hparams_config(
     record("hparams_config", "_hparams_/experiment", HParamsData::Experiment(experiment))
 }
 
-/// Writes how the training ended.
+/// Writes the outcome of the run.
 ///
 /// # Errors
 /// As [`hparams`].
@@ -253,7 +254,7 @@ pub fn hparams_end(status: TrialStatus) -> Result<bool> {
 
 fn record(function: &str, tag: &str, data: HParamsData) -> Result<bool> {
     let data = HParamsPluginData { version: 0, data: Some(data) };
-    // As TensorFlow, a tensor without elements, as a summary needs one.
+    // As TensorFlow: a tensor without elements, because a summary needs one.
     write(function, tag, String::new(), Step::from(0), false, || {
         let shown = metadata("hparams", &data.encode_to_vec());
         Ok(Payload::Made(shown, TensorProto::numbers(dtype::FLOAT, &[0], Vec::new())))

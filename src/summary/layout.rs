@@ -1,4 +1,4 @@
-//! [`Layout`]: which curves stand together in one chart, for TensorBoard's tab Custom Scalars.
+//! [`Layout`]: which curves share a chart, for TensorBoard's tab Custom Scalars.
 
 use prost::Message;
 
@@ -29,7 +29,7 @@ use crate::error::Result;
 pub struct Layout(LayoutProto);
 
 impl Layout {
-    /// No charts.
+    /// A layout without charts.
     pub fn new() -> Self {
         Layout::default()
     }
@@ -52,7 +52,7 @@ impl Category {
         Category(CategoryProto { title: title.to_string(), ..CategoryProto::default() })
     }
 
-    /// Adds a chart of all scalars whose tags one of `tags` matches, as a regular expression.
+    /// Adds a chart of all scalars whose tags match one of the regular expressions `tags`.
     #[must_use]
     pub fn multiline<S: Into<String>>(
         self,
@@ -91,7 +91,7 @@ impl Category {
     }
 }
 
-/// Writes which charts the tab Custom Scalars shows.
+/// Writes the layout of the tab Custom Scalars.
 ///
 /// # Errors
 /// As [`scalar`](super::scalar), without shape and step.

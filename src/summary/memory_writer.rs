@@ -1,4 +1,4 @@
-//! [`MemoryWriter`]: keeps summaries until the program takes them as the bytes of an event file.
+//! [`MemoryWriter`]: stores summaries until the program takes them as the bytes of an event file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use super::scope::{self, DefaultWriter};
 use super::step::Step;
 use crate::error::Result;
 
-/// Keeps summaries for a program that stores them by itself, as in a browser: without a file and without a thread.
+/// Stores summaries for a program that saves them itself, as in a browser: without a file and without a thread.
 ///
-/// Nothing bounds what waits but the calls of [`take_async`](Self::take_async). Parts that were taken one after another make
+/// Only calls of [`take_async`](Self::take_async) limit the memory that summaries use. The parts of consecutive calls form
 /// one event file.
 ///
 /// ```
@@ -34,7 +34,7 @@ pub struct MemoryWriter {
 }
 
 impl MemoryWriter {
-    /// A writer without any summary.
+    /// A writer without summaries.
     pub fn new() -> Self {
         let queue = Arc::new(Queue::new(usize::MAX, false));
         MemoryWriter { queue, begun: false.into() }
@@ -50,10 +50,10 @@ impl MemoryWriter {
         scope::make_default(self.queue.clone(), Some(step.into()))
     }
 
-    /// The records since the last call, before the first those that begin a file. Waits for the device.
+    /// The records since the last call; the first call also returns those that begin a file. Waits for the device.
     ///
     /// # Errors
-    /// Those of reading tensors; the summaries that came with a failed one are lost.
+    /// Those of reading tensors; summaries that were read together with a failed one are lost.
     pub async fn take_async(&self) -> Result<Vec<u8>> {
         use std::sync::atomic::Ordering;
         let mut bytes = Vec::new();

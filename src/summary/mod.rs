@@ -1,8 +1,9 @@
-//! Summaries: numbers, pictures and texts of a training run, in event files that TensorBoard shows.
+//! Summaries: numbers, images and texts of a training run, in event files that TensorBoard displays.
 //!
 //! [`create_file_writer`] makes a writer, its `as_default` makes it the thread's, and the functions write to that: [`scalar`],
-//! [`histogram`], [`image`], [`audio`], [`text`], [`tensor`]. `scope` keeps what holds in a thread, `queue` what waits,
-//! `batch` reads tensors together and makes records, `file_writer` is the thread that appends them. [`read()`] reads files.
+//! [`histogram`], [`image`], [`audio`], [`text`], [`tensor`]. `scope` stores the state of a thread, `queue` the waiting
+//! summaries, `batch` reads tensors together and makes records, `file_writer` is the thread that appends them. [`read()`]
+//! reads files.
 
 mod array;
 mod batch;

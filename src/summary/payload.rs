@@ -1,4 +1,4 @@
-//! [`Payload`]: what a summary shows, before its tensors have been read, and how it becomes a message.
+//! [`Payload`]: the content of a summary, before its tensors are read, and its conversion to a message.
 
 use half::f16;
 
@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::{HostElement, Tensor};
 
-/// What a summary shows.
+/// The content of a summary.
 #[allow(clippy::large_enum_variant)] // Few wait at once.
 pub(super) enum Payload {
     Number(f64),
@@ -22,7 +22,7 @@ pub(super) enum Payload {
         values: Tensor,
         buckets: usize,
     },
-    /// Pictures `[N,H,W,C]`.
+    /// Images `[N,H,W,C]`.
     Images(Tensor),
     /// Sounds `[N,T,C]`.
     Audio {
@@ -31,9 +31,9 @@ pub(super) enum Payload {
     },
     Tensor(Tensor),
     Text(Text),
-    /// What is complete already.
+    /// A complete message.
     Made(SummaryMetadata, TensorProto),
-    /// A graph, which has an event of its own.
+    /// A graph, which is a separate event.
     Graph(Vec<u8>),
 }
 
@@ -50,7 +50,7 @@ impl Payload {
         }
     }
 
-    /// About how many bytes it holds.
+    /// Its approximate size in bytes.
     pub(super) fn bytes(&self) -> usize {
         let tensor = |tensor: &Tensor| tensor.len().saturating_mul(tensor.dtype().size());
         match self {
@@ -65,7 +65,7 @@ impl Payload {
         }
     }
 
-    /// The message, from the bytes of the tensor that was read. The graph has none.
+    /// The message, from the bytes of the tensor that was read. A graph has none.
     pub(super) fn message(
         self,
         tag: &str,
@@ -143,7 +143,7 @@ fn audio(tensor: &Tensor, sample_rate: u32, bytes: &[u8]) -> (SummaryMetadata, T
     let mut strings = Vec::with_capacity(2 * count);
     for at in 0..count {
         strings.push(wav(&values[at * samples..][..samples], channels, sample_rate));
-        // The label, which TensorBoard once showed beside the sound.
+        // The label, which earlier versions of TensorBoard show next to the sound.
         strings.push(Vec::new());
     }
     let data = AudioPluginData { version: 0, encoding: 11 };
@@ -152,7 +152,7 @@ fn audio(tensor: &Tensor, sample_rate: u32, bytes: &[u8]) -> (SummaryMetadata, T
     (shown, TensorProto::strings(&[count, 2], strings))
 }
 
-/// TensorBoard warns of a tensor without any plugin.
+/// TensorBoard warns about a tensor without a plugin.
 fn raw() -> SummaryMetadata {
     /// TensorBoard's `DATA_CLASS_TENSOR`.
     const TENSOR: i32 = 2;

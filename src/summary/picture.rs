@@ -1,10 +1,10 @@
-//! Pictures as PNG files, as TensorBoard's image plugin takes them.
+//! Images as PNG files, for TensorBoard's image plugin.
 
 use png::{BitDepth, ColorType};
 
 use crate::error::{Error, Result, message};
 
-/// A byte for a value from 0 to 1, as TensorFlow's `convert_image_dtype` rounds; what lies outside is clipped, NaN is 0.
+/// A byte for a value from 0 to 1, as TensorFlow's `convert_image_dtype` rounds; values outside are clipped, NaN is 0.
 pub(super) fn byte(value: f32) -> u8 {
     (value * 255.5) as u8
 }

@@ -1,4 +1,4 @@
-//! What plugins of TensorBoard keep in the metadata of their values: hyperparameters, layouts, sounds.
+//! The data of TensorBoard's plugins in the metadata of their values: hyperparameters, layouts, sounds.
 
 use std::collections::BTreeMap;
 

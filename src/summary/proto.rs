@@ -1,4 +1,4 @@
-//! The messages of event files, laid down as in TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`.
+//! The messages of event files, with the same layout as in TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`.
 
 /// A record of an event file.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -47,7 +47,7 @@ pub(super) struct TaggedRunMetadata {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Summary {
-    /// Each is a [`SummaryValue`], decoded when a reader wants it.
+    /// Each is a [`SummaryValue`], decoded when a reader requests it.
     #[prost(bytes = "vec", repeated, tag = "1")]
     pub(super) value: Vec<Vec<u8>>,
 }
@@ -62,7 +62,7 @@ pub(super) struct SummaryValue {
     pub(super) content: Option<Content>,
 }
 
-/// Those of before TensorFlow 2 are read and never written: all but the tensor, which is the large one.
+/// All but the tensor, which is the large one, are from TensorFlow 1: they are read and never written.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum Content {
@@ -126,7 +126,7 @@ pub(super) struct PluginData {
     pub(super) content: Vec<u8>,
 }
 
-/// Numbers lie in `tensor_content`, or one by one in the list of their kind, whose last value stands for all that follow.
+/// Numbers are in `tensor_content`, or one by one in the list of their kind, whose last value represents all that follow.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TensorProto {
     #[prost(int32, tag = "1")]
@@ -195,7 +195,7 @@ impl ShapeProto {
 }
 
 impl TensorProto {
-    /// Numbers by their bytes.
+    /// Numbers from their bytes.
     pub(super) fn numbers(dtype: i32, shape: &[usize], content: Vec<u8>) -> Self {
         let shape = Some(ShapeProto::of(shape));
         TensorProto { dtype, shape, content, ..TensorProto::default() }
@@ -207,8 +207,8 @@ impl TensorProto {
     }
 }
 
-/// What a value is shown by: a plugin of TensorBoard, with its own bytes. As TensorFlow, this leaves the class of the data open:
-/// TensorBoard fills it in for the plugins that it knows.
+/// The plugin of TensorBoard that displays a value, with its own data. As in TensorFlow, the class of the data is left open:
+/// TensorBoard sets it for the plugins that it knows.
 pub(super) fn metadata(plugin: &str, content: &[u8]) -> SummaryMetadata {
     let plugin_data = PluginData { plugin_name: plugin.to_string(), content: content.to_vec() };
     SummaryMetadata { plugin_data: Some(plugin_data), ..SummaryMetadata::default() }

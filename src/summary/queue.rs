@@ -1,4 +1,4 @@
-//! [`Queue`]: summaries on their way from the program to a writer.
+//! [`Queue`]: summaries between the program and a writer.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,37 +8,37 @@ use web_time::Instant;
 use super::batch::Entry;
 use crate::error::{Error, Result, message};
 
-/// A queue holds so many bytes of summaries, unread tensors included; then a call waits until the writer has caught up. A
-/// summary that is larger has the queue for itself.
+/// The maximum number of bytes of summaries in a queue, including unread tensors; beyond it a call waits until the writer
+/// has caught up. A larger summary must be alone in the queue.
 pub(super) const MOST_BYTES: usize = 64 << 20;
-/// A queue holds so many summaries.
+/// The maximum number of summaries in a queue.
 pub(super) const MOST_ENTRIES: usize = 16_384;
 
-/// Summaries on their way.
+/// Summaries between the program and a writer.
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// There is something for the writer's thread to do.
+    /// Signals work for the writer's thread.
     pub(super) work: Condvar,
-    /// The writer's thread has done something.
+    /// Signals that the writer's thread has done work.
     pub(super) done: Condvar,
-    /// So many summaries wake the writer's thread.
+    /// The number of summaries that wakes the writer's thread.
     pub(super) max_queue: usize,
-    /// Whether a thread takes what waits; else the program does.
+    /// Whether a thread takes the waiting summaries; otherwise the program does.
     threaded: bool,
 }
 
 pub(super) struct State {
     pub(super) entries: VecDeque<Entry>,
-    /// Of the entries, and of those that the thread works on.
+    /// The bytes of the entries, and of those that the thread works on.
     pub(super) bytes: usize,
-    /// When the first of the entries came.
+    /// When the first of the entries arrived.
     pub(super) since: Instant,
-    /// What failed since the last call.
+    /// The errors since the last call.
     pub(super) error: Option<Error>,
-    /// How many flushes were asked for, and how many are done.
+    /// The number of flushes that were requested, and of those that are done.
     pub(super) asked: u64,
     pub(super) served: u64,
-    /// The writer is closed, or its thread is gone.
+    /// True if the writer is closed, or its thread has ended.
     pub(super) closed: bool,
 }
 
@@ -61,7 +61,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a summary; then tells what failed since the last call.
+    /// Appends a summary; then returns errors since the last call.
     pub(super) fn put(&self, entry: Entry) -> Result<()> {
         let bytes = entry.bytes();
         let mut state = self.state();
@@ -89,7 +89,7 @@ impl Queue {
         state.error.take().map_or(Ok(()), Err)
     }
 
-    /// Waits until all that was put before is written; then tells what failed.
+    /// Waits until all earlier summaries are written; then returns errors.
     pub(super) fn flush(&self) -> Result<()> {
         let mut state = self.state();
         state.asked += 1;
@@ -105,7 +105,7 @@ impl Queue {
         }
     }
 
-    /// All that waits, for a program that writes it by itself.
+    /// All waiting summaries, for a program that writes them itself.
     pub(super) fn take(&self) -> Vec<Entry> {
         let mut state = self.state();
         state.bytes = 0;

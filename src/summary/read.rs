@@ -9,9 +9,9 @@ use super::reader::EventReader;
 use crate::error::{Error, Result, message};
 use crate::files;
 
-/// Reads an event file, or all event files in a folder and the folders in it: each of these is a run.
+/// Reads an event file, or all event files in a folder and the folders in it: each folder is a run.
 ///
-/// Events come file by file, in the order of their names, and in a file as they were written.
+/// Events are ordered by file name, and in a file as they were written.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -33,7 +33,7 @@ use crate::files;
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if nothing is at `path` or it cannot be read, [`Error::Data`] if the folder has no event file, and as
+/// [`Error::Io`] if `path` does not exist or cannot be read, [`Error::Data`] if the folder has no event file, and as
 /// [`EventReader`].
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Event>> {
     let path = path.as_ref();
@@ -69,7 +69,8 @@ fn events(path: &Path, run: &str, all: &mut Vec<Event>) -> Result<()> {
     Ok(())
 }
 
-/// The event files in `folder` and the folders in it, by name. Links to folders are not followed: they may lead back.
+/// The event files in `folder` and the folders in it, by name. Links to folders are not followed, because they may form
+/// a loop.
 fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let mut entries = entries.map_err(|error| Error::io(folder, error))?;

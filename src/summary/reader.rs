@@ -15,8 +15,8 @@ use crate::error::{Error, Result, message};
 
 /// Iterates over the values of an event file, which may be any [`Read`].
 ///
-/// A last record that is not complete ends the file, as its writer may have been killed or still write. Elsewhere a wrong byte
-/// is an error, with which the iterator ends.
+/// An incomplete last record ends the file, because its writer may have been killed or may still be writing. Elsewhere a wrong
+/// byte is an error, after which the iterator ends.
 ///
 /// ```no_run
 /// use wgrad::summary::EventReader;
@@ -30,24 +30,24 @@ use crate::error::{Error, Result, message};
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) if a checksum is wrong, or a record holds no event or a tensor that is not what it says;
-/// [`Error::Io`](crate::Error::Io) if the system refuses to read.
+/// [`Error::Data`](crate::Error::Data) if a checksum is wrong, or if a record is not an event or has an inconsistent tensor;
+/// [`Error::Io`](crate::Error::Io) if reading fails.
 pub struct EventReader<R> {
     records: TfRecordReader<R>,
     name: PathBuf,
     run: String,
-    /// What is left of the record that was read last.
+    /// The rest of the record that was read last.
     waiting: Waiting,
-    /// What each tag said of itself; some writers say it once.
+    /// The metadata of each tag; some writers write it only once.
     known: HashMap<String, Said>,
-    /// How many records were read.
+    /// The number of records that were read.
     records_read: u64,
     failed: bool,
     truncated: bool,
 }
 
-/// The values of a record that nobody has asked for yet. Each is decoded when it is asked for: two bytes of a file may be a value,
-/// and a decoded one takes hundreds.
+/// The values of a record that have not been requested yet. Each is decoded on request: two bytes of a file may be a value, and
+/// a decoded one takes hundreds.
 #[derive(Default)]
 struct Waiting {
     wall_time: f64,
@@ -55,7 +55,7 @@ struct Waiting {
     values: IntoIter<Vec<u8>>,
 }
 
-/// What a tag says of itself, shared by its events: a file may say it once and have it a million times.
+/// The metadata of a tag, shared by its events: a file may contain it once and use it a million times.
 #[derive(Clone)]
 struct Said {
     plugin: String,
@@ -63,7 +63,7 @@ struct Said {
     description: Arc<str>,
 }
 
-/// The most bytes of a plugin's name, which each event has.
+/// The maximum length of a plugin's name in bytes; each event stores it.
 const LONGEST_PLUGIN: usize = 256;
 
 impl Said {
@@ -141,7 +141,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// What a value shows; none if it has neither a value nor metadata.
+    /// The content of a value; none if it has neither a value nor metadata.
     fn shown(&mut self, bytes: &[u8]) -> Result<Option<Event>> {
         let value = SummaryValue::decode(bytes).map_err(|error| {
             self.broken(&format!("holds what is no value ({error}). The file is broken"))
@@ -165,7 +165,7 @@ impl<R: Read> EventReader<R> {
                 said.plugin.len()
             )));
         }
-        // One value may stand for many, as its own bytes allow: a record may hold thousands of such.
+        // One value may represent many, within its own number of bytes: a record may hold thousands of such.
         let shown = Value::of(&value, &said.plugin, bytes.len()).map_err(|what| {
             self.broken(&format!(
                 "holds \"{}\", whose tensor {what}. The file is broken",

@@ -1,4 +1,4 @@
-//! What holds in a thread until a guard is dropped: the default writer, the default step, whether summaries are recorded, the
+//! The state of a thread until a guard is dropped: the default writer, the default step, whether summaries are recorded, the
 //! scope of their names.
 
 use std::cell::RefCell;
@@ -18,10 +18,10 @@ thread_local! {
 
 #[derive(Default)]
 struct Scopes {
-    /// The guards that live, the innermost last.
+    /// The active guards, the innermost last.
     open: Vec<(u64, Scope)>,
     count: u64,
-    /// What `set_step` has set outside of all writers' steps.
+    /// The step that `set_step` has set outside of all writers' steps.
     step: Option<Step>,
 }
 
@@ -33,11 +33,11 @@ enum Scope {
     Name(String),
 }
 
-/// A guard: what it stands for ends when it is dropped.
+/// A guard: dropping it ends its effect.
 #[derive(Debug)]
 struct Guard {
     id: u64,
-    /// The scopes are those of one thread.
+    /// The scopes belong to one thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -54,7 +54,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // A thread that ends has none any more. What a scope holds is dropped when the list is free again.
+        // A thread that is ending has no scopes. The contents of a scope are dropped after the list is released.
         let scope = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.try_borrow_mut().ok()?;
             let at = scopes.open.iter().position(|(id, _)| *id == self.id)?;
@@ -64,7 +64,7 @@ impl Drop for Guard {
     }
 }
 
-/// While it lives, the thread's summaries go to its writer.
+/// While it exists, the thread's summaries go to its writer.
 #[derive(Debug)]
 #[must_use = "the writer is the default until this is dropped"]
 pub struct DefaultWriter(#[allow(dead_code)] Guard); // It acts by being dropped.
@@ -73,12 +73,12 @@ pub(super) fn make_default(queue: Arc<Queue>, step: Option<Step>) -> DefaultWrit
     DefaultWriter(Guard::open(Scope::Writer(queue, step.map(Some))))
 }
 
-/// While it lives, [`record_if`]'s or [`record_every`]'s condition holds.
+/// While it exists, the condition of [`record_if`] or [`record_every`] applies.
 #[derive(Debug)]
 #[must_use = "the condition holds until this is dropped"]
 pub struct Recording(#[allow(dead_code)] Guard);
 
-/// A condition under which summaries are recorded: a `bool`, or a function that is asked at each summary.
+/// A condition under which summaries are recorded: a `bool`, or a function that is called at each summary.
 pub trait Condition {
     #[doc(hidden)]
     fn function(self) -> Rc<dyn Fn() -> bool>;
@@ -96,7 +96,7 @@ impl<F: Fn() -> bool + 'static> Condition for F {
     }
 }
 
-/// Records the thread's summaries only if `condition` is true, until the result is dropped. The innermost condition alone
+/// Records the thread's summaries only if `condition` is true, until the result is dropped. Only the innermost condition
 /// counts, as in TensorFlow.
 ///
 /// ```
@@ -116,31 +116,31 @@ pub fn record_if(condition: impl Condition) -> Recording {
     Recording(Guard::open(Scope::Condition(condition.function())))
 }
 
-/// Records of the thread's summaries those whose step `steps` divides, until the result is dropped. A step that is still on
-/// the device is looked at when it has been read. The innermost condition alone counts.
+/// Records only the thread's summaries whose step is a multiple of `steps`, until the result is dropped. A step that is still
+/// on the device is checked once it has been read. Only the innermost condition counts.
 pub fn record_every(steps: u64) -> Recording {
     Recording(Guard::open(Scope::Every(steps)))
 }
 
-/// Whether a summary of this moment would be recorded, as far as it does not depend on its step.
+/// Whether a summary would be recorded now, as far as that does not depend on its step.
 pub fn should_record_summaries() -> bool {
     writer().is_some() && allowed().0
 }
 
-/// While it lives, names of summaries begin with its name.
+/// While it exists, the names of summaries begin with its name.
 #[derive(Debug)]
 #[must_use = "the scope ends when this is dropped"]
 pub struct NameScope(#[allow(dead_code)] Guard);
 
-/// Puts `name` and a slash before the names of the thread's summaries, until the result is dropped. TensorBoard groups by the
+/// Prepends `name` and a slash to the names of the thread's summaries, until the result is dropped. TensorBoard groups by the
 /// part before the last slash.
 pub fn name_scope(name: &str) -> NameScope {
     NameScope(Guard::open(Scope::Name(name.to_string())))
 }
 
-/// Sets the step of the thread's summaries that have none of their own: a number, or an integer variable or a counter, of which
-/// each summary takes the value of its time. `()` unsets it. Inside of
-/// [`as_default_at`](super::FileWriter::as_default_at) it holds until that ends.
+/// Sets the step of the thread's summaries that have no step of their own: a number, or an integer variable or a counter, whose
+/// current value each summary uses. `()` unsets it. Within [`as_default_at`](super::FileWriter::as_default_at) it applies until
+/// that ends.
 pub fn set_step(step: impl Into<Step>) {
     let step = step.into();
     let step = Some(step).filter(|step| !matches!(step.0, super::step::Kind::Default));
@@ -157,7 +157,7 @@ pub fn set_step(step: impl Into<Step>) {
     drop(before);
 }
 
-/// The step of summaries that have none of their own.
+/// The step of summaries that have no step of their own.
 pub fn get_step() -> Option<Step> {
     SCOPES.with_borrow(|scopes| {
         let own = scopes.open.iter().rev().find_map(|(_, scope)| match scope {
@@ -177,7 +177,7 @@ fn writer() -> Option<Arc<Queue>> {
     })
 }
 
-/// Whether summaries are recorded, and of which steps.
+/// Whether summaries are recorded, and for which steps.
 fn allowed() -> (bool, u64) {
     enum Found {
         Function(Rc<dyn Fn() -> bool>),
@@ -191,14 +191,14 @@ fn allowed() -> (bool, u64) {
         })
     });
     match found {
-        // Called with the scopes free, so that it may write summaries itself.
+        // Called after the scopes are released, so that it may write summaries itself.
         Some(Found::Function(condition)) => (condition(), 1),
         Some(Found::Every(steps)) => (true, steps),
         None => (true, 1),
     }
 }
 
-/// The name in its scopes.
+/// The name with its scopes.
 fn tag(name: &str) -> String {
     SCOPES.with_borrow(|scopes| {
         let mut tag = String::new();
@@ -212,7 +212,8 @@ fn tag(name: &str) -> String {
     })
 }
 
-/// Hands what `payload` makes to the thread's default writer, if there is one and it records. `scoped`: the name is in scopes.
+/// Passes the result of `payload` to the thread's default writer, if there is one and it records. `scoped`: the name is in
+/// scopes.
 pub(super) fn write(
     function: &str,
     name: &str,

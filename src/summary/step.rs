@@ -1,4 +1,4 @@
-//! [`Step`]: at which step of the training a summary stands.
+//! [`Step`]: the training step of a summary.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,14 +17,14 @@ pub struct Step(pub(super) Kind);
 pub(super) enum Kind {
     Default,
     Number(i64),
-    /// One too large for TensorFlow's steps.
+    /// A number too large for TensorFlow's steps.
     TooLarge(u64),
     Variable(Variable),
     Tensor(Tensor),
     Counter(Arc<AtomicU64>),
 }
 
-/// The step as it is at the time of the summary.
+/// The step at the time of the summary.
 pub(super) enum Moment {
     Known(i64),
     /// A tensor of one integer, still on the device.
@@ -32,7 +32,7 @@ pub(super) enum Moment {
 }
 
 impl Step {
-    /// The step of this moment; `Ok(None)` for the default.
+    /// The current step; `Ok(None)` for the default.
     pub(super) fn now(&self, function: &str) -> Result<Option<Moment>> {
         let large = |number: u64| {
             Error::Data(message!("{function}: the step is {number}; steps end at 2^63 - 1."))
@@ -93,7 +93,7 @@ impl From<&Tensor> for Step {
     }
 }
 
-/// A counter of the program's: each summary stands at what it counts then.
+/// A counter of the program: each summary uses its current value.
 impl From<&Arc<AtomicU64>> for Step {
     fn from(counter: &Arc<AtomicU64>) -> Self {
         Step(Kind::Counter(counter.clone()))

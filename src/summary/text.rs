@@ -1,4 +1,4 @@
-//! [`Text`]: what `text` shows: a string, or a list or table of strings.
+//! [`Text`]: the content of `text`: a string, or a list or table of strings.
 
 use crate::error::{Error, Result, message};
 
@@ -19,10 +19,10 @@ pub struct Text {
 }
 
 impl Text {
-    /// Rows of a table; TensorBoard shows the first as any other.
+    /// Rows of a table; TensorBoard shows the first like the others.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rows are not equally long.
+    /// [`Error::Shape`] if the rows have different lengths.
     pub fn table<R, S>(rows: impl IntoIterator<Item = R>) -> Result<Text>
     where
         R: IntoIterator<Item = S>,

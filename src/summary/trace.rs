@@ -1,4 +1,4 @@
-//! [`trace_on`] and [`trace_export`]: which kernels ran when, and the graph that they made.
+//! [`trace_on`] and [`trace_export`]: the times of kernels, and the graph that they form.
 
 use std::cell::RefCell;
 
@@ -24,7 +24,7 @@ thread_local! {
 /// Times every kernel of the current device from now on, until [`trace_export`] or [`trace_off`].
 ///
 /// # Errors
-/// [`Error::Check`] if a trace is on in this thread already; else as [`Device::profile`](crate::Device::profile).
+/// [`Error::Check`] if a trace is already on in this thread; otherwise as [`Device::profile`](crate::Device::profile).
 pub fn trace_on() -> Result<()> {
     if TRACE.with_borrow(Option::is_some) {
         return Err(Error::Check(message!(
@@ -42,15 +42,14 @@ pub fn trace_off() {
     TRACE.take();
 }
 
-/// Ends the trace and writes it: the graph of the plan that ran last, with the time and the bytes of its kernels, which the
-/// tab Graphs shows under the tag `name`. Returns the times of all kernels, as
-/// [`Device::profile`](crate::Device::profile) would have;
-/// [`Profile::write_chrome_trace`] writes them for Perfetto.
+/// Ends the trace and writes it: the graph of the last plan that ran, with the time and the bytes of its kernels; the tab
+/// Graphs shows it under the tag `name`. Returns the times of all kernels, as [`Device::profile`](crate::Device::profile)
+/// would have; [`Profile::write_chrome_trace`] writes them for Perfetto.
 ///
 /// A plan's kernels have the times of its last run.
 ///
 /// # Errors
-/// [`Error::Check`] if no trace is on in this thread; else as [`scalar`](super::scalar) and
+/// [`Error::Check`] if no trace is on in this thread; otherwise as [`scalar`](super::scalar) and
 /// [`Profiler::finish_async`](crate::Profiler::finish_async).
 pub async fn trace_export_async(name: &str, step: impl Into<Step>) -> Result<Profile> {
     let Some((device, profiler)) = TRACE.take() else {
@@ -81,7 +80,7 @@ fn run_metadata(plan: Option<&PlanReport>, profile: &Profile, device: &str) -> R
     let labels: Vec<&str> =
         plan.iter().flat_map(|plan| plan.kernels()).map(|k| &*k.label).collect();
     let kernels = profile.kernels();
-    // The last run of the plan, if nothing came behind it.
+    // The last run of the plan, if no other plan ran after it.
     let tail = &kernels[kernels.len().saturating_sub(names.len())..];
     let same = tail.iter().map(|kernel| &*kernel.label).eq(labels.iter().copied());
     let stats = |(name, kernel): (&String, &ProfiledKernel)| {

@@ -1,6 +1,6 @@
 //! Sounds as WAV files: 16-bit samples, as TensorFlow's `encode_wav` writes them.
 
-/// A file of `frames`, each with `channels` samples from -1 to 1; what lies outside is clipped.
+/// A file of `frames`, each with `channels` samples from -1 to 1; values outside are clipped.
 ///
 /// The caller has checked that the sizes fit into 32 bits.
 pub(super) fn wav(samples: &[f32], channels: u16, sample_rate: u32) -> Vec<u8> {

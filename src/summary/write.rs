@@ -1,4 +1,4 @@
-//! The functions that write: a number, a histogram, pictures, sounds, texts, tensors.
+//! The functions that write: a number, a histogram, images, sounds, texts, tensors.
 
 use std::borrow::Borrow;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 use crate::tensor::Tensor;
 
-/// What [`scalar`] writes: a number, or a tensor of one.
+/// The argument of [`scalar`]: a number, or a tensor with one element.
 #[derive(Debug, Clone)]
 pub struct Number(Kind);
 
@@ -45,44 +45,44 @@ impl From<Tensor> for Number {
 }
 
 options! {
-    /// How [`scalar_with`] and [`text_with`] describe what they show.
+    /// The descriptions of [`scalar_with`] and [`text_with`].
     #[derive(Debug, Clone)]
     pub struct DescriptionOptions {
-        /// What TensorBoard tells of the summary, in Markdown; nothing.
+        /// The description that TensorBoard shows, in Markdown; default: none.
         description: String as impl Into<String> = String::new(),
     }
 }
 
 options! {
-    /// How [`histogram_with`] counts.
+    /// Options of [`histogram_with`].
     #[derive(Debug, Clone)]
     pub struct HistogramOptions {
-        /// How many buckets there are; 30.
+        /// The number of buckets; default: 30.
         buckets: usize = 30,
-        /// What TensorBoard tells of the summary, in Markdown; nothing.
+        /// The description that TensorBoard shows, in Markdown; default: none.
         description: String as impl Into<String> = String::new(),
     }
 }
 
 options! {
-    /// What [`image_with`] and [`audio_with`] show of a batch.
+    /// Options of [`image_with`] and [`audio_with`].
     #[derive(Debug, Clone)]
     pub struct MediaOptions {
-        /// How many pictures or sounds of the batch are written, from the first; 3.
+        /// The number of images or sounds of the batch that are written, from the first; default: 3.
         max_outputs: usize = 3,
-        /// What TensorBoard tells of the summary, in Markdown; nothing.
+        /// The description that TensorBoard shows, in Markdown; default: none.
         description: String as impl Into<String> = String::new(),
     }
 }
 
-/// Writes a number, for a curve over the steps; true if a writer takes it.
+/// Writes a number, for a curve over the steps; returns true if a writer accepts it.
 ///
-/// Nothing is read here: the tensor waits with the others until the writer reads many together. Without a default writer,
-/// or where [`record_if`](super::record_if) says no, nothing happens.
+/// The call reads nothing: the tensor waits until the writer reads many together. Without a default writer, or if the condition
+/// of [`record_if`](super::record_if) is false, the call does nothing.
 ///
 /// # Errors
-/// [`Error::Shape`] if the tensor has not exactly one element; [`Error::Data`] without a step, or if the writer is closed; and
-/// whatever the writer could not do since the last call: it could not write ([`Error::Io`]), or a tensor failed.
+/// [`Error::Shape`] if the tensor does not have exactly one element; [`Error::Data`] without a step, or if the writer is
+/// closed; and errors of the writer since the last call: writing failed ([`Error::Io`]), or a tensor failed.
 pub fn scalar(name: &str, value: impl Into<Number>, step: impl Into<Step>) -> Result<bool> {
     scalar_with(name, value, step, DescriptionOptions::new())
 }
@@ -108,9 +108,9 @@ pub fn scalar_with(
     })
 }
 
-/// Writes how the elements of a tensor of any shape are distributed: TensorBoard's histograms and distributions.
+/// Writes the distribution of the elements of a tensor of any shape, for TensorBoard's histograms and distributions.
 ///
-/// The writer's thread counts. NaN and infinities are in no bucket, and a warning tells how many there were.
+/// The writer's thread counts. NaN and infinities are in no bucket, and a warning states their number.
 ///
 /// # Errors
 /// As [`scalar`], for tensors of any shape.
@@ -139,12 +139,12 @@ pub fn histogram_with(
     })
 }
 
-/// Writes the first three of the pictures `[N,H,W,C]`, of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 channels (RGBA), as PNG.
+/// Writes the first three of the images `[N,H,W,C]`, with 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 channels (RGBA), as PNG.
 ///
-/// Bytes are pixels as they are; floats from 0 to 1 become 0 to 255, and what lies beyond is clipped.
+/// Bytes are pixels as they are; floats from 0 to 1 become 0 to 255, and values outside are clipped.
 ///
 /// # Errors
-/// As [`scalar`]; [`Error::Shape`] for another rank or number of channels and for pictures without pixels, [`Error::DType`] for
+/// As [`scalar`]; [`Error::Shape`] for another rank or number of channels and for images without pixels, [`Error::DType`] for
 /// integers and bools.
 pub fn image(name: &str, data: impl Borrow<Tensor>, step: impl Into<Step>) -> Result<bool> {
     image_with(name, data, step, MediaOptions::new())
@@ -187,11 +187,11 @@ pub fn image_with(
     })
 }
 
-/// Writes the first three of the sounds `[N,T,C]`: samples from -1 to 1, `sample_rate` of them a second, as WAV.
+/// Writes the first three of the sounds `[N,T,C]`: samples from -1 to 1, `sample_rate` of them per second, as WAV.
 ///
 /// # Errors
 /// As [`scalar`]; [`Error::Shape`] for another rank, for no or more than 65,535 channels and for more than 2 GiB,
-/// [`Error::DType`] if the samples are no floats, [`Error::Data`] for a rate of 0.
+/// [`Error::DType`] if the samples are not floats, [`Error::Data`] for a rate of 0.
 pub fn audio(
     name: &str,
     data: impl Borrow<Tensor>,
@@ -243,7 +243,7 @@ pub fn audio_with(
     })
 }
 
-/// The first `count` of the first axis; nothing is computed if these are all.
+/// The first `count` elements along the first axis; nothing is computed if these are all.
 fn first(data: &Tensor, count: usize) -> Result<Tensor> {
     if data.shape()[0] <= count {
         return Ok(data.clone());
@@ -275,7 +275,7 @@ pub fn text_with(
     write("text", name, options.description, step.into(), true, || Ok(Payload::Text(data)))
 }
 
-/// Writes a tensor as it is (`tf.summary.write`): TensorBoard shows none, and [`read`](super::read()) returns it.
+/// Writes a tensor as it is (`tf.summary.write`): TensorBoard does not display it, and [`read`](super::read()) returns it.
 ///
 /// # Errors
 /// As [`scalar`], for tensors of any shape.

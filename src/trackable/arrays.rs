@@ -1,6 +1,6 @@
-//! Turns the variables and states of a [`Trackable`] into named arrays on the host, and back.
+//! Converts the variables and states of a [`Trackable`] to named arrays on the host, and back.
 //!
-//! This file decides what a file of arrays holds; `file` lays out its bytes.
+//! This file decides the contents of a file of arrays; `file` encodes its bytes.
 
 use std::borrow::Cow;
 
@@ -12,16 +12,16 @@ use crate::graph::{HashIndex, hash_bytes};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// A variable's value on the host, as a weight file holds it.
+/// A variable's value on the host, as in a weight file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedArray<'a> {
     /// The variable's name, such as `dense/kernel`.
     pub name: Cow<'a, str>,
-    /// The dtype by safetensors' names: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers on the host.
+    /// The dtype by its safetensors name: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers on the host.
     pub dtype: Cow<'a, str>,
     /// The sizes of the axes, outermost first.
     pub shape: Vec<usize>,
-    /// The elements in row-major order, little-endian; one byte for a truth value.
+    /// The elements in row-major order, little-endian; one byte for a Boolean.
     pub bytes: Cow<'a, [u8]>,
 }
 
@@ -35,7 +35,7 @@ impl NamedArray<'_> {
         }
     }
 
-    /// Makes a tensor of the array, for a variable of this shape and dtype, on the current device.
+    /// Makes a tensor from the array, for a variable of this shape and dtype, on the current device.
     pub(crate) fn to_tensor(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
         let name = &self.name;
         if self.shape != shape {
@@ -73,12 +73,12 @@ impl NamedArray<'_> {
     }
 }
 
-/// What a file includes.
+/// The scope of a file.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Scope {
-    /// Variables alone: a file of weights.
+    /// Only variables: a file of weights.
     Variables,
-    /// Also generators and counts.
+    /// Generators and counts, too.
     #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     Checkpoint,
 }
@@ -99,24 +99,24 @@ impl Scope {
 /// All variables and states of a root, under their names.
 pub(crate) struct Everything {
     entries: Vec<(String, Item)>,
-    /// The paths of the parts that keep variables for variables.
+    /// The paths of the parts that store variables for other variables, such as optimizers.
     owners: Vec<String>,
-    /// The entries that such a part keeps.
+    /// The entries that such a part stores.
     #[cfg(feature = "checkpoint")]
     pub(crate) kept: Vec<Kept>,
-    /// The owners, and the names of the variables for which each keeps some, in order.
+    /// The owners, and the names of the variables for which each stores some, in order.
     #[cfg(feature = "checkpoint")]
     pub(crate) listed: Vec<(String, Vec<String>)>,
 }
 
-/// An entry that an optimizer keeps for a variable.
+/// An entry that an optimizer stores for a variable.
 #[cfg(feature = "checkpoint")]
 pub(crate) struct Kept {
     /// The entry's name.
     pub(crate) name: String,
     /// The path of the optimizer.
     pub(crate) owner: String,
-    /// What the optimizer calls it.
+    /// The optimizer's name for it.
     pub(crate) slot: String,
     /// The name of the variable; a number if it has none.
     pub(crate) of: String,
@@ -125,7 +125,7 @@ pub(crate) struct Kept {
 pub(crate) enum Item {
     Variable(Variable),
     ToBe(Slot),
-    /// `None` is a shape that varies. The bytes are there if somebody asked for values.
+    /// `None` is a shape that varies. The bytes exist if values were requested.
     #[cfg(feature = "checkpoint")]
     State {
         dtype: &'static str,
@@ -155,7 +155,7 @@ impl Everything {
     }
 
     pub(super) fn found(track: Track<'_>, scope: Scope, values: bool) -> Self {
-        // Only a checkpoint has states.
+        // Only a checkpoint includes states.
         #[cfg(not(feature = "checkpoint"))]
         let _ = (scope, values);
         let mut entries = Vec::new();
@@ -180,7 +180,7 @@ impl Everything {
                     owners.push(path.to_string());
                     #[cfg(feature = "checkpoint")]
                     lists.push((path.to_string(), owner.listed()));
-                    // The walk may come to their variables later.
+                    // The walk may visit their variables later.
                     let kept = owner.slots().into_iter();
                     slots.extend(kept.map(|slot| (entries.len(), path.to_string(), slot)));
                 }
@@ -194,7 +194,7 @@ impl Everything {
                 places.insert(id, at as u32);
             }
         }
-        // A slot's name ends in the path to its variable; in a number if there is no path.
+        // A slot's name ends in the path to its variable, or in a number if there is no path.
         let (mut unknown, mut named) = (HashIndex::default(), Vec::new());
         #[cfg(feature = "checkpoint")]
         let mut kept = Vec::new();
@@ -229,7 +229,7 @@ impl Everything {
             };
             lists.into_iter().map(&mut list).collect()
         };
-        // This puts each slot in its place in the walk.
+        // This moves each slot to its position in the walk.
         let mut everything = Vec::with_capacity(entries.len() + named.len());
         let mut named = named.into_iter().peekable();
         for (at, entry) in entries.into_iter().enumerate() {
@@ -256,7 +256,7 @@ impl Everything {
         })
     }
 
-    /// The values, all of one moment; messages call their owner `kind`.
+    /// The values, all at the same moment; messages call their owner `kind`.
     pub(crate) async fn into_arrays(self, kind: &str) -> Result<Vec<NamedArray<'static>>> {
         self.names("save", kind)?;
         let now: Vec<Tensor> = self.variables().map(|(_, variable)| variable.peek()).collect();
@@ -293,7 +293,7 @@ impl Everything {
         self.entries.into_iter().map(array).collect()
     }
 
-    /// The names, after a check that all differ. A model of layers without weights has none.
+    /// The names, after a check that all are different. A model of layers without weights has none.
     pub(crate) fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
         let names = Names::of(self.entries.iter().map(|(name, _)| &**name));
         match names.twice {
@@ -305,12 +305,13 @@ impl Everything {
     }
 }
 
-/// Finds the places of names in a list. An index of numbers, which a page has anyway, is less code than a map of names.
+/// Finds the indices of names in a list. An index of numbers, which a web page needs anyway, is less code than a map of
+/// names.
 pub(crate) struct Names<'a> {
     list: Vec<&'a str>,
-    /// From a name's hash, or the next number that was free, to its place.
+    /// Maps a name's hash, or the next free number, to its index.
     places: HashIndex,
-    /// A name that the list has twice; its first place counts.
+    /// A name that occurs twice in the list; its first index counts.
     twice: Option<&'a str>,
 }
 
@@ -332,7 +333,7 @@ impl<'a> Names<'a> {
         self.find(name).ok()
     }
 
-    /// The place of `name`, or the number under which there is room for it.
+    /// The index of `name`, or the free number for inserting it.
     fn find(&self, name: &str) -> Result<usize, u64> {
         let mut hash = hash_bytes(name.as_bytes());
         while let Some(&place) = self.places.get(&hash) {
@@ -345,21 +346,21 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A value for a slot that is still to be made.
+/// A value for a slot that does not exist yet.
 struct SlotValue<'a> {
-    /// The places of its owner among the owners and of its variable among the entries.
+    /// The index of its owner among the owners and of its variable among the entries.
     owner: usize,
     of: usize,
     /// The variable's identity.
     id: u64,
-    /// What the owner calls it.
+    /// The owner's name for it.
     slot: &'a str,
-    /// The place of its array among those given.
+    /// The index of its array among those given.
     given: usize,
 }
 
 impl<'a> SlotValue<'a> {
-    /// Takes an array's name apart: the owner's path, the slot's name and the variable's.
+    /// Splits an array's name into the owner's path, the slot's name and the variable's.
     fn find(
         name: &'a str,
         given: usize,
@@ -389,23 +390,23 @@ impl Item {
     }
 }
 
-/// Arrays by their names, of which each is fetched when a part takes it.
+/// Arrays by name, each fetched when a part needs it.
 pub(crate) struct Given<'a, 'b> {
     pub(crate) names: Vec<&'a str>,
-    /// The array at a place in `names`.
+    /// The array at an index in `names`.
     pub(crate) get: &'b mut dyn FnMut(usize) -> Result<NamedArray<'a>>,
-    /// Whether a part of this name stays as it is if there is no array for it.
+    /// Whether a part of this name stays unchanged if there is no array for it.
     pub(crate) may_lack: &'b dyn Fn(&str) -> bool,
-    /// Whether an array of another dtype will do if every value is kept.
+    /// Whether an array of another dtype is accepted if every value is preserved.
     pub(crate) converts: bool,
 }
 
-/// Gives every part of `root` the value under its name. After an error nothing has changed.
+/// Sets every part of `root` to the value under its name. After an error nothing has changed.
 pub(crate) fn set(root: &dyn Trackable, scope: Scope, arrays: &[NamedArray<'_>]) -> Result<()> {
     set_with(root, scope, arrays, &|_| false)
 }
 
-/// As [`set`]; parts whose names `may_lack` stay as they are if there is no value for them.
+/// As [`set`]; parts whose names `may_lack` stay unchanged if there is no value for them.
 pub(crate) fn set_with(
     root: &dyn Trackable,
     scope: Scope,
@@ -425,7 +426,7 @@ pub(crate) fn set_with(
     set_given(root, scope, Given { names, get: &mut get, may_lack, converts: false })
 }
 
-/// As [`set`], of arrays that are fetched one after another.
+/// As [`set`], for arrays that are fetched one after another.
 pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_>) -> Result<()> {
     let all = Everything::forms(root, scope);
     let (call, kind) = (scope.call(), root.kind());
@@ -511,7 +512,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     #[cfg(feature = "checkpoint")]
     set_states(root, call, &state_names, &states)?;
     for (slot, array) in left {
-        // If another thread has made the variable meanwhile, it gets the value as the others do.
+        // If another thread has made the variable in the meantime, it gets the value like the others.
         if slot.leave(array.clone()) {
             continue;
         }
@@ -532,7 +533,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     Ok(())
 }
 
-/// Gives the states of these names their bytes.
+/// Restores the states of these names from their bytes.
 #[cfg(feature = "checkpoint")]
 fn set_states(
     root: &dyn Trackable,
@@ -541,7 +542,7 @@ fn set_states(
     states: &[Cow<'_, [u8]>],
 ) -> Result<()> {
     let state_names = Names::of(names.iter().copied());
-    // What may refuse its bytes comes first.
+    // States that may reject their bytes are first.
     for varying in [true, false] {
         let mut refused = Ok(());
         let mut visit = |path: &str, leaf: Leaf<'_>| {
@@ -563,7 +564,7 @@ fn set_states(
 
 /// The values of `variables` in order, on the host.
 pub(super) async fn weights(variables: Vec<Variable>) -> Result<Vec<ndarray::ArrayD<f32>>> {
-    // Holding the tensors keeps the values of one moment, however long reading takes.
+    // Holding the tensors preserves the values of one moment, however long reading takes.
     let now: Vec<Tensor> = variables.iter().map(|v| v.peek().detached()).collect();
     let mut weights = Vec::with_capacity(now.len());
     for value in now {
@@ -572,7 +573,7 @@ pub(super) async fn weights(variables: Vec<Variable>) -> Result<Vec<ndarray::Arr
     Ok(weights)
 }
 
-/// Gives all variables these values in order.
+/// Sets all variables to these values in order.
 pub(super) fn set_weights(root: &dyn Trackable, weights: &[ndarray::ArrayD<f32>]) -> Result<()> {
     let all = Everything::forms(root, Scope::Variables);
     if all.entries.len() != weights.len() {
@@ -633,7 +634,7 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
     }
 }
 
-/// Safetensors' name of a dtype.
+/// The safetensors name of a dtype.
 pub(super) fn file_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "F32",

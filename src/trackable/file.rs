@@ -1,6 +1,6 @@
-//! Makes and reads the contents of files of arrays, in the safetensors format.
+//! Writes and reads the contents of files of arrays, in the safetensors format.
 //!
-//! The crate `safetensors` lays out the bytes; `arrays` decides what they mean.
+//! The crate `safetensors` encodes the bytes; `arrays` defines their meaning.
 
 use std::collections::BTreeMap;
 

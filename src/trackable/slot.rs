@@ -1,4 +1,4 @@
-//! [`Slot`]: the place of a variable, which has an identity before the variable has a size.
+//! [`Slot`]: a placeholder for a variable; it has an identity before the variable has a size.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// The place of a variable. A clone is another handle to the same place.
+/// A placeholder for a variable. A clone is another handle to the same placeholder.
 #[derive(Clone)]
 pub(crate) struct Slot(Arc<Cell>);
 
@@ -20,7 +20,7 @@ struct Cell {
     waiting: Mutex<Waiting>,
 }
 
-/// What the variable will get when it is made.
+/// The value and settings that the variable will get when it is created.
 #[derive(Default)]
 struct Waiting {
     frozen: bool,
@@ -42,8 +42,8 @@ impl Slot {
         self.0.variable.get()
     }
 
-    /// The variable. If it does not exist yet, `make` makes it from the value that a checkpoint left, if any. Two
-    /// threads that come here at once get the same variable.
+    /// The variable. If it does not exist yet, `make` creates it from the value that a checkpoint stored, if any. Two
+    /// threads that call this at the same time get the same variable.
     pub(crate) fn get_or_make(
         &self,
         make: impl FnOnce(Option<&NamedArray<'static>>) -> Result<Tensor>,
@@ -62,7 +62,7 @@ impl Slot {
         Ok(self.0.variable.get_or_init(|| made))
     }
 
-    /// Leaves a value for a variable that does not exist yet. False if it exists.
+    /// Stores a value for a variable that does not exist yet. Returns false if it exists.
     pub(crate) fn leave(&self, value: NamedArray<'static>) -> bool {
         let mut waiting = self.waiting();
         let left = self.variable().is_none();
@@ -72,7 +72,7 @@ impl Slot {
         left
     }
 
-    /// The value left for the variable, if the variable does not exist yet.
+    /// The stored value for the variable, if the variable does not exist yet.
     pub(crate) fn left(&self) -> Option<NamedArray<'static>> {
         self.waiting().value.clone()
     }
@@ -84,7 +84,7 @@ impl Slot {
     }
 
     pub(crate) fn frozen(&self) -> bool {
-        // A walk that meets the variable freezes it and not the slot.
+        // A walk that visits the variable freezes it and not the slot.
         self.variable().map_or_else(|| self.waiting().frozen, Variable::frozen)
     }
 

@@ -1,4 +1,4 @@
-//! The table that Keras's `summary` prints, and Keras's names.
+//! The table of Keras's `summary`, and Keras's names.
 
 use std::fmt::Write as _;
 
@@ -10,23 +10,23 @@ use crate::options::options;
 use crate::variable::Variable;
 
 options! {
-    /// How [`Trackable::summary_with`](super::Trackable::summary_with) prints.
+    /// Options of [`Trackable::summary_with`](super::Trackable::summary_with).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct SummaryOptions {
-        /// How wide the table is, in characters, at least 40. The default is what Keras prints in a terminal of 80
-        /// columns: 76. A wide table is easier to read where layers have long names.
+        /// The width of the table in characters, at least 40. The default, 76, is what Keras prints in a terminal of 80
+        /// columns. A wide table is easier to read if layers have long names.
         line_length: Option<usize> as impl Into<Option<usize>> = None,
-        /// Whether the parts of parts are rows, too.
+        /// Whether nested parts are rows, too.
         expand_nested: bool = false,
-        /// Whether a column says which parts training changes.
+        /// Whether a column shows which parts training changes.
         show_trainable: bool = false,
     }
 }
 
-/// How wide a table is: in a terminal of 80 columns Keras leaves 4 of them.
+/// The width of a table: in a terminal of 80 columns Keras leaves 4 of them free.
 const USUAL: usize = 76;
 
-/// The table for the parts that `track` names.
+/// The table for the parts that `track` reports.
 pub(super) fn summary(title: &str, track: Track<'_>, options: SummaryOptions) -> String {
     let rows = rows(track, options.expand_nested);
     let connected = !in_line(&rows);
@@ -73,7 +73,7 @@ pub(super) fn summary(title: &str, track: Track<'_>, options: SummaryOptions) ->
     text
 }
 
-/// Whether each part's only input is the part before it, so that no column needs to say so.
+/// Whether each part's only input is the part before it, so that no column needs to show it.
 fn in_line(rows: &[Row]) -> bool {
     let rows: Vec<&Row> = rows.iter().filter(|row| row.depth == 0).collect();
     rows.iter().enumerate().all(|(at, row)| {
@@ -134,8 +134,8 @@ enum Side {
     Right,
 }
 
-/// How wide the cells are, so that all of them with their frames are `length` wide. The columns end at these parts of the
-/// length; then each gives as much as the frames take, as the table of Keras's does it.
+/// The widths of the cells, so that all of them with their frames are `length` wide. The columns end at these fractions
+/// of the length; then each gives up as much as the frames need, as in Keras's table.
 fn widths(columns: &[(&str, Side, f64)], length: usize) -> Vec<usize> {
     let mut start = 0;
     let mut widths: Vec<usize> = Vec::new();
@@ -168,7 +168,7 @@ fn rule(text: &mut String, widths: &[usize], [first, dash, between, last]: [char
     text.push('\n');
 }
 
-/// The cells side by side, on as many lines as the longest needs. A head stands at their foot.
+/// The cells next to each other, on as many lines as the longest needs. A heading is bottom-aligned.
 fn line(
     text: &mut String,
     widths: &[usize],
@@ -232,7 +232,7 @@ pub(super) fn grouped(number: usize) -> String {
     text
 }
 
-/// Bytes as Keras writes them: `310.59 KB`.
+/// Bytes in Keras's format: `310.59 KB`.
 fn memory(mut bytes: f64) -> String {
     let mut units = ["B", "KB", "MB", "GB", "TB", "PB"].into_iter();
     let mut unit = units.next().unwrap_or_default();
@@ -268,7 +268,7 @@ pub(crate) fn snake_case(kind: &str) -> String {
     let mut letters = kind.chars().peekable();
     while let Some(letter) = letters.next() {
         let lower = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase());
-        // A word begins at a capital that has a small letter on one of its sides.
+        // A word begins at a capital letter that has a lower-case letter on one of its sides.
         if letter.is_ascii_uppercase()
             && before.is_some()
             && (lower(before) || lower(letters.peek().copied()))
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(wrapped("   └ dense (Dense)", 12), ["   └ dense", "(Dense)"]);
     }
 
-    // These results are keras.utils.naming.to_snake_case's.
+    // These are results of keras.utils.naming.to_snake_case.
     #[test]
     fn names_are_those_of_keras() {
         for (kind, name) in [

@@ -1,4 +1,4 @@
-//! The walks that need variables alone.
+//! The walks that only need variables.
 
 use super::Trackable;
 use super::arrays::{Everything, Scope};
@@ -7,7 +7,7 @@ use crate::error::{Result, message};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// The walk over `part`, one function for all that is asked about it.
+/// The walk over `part`, one function for all queries.
 pub(super) fn over<T: Trackable + ?Sized>(part: &T) -> impl Fn(&mut Parts<'_>) {
     |parts| part.track(parts)
 }
@@ -72,12 +72,12 @@ pub(super) fn penalties(track: Track<'_>) -> Result<Vec<Tensor>> {
     found
 }
 
-/// The same for a part whose type is not known.
+/// The same for a part of unknown type.
 pub(crate) fn penalties_of(part: &dyn Trackable) -> Result<Vec<Tensor>> {
     penalties(&|parts| part.track(parts))
 }
 
-/// Lets all metrics that `root` owns begin again.
+/// Resets all metrics that `root` owns.
 pub(crate) fn reset_metrics(root: &dyn Trackable) -> Result<()> {
     let mut done = Ok(());
     let mut visit = |_: &str, leaf: Leaf<'_>| {
@@ -89,7 +89,7 @@ pub(crate) fn reset_metrics(root: &dyn Trackable) -> Result<()> {
     done
 }
 
-/// Lets all that `root` owns forget what calls have left for the next ones.
+/// Clears the state that calls have left for the next ones, in everything that `root` owns.
 pub(crate) fn forget(root: &dyn Trackable) {
     let mut visit = |_: &str, leaf: Leaf<'_>| {
         if let Leaf::Forget(forget) = leaf {

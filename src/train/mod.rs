@@ -1,4 +1,4 @@
-//! What a training run leaves behind: checkpoints in TensorFlow's format.
+//! The results of a training run: checkpoints in TensorFlow's format.
 
 mod bundle;
 mod checkpoint;

@@ -1,4 +1,4 @@
-//! [`CheckpointReader`]: what a checkpoint holds, whoever wrote it, as arrays on the host.
+//! [`CheckpointReader`]: the contents of a checkpoint of any program, as arrays on the host.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use ndarray::{ArrayD, IxDyn};
 use super::bundle::{BundleReader, DataType};
 use crate::error::{Error, Result, message};
 
-/// Reads the tensors of a checkpoint without a model (`tf.train.load_checkpoint` gives one).
+/// Reads the tensors of a checkpoint without a model (as returned by `tf.train.load_checkpoint`).
 ///
-/// The index is read when it is opened, a tensor when it is asked for.
+/// The index is read on opening, a tensor on request.
 ///
 /// ```
 /// use ndarray::ArrayD;
@@ -32,12 +32,12 @@ pub struct CheckpointReader {
     bundle: BundleReader<'static>,
 }
 
-/// Opens a checkpoint (`tf.train.load_checkpoint`): `path` is what it was saved as, such as `run/ckpt-7`, or a folder, whose
-/// newest one is opened.
+/// Opens a checkpoint (`tf.train.load_checkpoint`): `path` is its prefix, such as `run/ckpt-7`, or a folder, whose newest
+/// checkpoint is opened.
 ///
 /// # Errors
-/// [`Error::Io`] if a folder has no checkpoint or the system refuses to read one; [`Error::Data`] if its index is damaged or
-/// of another format.
+/// [`Error::Io`] if a folder has no checkpoint or one cannot be read; [`Error::Data`] if its index is damaged or of another
+/// format.
 #[cfg(not(target_family = "wasm"))]
 pub fn load_checkpoint(path: impl AsRef<Path>) -> Result<CheckpointReader> {
     let prefix = prefix_of(path.as_ref())?;
@@ -80,7 +80,7 @@ pub fn load_variable(path: impl AsRef<Path>, name: &str) -> Result<CheckpointArr
     load_checkpoint(path)?.get_tensor(name)
 }
 
-/// The prefix that `path` is, or that of the newest checkpoint in it.
+/// The prefix `path`, or that of the newest checkpoint in the folder `path`.
 #[cfg(not(target_family = "wasm"))]
 fn prefix_of(path: &Path) -> Result<PathBuf> {
     use std::io::{Error as IoError, ErrorKind};
@@ -93,7 +93,7 @@ fn prefix_of(path: &Path) -> Result<PathBuf> {
         });
     }
     let index = super::bundle::index_path(path);
-    // TensorFlow says here that the file has a bad magic number.
+    // TensorFlow reports here that the file has a bad magic number.
     if path.extension().is_some_and(|ending| ending == "index") && path.is_file() && !index.exists()
     {
         let prefix = path.with_extension("");
@@ -106,7 +106,7 @@ fn prefix_of(path: &Path) -> Result<PathBuf> {
 }
 
 impl CheckpointReader {
-    /// A checkpoint whose files are in memory, such as those that a browser keeps: the index, and the data files in order.
+    /// A checkpoint in memory, for example in a browser: the contents of the index, and of the data files in order.
     ///
     /// # Errors
     /// [`Error::Data`] if the index is damaged or of another format.
@@ -123,19 +123,18 @@ impl CheckpointReader {
     /// The values of a tensor.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if there is none of this name; [`Error::Data`] if its bytes are damaged, or not all there;
-    /// [`Error::DType`] if it is of a type that [`CheckpointArray`] does not have; [`Error::Io`] if the system refuses to
-    /// read.
+    /// [`Error::Checkpoint`] if there is none of this name; [`Error::Data`] if its bytes are damaged or incomplete;
+    /// [`Error::DType`] if it is of a type that [`CheckpointArray`] does not have; [`Error::Io`] if reading fails.
     pub fn get_tensor(&self, name: &str) -> Result<CheckpointArray> {
         let Some(info) = self.bundle.info(name) else {
-            // This says that there is none.
+            // This reports that there is none.
             return self.bundle.read(name).and_then(|_| Err(self.no_array(name, "unknown")));
         };
         if info.dtype == DataType::String {
             let strings = self.bundle.read_strings(name)?;
             return Ok(CheckpointArray::String(self.shaped(name, &info.shape, strings)?));
         }
-        // Not before it is known that somebody can take them.
+        // Not before it is known that the type is supported.
         let read = || self.bundle.read(name);
         self.numbers(name, info.dtype, &info.shape, read)
     }
@@ -170,9 +169,9 @@ impl CheckpointReader {
 
 macro_rules! arrays {
     ($($variant:ident $type:ty, $data:ident, $from:expr;)*) => {
-        /// The values of a tensor, row by row, in the type in which they were saved.
+        /// The values of a tensor, in row-major order, in their saved type.
         ///
-        /// `try_into` gives the array of one type, and an [`Error::DType`] if it is of another.
+        /// `try_into` returns the array of one type, and an [`Error::DType`] if it has another type.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum CheckpointArray {

@@ -1,4 +1,4 @@
-//! The file `checkpoint`, which names the newest checkpoint of a folder, and all that are kept.
+//! The file `checkpoint`, which lists the newest checkpoint of a folder, and all that are kept.
 //!
 //! It is TensorFlow's `CheckpointState` as a protocol buffer's text. Checkpoints in the file's own folder have paths
 //! relative to it, so that the folder can be moved.
@@ -14,10 +14,10 @@ use crate::files;
 /// The name of the file.
 const NAME: &str = "checkpoint";
 
-/// The newest checkpoint that was saved in a folder (`tf.train.latest_checkpoint`): what
-/// [`load_checkpoint`](super::load_checkpoint) takes.
+/// The newest checkpoint that was saved in a folder (`tf.train.latest_checkpoint`), for
+/// [`load_checkpoint`](super::load_checkpoint).
 ///
-/// None if no file names one, or if the one that it names is gone, as in TensorFlow.
+/// None if no file names one, or if its files do not exist, as in TensorFlow.
 ///
 /// ```
 /// use wgrad::train;
@@ -29,15 +29,15 @@ const NAME: &str = "checkpoint";
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] if the file `checkpoint` is damaged, [`Error::Io`] if the system refuses to read it. TensorFlow takes both
-/// for a folder without checkpoints, and a training would begin again.
+/// [`Error::Data`] if the file `checkpoint` is damaged, [`Error::Io`] if it cannot be read. TensorFlow treats both as a
+/// folder without checkpoints, so that training would start from the beginning.
 pub fn latest_checkpoint(folder: impl AsRef<Path>) -> Result<Option<PathBuf>> {
     let state = get_checkpoint_state(folder)?;
     let newest = state.map(|state| state.model_checkpoint_path);
     Ok(newest.filter(|prefix| index_path(prefix).is_file()))
 }
 
-/// What the file `checkpoint` of a folder says (`tf.train.get_checkpoint_state`); none if there is no such file.
+/// The contents of the file `checkpoint` of a folder (`tf.train.get_checkpoint_state`); none if there is no such file.
 ///
 /// ```
 /// use wgrad::train;
@@ -61,11 +61,11 @@ pub fn get_checkpoint_state(folder: impl AsRef<Path>) -> Result<Option<Checkpoin
     CheckpointState::parse(&bytes, folder).map(Some)
 }
 
-/// Notes the newest checkpoint of a folder and those that are kept, in one step that outlives a power cut. All paths are as
-/// the program has them; they are written relative to the folder.
+/// Records the newest checkpoint of a folder and those that are kept, in one step that survives a power cut. All paths are as
+/// in the program; they are written relative to the folder.
 ///
 /// # Errors
-/// [`Error::Io`] if the system refuses to write, [`Error::Data`] if a checkpoint has the name of the file.
+/// [`Error::Io`] if writing fails, [`Error::Data`] if a checkpoint has the name of the file.
 pub(crate) fn update_checkpoint_state(folder: &Path, state: &CheckpointState) -> Result<()> {
     use std::io::Write;
     let path = folder.join(NAME);
@@ -83,7 +83,7 @@ pub(crate) fn update_checkpoint_state(folder: &Path, state: &CheckpointState) ->
 }
 
 impl CheckpointState {
-    /// What the bytes of a file `checkpoint` in `folder` say.
+    /// The contents of a file `checkpoint` in `folder`.
     ///
     /// # Errors
     /// [`Error::Data`] if they are damaged.
@@ -100,7 +100,7 @@ impl CheckpointState {
         if state.model_checkpoint_path.as_os_str().is_empty() {
             return Err(broken("it names no checkpoint".to_string()));
         }
-        // A path from the root replaces the folder.
+        // An absolute path replaces the folder.
         let newest = std::iter::once(&mut state.model_checkpoint_path);
         for path in newest.chain(&mut state.all_model_checkpoint_paths) {
             *path = folder.join(&*path);
@@ -121,7 +121,7 @@ impl CheckpointState {
     }
 }
 
-/// The path from the root, without `.` and `..`; no link is followed.
+/// The absolute path, without `.` and `..`; links are not followed.
 fn plain(path: &Path) -> std::io::Result<PathBuf> {
     let mut plain = PathBuf::new();
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -135,7 +135,7 @@ fn plain(path: &Path) -> std::io::Result<PathBuf> {
     Ok(plain)
 }
 
-/// The way from `folder`, which is plain, to `path`.
+/// The relative path from `folder`, which is normalised, to `path`.
 fn relative(path: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     let path = plain(path)?;
     let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();

@@ -1,21 +1,21 @@
 //! The text of a [`CheckpointState`]: `name: value` lines, strings in quotes with escapes.
 //!
-//! Read is what a protocol buffer's text may be: comments, both kinds of quotes, several strings side by side, lists in
-//! brackets, separators behind fields.
+//! The reader accepts a protocol buffer's text format: comments, both kinds of quotes, adjacent strings, lists in
+//! brackets, separators after fields.
 
 use std::path::{Path, PathBuf};
 
-/// What the file `checkpoint` of a folder says (`tf.train.CheckpointState`). All paths include the folder.
+/// The contents of the file `checkpoint` of a folder (`tf.train.CheckpointState`). All paths include the folder.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct CheckpointState {
     /// The newest checkpoint.
     pub model_checkpoint_path: PathBuf,
-    /// Those that are kept, the oldest first.
+    /// Those that are kept, oldest first.
     pub all_model_checkpoint_paths: Vec<PathBuf>,
-    /// When each was saved, in seconds since 1970; empty if nobody noted it.
+    /// The time when each was saved, in seconds since 1970; empty if it was not recorded.
     pub all_model_checkpoint_timestamps: Vec<f64>,
-    /// When one was kept for good the last time, in seconds since 1970.
+    /// The time when one was last preserved permanently, in seconds since 1970.
     pub last_preserved_timestamp: Option<f64>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn write(state: &CheckpointState) -> Vec<u8> {
     text
 }
 
-/// The state that a text describes, with the paths as they stand there; else what is wrong with it.
+/// The state in a text, with the paths as written there, or the reason why the text is invalid.
 pub(super) fn read(text: &[u8]) -> Result<CheckpointState, String> {
     let mut reader = Reader { text, at: 0 };
     let mut state = CheckpointState::default();
@@ -64,7 +64,7 @@ pub(super) fn read(text: &[u8]) -> Result<CheckpointState, String> {
 fn quoted(path: &Path) -> Vec<u8> {
     let mut text = vec![b'"'];
     let bytes = bytes_of(path);
-    // Bytes that are no text need an escape each.
+    // Bytes that are not text need one escape each.
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             match c {
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
         self.take_while(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// The next bytes as long as they are wanted, which only ASCII ones are.
+    /// The next bytes that satisfy the predicate, which only ASCII bytes do.
     fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|&byte| !wanted(byte)).unwrap_or(rest.len());
@@ -208,7 +208,7 @@ impl<'a> Reader<'a> {
         number.map_err(|_| format!("has \"{}\", which is no number", word.escape_debug()))
     }
 
-    /// A string in quotes, or several that make one.
+    /// A quoted string, or several that form one.
     fn string(&mut self) -> Result<Vec<u8>, String> {
         let mut string = Vec::new();
         let mut quotes = 0;
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The number of at most so many digits; none if there is no digit.
+    /// The number of at most this many digits; none if there is no digit.
     fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
         let rest = &self.text[self.at.min(self.text.len())..];
         let digits = rest.iter().take(most).map_while(|&byte| char::from(byte).to_digit(radix));
@@ -289,7 +289,7 @@ fn bytes_of(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// Here a path that is no text has no bytes of its own.
+/// On this system a path that is not text has no bytes.
 #[cfg(not(unix))]
 fn bytes_of(path: &Path) -> Vec<u8> {
     path.to_string_lossy().into_owned().into_bytes()

@@ -1,7 +1,9 @@
-//! Weights of others: options for [`Trackable::load_weights_with`](crate::Trackable::load_weights_with) and
-//! [`save_weights_with`](crate::Trackable::save_weights_with), and files of which single tensors are read.
+//! Weights of other libraries: options for
+//! [`Trackable::load_weights_with`](crate::Trackable::load_weights_with) and
+//! [`save_weights_with`](crate::Trackable::save_weights_with), and files whose tensors are read one by one.
 //!
-//! [The guide](crate::docs::weights) leads from Keras, PyTorch, NumPy and Hugging Face to here, and back.
+//! [The guide](crate::docs::weights) describes the conversion from and to Keras, PyTorch, NumPy and Hugging
+//! Face.
 
 #[cfg(feature = "npy")]
 mod npz;

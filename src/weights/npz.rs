@@ -1,11 +1,11 @@
-//! A model's weights as an archive of NumPy's.
+//! A model's weights as a NumPy archive.
 
 use crate::data::npy::{NpyArray, parse_npz, write_npz};
 use crate::error::{Error, Result};
 use crate::trackable::weights::{Arrays, LoadOptions, load};
 use crate::trackable::{NamedArray, Trackable};
 
-/// The variables of `model` as the contents of a `.npz` file, by their names. `numpy.load` reads it.
+/// The variables of `model` as the contents of a `.npz` file, by name. `numpy.load` reads it.
 ///
 /// # Errors
 /// As [`Trackable::named_arrays_async`].
@@ -15,7 +15,7 @@ pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
     write_npz(arrays.iter().map(named).collect::<Result<Vec<_>>>()?, false)
 }
 
-/// Sets the variables of `model` to the arrays of their names in the contents of a `.npz` file.
+/// Sets the variables of `model` to the arrays with their names in the contents of a `.npz` file.
 ///
 /// # Errors
 /// As [`parse_npz`] and [`Trackable::load_safetensors_with`].
@@ -25,7 +25,7 @@ pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptio
     load(model, &Arrays::of(arrays), &options)
 }
 
-/// Writes the variables of `model` as the `.npz` file at `path`, by their names (`numpy.savez`). Blocks.
+/// Writes the variables of `model` as the `.npz` file at `path`, by name (`numpy.savez`). Blocks.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -50,10 +50,10 @@ pub fn save_npz(model: &impl Trackable, path: impl AsRef<std::path::Path>) -> Re
     written.map_err(|error| Error::io(path, error))
 }
 
-/// Sets the variables of `model` to the arrays of their names in the `.npz` file at `path`.
+/// Sets the variables of `model` to the arrays with their names in the `.npz` file at `path`.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; else as [`weights_from_npz`].
+/// [`Error::Io`] if the file cannot be read; otherwise as [`weights_from_npz`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_npz(
     model: &impl Trackable,

@@ -1,4 +1,4 @@
-//! `#[derive(Item)]`: a struct as an element of a dataset, each field an array or several.
+//! `#[derive(Item)]`: a struct as an element of a dataset, each field holds an array or several.
 //!
 //! For
 //!
@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! it writes the structs `PetBatch { age: <f32 as Item>::Batch, .. }` and `PetPadding { age: <f32 as Item>::Padding, .. }`, and `Item` for
-//! `Pet` and for `PetBatch`, whose batch is itself. What a method does with a field is the field's affair.
+//! it writes the structs `PetBatch { age: <f32 as Item>::Batch, .. }` and `PetPadding { age: <f32 as Item>::Padding, .. }`, and
+//! `Item` for `Pet` and for `PetBatch`, whose batch is itself. Each method calls the same method of every field.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -153,7 +153,7 @@ fn items(
     }
 }
 
-/// A field's name, `r#type` being called `type`; a tuple's number.
+/// A field's name, with `type` for `r#type`; in a tuple struct, its number.
 fn label(member: &Member) -> String {
     match member {
         Member::Named(name) => {
@@ -164,7 +164,7 @@ fn label(member: &Member) -> String {
     }
 }
 
-/// Where the crate is: `::wgrad`, or what `#[item(crate = path)]` says.
+/// Where the crate is: `::wgrad`, or the path in `#[item(crate = path)]`.
 fn home(attributes: &[Attribute]) -> syn::Result<Path> {
     let mut home: Path = syn::parse_quote!(::wgrad);
     for attribute in attributes.iter().filter(|a| a.path().is_ident("item")) {

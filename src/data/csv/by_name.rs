@@ -1,4 +1,4 @@
-//! [`by_name`]: a record becomes a struct whose fields have the names of the header.
+//! [`by_name`]: converts a record to a struct whose fields are named as in the header.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use super::columns::CsvColumns;
 use super::fields::Fields;
 use crate::error::{Error, Result, message};
 
-/// Columns that become the fields of a struct: [`by_name`].
+/// Columns that are converted to the fields of a struct: [`by_name`].
 #[derive(Debug)]
 pub struct ByName<T>(PhantomData<fn() -> T>);
 
@@ -18,8 +18,8 @@ impl<T> Clone for ByName<T> {
     }
 }
 
-/// Columns that become the fields of a struct which derives serde's `Deserialize`. The file has a header, in any order; columns
-/// that the struct lacks are left alone; an `Option` takes an empty field.
+/// Columns that are converted to the fields of a struct that derives serde's `Deserialize`. The file must have a header; its
+/// columns may be in any order, and columns that the struct lacks are ignored. An `Option` accepts an empty field.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned + 'static> CsvColumns for ByName<T> {
         let header = fields.header.unwrap_or_default();
         let names = fields.columns.iter().filter_map(|column| header.get(*column));
         let names: csv::ByteRecord = names.map(String::as_bytes).collect();
-        // What means an empty field is an empty field to serde.
+        // A field that counts as empty is passed to serde as an empty field.
         let texts = fields.fields.iter().map(|field| match *field {
             field if field == fields.na_value.as_bytes() => &[][..],
             field => field,

@@ -1,16 +1,16 @@
-//! [`CsvColumns`]: the types of a record's fields, and what stands in for empty ones.
+//! [`CsvColumns`]: the types of a record's fields, and the defaults of empty ones.
 
 use std::marker::PhantomData;
 
 use super::fields::Fields;
 use crate::error::{Error, Result, message};
 
-/// What a field's text becomes.
+/// The type of a field's value.
 pub trait CsvValue: Sized + Clone + Send + Sync + 'static {
     /// The type, for messages.
     const NAME: &'static str;
 
-    /// The value, if the text is one.
+    /// The value, if the text represents one.
     fn of(text: &str) -> Option<Self>;
 }
 
@@ -48,12 +48,12 @@ impl CsvValue for String {
     }
 }
 
-/// One column: a value is its default, `required::<f32>()` has none.
+/// One column: a value serves as the default, `required::<f32>()` has none.
 pub trait CsvColumn: Clone + Send + Sync + 'static {
-    /// What a field becomes.
+    /// The type of the field's value.
     type Value: CsvValue;
 
-    /// The value of an empty field; none if that is an error.
+    /// The value of an empty field; none if an empty field is an error.
     fn default(&self) -> Option<Self::Value>;
 }
 
@@ -67,7 +67,7 @@ impl<T> Clone for Required<T> {
     }
 }
 
-/// A column of `T` whose fields must not be empty, as a dtype among TensorFlow's `record_defaults`.
+/// A column of `T` whose fields must not be empty, like a dtype in TensorFlow's `record_defaults`.
 pub fn required<T: CsvValue>() -> Required<T> {
     Required(PhantomData)
 }
@@ -96,19 +96,19 @@ impl CsvColumn for &'static str {
     }
 }
 
-/// The columns of a record: a tuple of [`CsvColumn`]s, a `Vec` of as many as there are, or
+/// The columns of a record: a tuple of [`CsvColumn`]s, a `Vec` with an entry for each column, or
 /// [`by_name`](super::by_name) of a struct.
 pub trait CsvColumns: Clone + Send + Sync + 'static {
     /// A record's values: a tuple, a `Vec`, a struct.
     type Row;
 
-    /// How many columns these are; none if the header says it.
+    /// The number of columns; none if the header determines it.
     fn count(&self) -> Option<usize>;
 
-    /// The values of these fields, of which there are as many as columns.
+    /// The values of these fields, one for each column.
     ///
     /// # Errors
-    /// [`Error::Data`] for a field that is not what its column says.
+    /// [`Error::Data`] for a field that does not match its column.
     fn row(&self, fields: &Fields<'_>) -> Result<Self::Row>;
 }
 
@@ -143,7 +143,7 @@ csv_tuples! {
     12: A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7 I 8 J 9 K 10 L 11;
 }
 
-/// Columns that are all alike, as many as there are.
+/// Columns of the same type, one for each entry.
 impl<C: CsvColumn> CsvColumns for Vec<C> {
     type Row = Vec<C::Value>;
 
@@ -156,7 +156,7 @@ impl<C: CsvColumn> CsvColumns for Vec<C> {
     }
 }
 
-/// The value of the `i`-th of the fields.
+/// The value of the `i`-th field.
 fn value<C: CsvColumn>(fields: &Fields<'_>, i: usize, column: &C) -> Result<C::Value> {
     let wanted = C::Value::NAME;
     let text = std::str::from_utf8(fields.get(i)).map_err(|error| {

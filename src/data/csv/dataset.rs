@@ -8,7 +8,7 @@ use crate::data::files::{FileDataset, IntoFiles};
 use crate::data::item::Item;
 use crate::error::Result;
 
-/// The records of CSV files as typed values (`tf.data.experimental.CsvDataset`); [`CsvReader`] says what becomes of them.
+/// The records of CSV files as typed values (`tf.data.experimental.CsvDataset`); [`CsvReader`] describes the conversion.
 ///
 /// ```
 /// use wgrad::data::csv::{CsvDataset, required};
@@ -31,25 +31,25 @@ pub struct CsvFormat<C> {
 }
 
 impl<C: CsvColumns<Row: Item>> CsvDataset<C> {
-    /// The records of these files: `columns` is a tuple with a default or [`required`](super::required) for each column, a `Vec`
-    /// of them, or [`by_name`](super::by_name) of a struct.
+    /// The records of these files: `columns` is a tuple with a default or [`required`](super::required) for each column, a
+    /// `Vec` of them, or [`by_name`](super::by_name) of a struct.
     pub fn new(files: impl IntoFiles, columns: C) -> Self {
         FileDataset::of(files, CsvFormat { columns, options: CsvOptions::new() })
     }
 
-    /// True if the first record of each file names the columns; false without this call.
+    /// True if the first record of each file names the columns; default: false.
     #[must_use]
     pub fn header(self, header: bool) -> Self {
         self.options(|options| options.header(header))
     }
 
-    /// What stands between two fields; a comma without this call.
+    /// The delimiter between two fields; default: a comma.
     #[must_use]
     pub fn field_delim(self, field_delim: u8) -> Self {
         self.options(|options| options.field_delim(field_delim))
     }
 
-    /// Whether a field may stand in quotes; true without this call.
+    /// Whether a field may be enclosed in quotes; default: true.
     #[must_use]
     pub fn use_quote_delim(self, use_quote_delim: bool) -> Self {
         self.options(|options| options.use_quote_delim(use_quote_delim))
@@ -61,13 +61,13 @@ impl<C: CsvColumns<Row: Item>> CsvDataset<C> {
         self.options(|options| options.na_value(na_value))
     }
 
-    /// The columns that are wanted, counted from 0 on, in ascending order; all without this call.
+    /// The columns to read, counted from 0, in ascending order; default: all.
     #[must_use]
     pub fn select_cols(self, select_cols: impl Into<Vec<usize>>) -> Self {
         self.options(|options| options.select_cols(select_cols.into()))
     }
 
-    /// A record of more bytes is an error; 16 MiB without this call.
+    /// The size above which a record is an error; default: 16 MiB.
     #[must_use]
     pub fn max_record_bytes(self, max_record_bytes: usize) -> Self {
         self.options(|options| options.max_record_bytes(max_record_bytes))
@@ -94,7 +94,7 @@ impl<C: CsvColumns<Row: Item>> FileFormat for CsvFormat<C> {
             file.open(place.byte)
                 .map(|input| CsvReader::resumed(input, &file.path, columns, options, place, header))
         };
-        // A pass that goes on in the middle of a file needs the names in front.
+        // A pass that resumes in the middle of a file needs the names from its first record.
         let header = match place.byte {
             0 => None,
             _ => reader(Place::default(), None)?.header()?,

@@ -1,25 +1,25 @@
-//! [`Fields`]: the fields of one record, and how messages call them.
+//! [`Fields`]: the fields of one record, and their names in messages.
 
 use std::path::Path;
 
-/// As much of a text as a message needs: what a file has may be as long as a record.
+/// As much of a text as a message needs: a field may be as long as a record.
 fn shortened(text: &str) -> &str {
     const LETTERS: usize = 80;
     text.char_indices().nth(LETTERS).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The fields of one record that a program asked for.
+/// The fields of one record in the columns that the program selected.
 #[derive(Debug)]
 pub struct Fields<'a> {
     pub(super) name: &'a Path,
-    /// The line on which the record begins, from 1 on.
+    /// The line on which the record begins, counted from 1.
     pub(super) line: u64,
     pub(super) fields: &'a [&'a [u8]],
-    /// The columns' places in the file.
+    /// The indices of the columns in the file.
     pub(super) columns: &'a [usize],
     /// The names of all columns, if there is a header.
     pub(super) header: Option<&'a [String]>,
-    /// A text that means an empty field.
+    /// A text that counts as an empty field.
     pub(super) na_value: &'a str,
 }
 
@@ -29,7 +29,7 @@ impl<'a> Fields<'a> {
         self.fields.get(i).copied().unwrap_or_default()
     }
 
-    /// Where the `i`-th field stands: the file, the line and the column.
+    /// The location of the `i`-th field: the file, the line and the column.
     pub(super) fn at(&self, i: usize) -> String {
         let (name, line) = (self.name.display(), self.line);
         let column = self.columns.get(i).copied().unwrap_or(i);

@@ -1,6 +1,7 @@
-//! CSV files: [`CsvReader`] splits them into records, and their fields become typed values.
+//! CSV files: [`CsvReader`] splits them into records and converts their fields to typed values.
 //!
-//! `splitter` finds records and fields, `fields` says where one stands, `columns` and `by_name` make values of them.
+//! `splitter` finds records and fields, `fields` describes their location, `columns` and `by_name` convert them to
+//! values.
 
 mod by_name;
 mod columns;

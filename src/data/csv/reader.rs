@@ -11,28 +11,28 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// How a CSV file is laid out.
+    /// The format of a CSV file.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct CsvOptions {
         /// True if the first record names the columns.
         header: bool = false,
-        /// What stands between two fields.
+        /// The delimiter between two fields.
         field_delim: u8 = b',',
-        /// True if a field may stand in quotes (`"a, b"`), in which two quotes are one.
+        /// True if a field may be enclosed in quotes (`"a, b"`), in which two quotes represent one.
         use_quote_delim: bool = true,
         /// A text that counts as an empty field, such as `NA`.
         na_value: String as impl Into<String> = String::new(),
-        /// The columns that the program wants, counted from 0 on, in ascending order; all if it says nothing.
+        /// The columns to read, counted from 0, in ascending order; default: all.
         select_cols: Option<Vec<usize>> as impl Into<Option<Vec<usize>>> = None,
-        /// A record of more bytes is an error: mostly a quote is open.
+        /// A record of more bytes is an error; the usual cause is an open quote.
         max_record_bytes: usize = 16 << 20,
     }
 }
 
 /// Iterates over the records of a CSV file; each becomes a tuple, a `Vec` or a struct.
 ///
-/// A value among the columns is the default of empty fields, `required::<T>()` is a column without one. Empty lines count for
-/// nothing. A field that is not what its column says is an error, behind which the next record comes.
+/// Among the columns, a value is the default of empty fields, and `required::<T>()` is a column without a default. Empty lines
+/// are ignored. A field that does not match its column is an error; the next record follows it.
 ///
 /// ```
 /// use wgrad::data::csv::{CsvOptions, CsvReader, required};
@@ -50,8 +50,9 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) for a record that has too few or too many fields, a field that is empty and required or no
-/// value of its column's type, a quote that is not closed; [`Error::Io`](crate::Error::Io) if the system refuses to read.
+/// [`Error::Data`](crate::Error::Data) for a record that has too few or too many fields, a required field that is empty or a
+/// field that is not a value of its column's type, a quote that is not closed; [`Error::Io`](crate::Error::Io) if reading
+/// fails.
 pub struct CsvReader<R, C> {
     records: Splitter<R>,
     columns: C,
@@ -71,7 +72,7 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
         Ok(CsvReader::resumed(from, name.as_ref(), columns, options, Place::default(), None))
     }
 
-    /// Goes on at `place`, where `from` is; from the beginning of the file the header comes first, else it is given.
+    /// Continues at `place`, where `from` is. At the beginning of the file the header is read first; elsewhere it is passed.
     pub(crate) fn resumed(
         from: R,
         name: &Path,
@@ -89,7 +90,7 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
         CsvReader { records, columns, options, header, begun, failed: false }
     }
 
-    /// Where the next record begins; none if the file can give no more.
+    /// Where the next record begins; none if the file has no more.
     pub(crate) fn next_place(&self) -> Option<Place> {
         (!self.failed).then(|| self.records.place())
     }
@@ -112,7 +113,7 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
 
     fn read(&mut self) -> Result<Option<C::Row>> {
         let read = self.begin().and_then(|()| self.records.read());
-        // Nobody knows where a record begins behind one that does not end.
+        // After a record without an end, the beginning of the next one is unknown.
         self.failed = read.is_err();
         let Some(found) = read? else { return Ok(None) };
         let wanted = self.columns.count().or(self.header.as_ref().map(Vec::len)).unwrap_or(found);
@@ -159,7 +160,7 @@ impl<R: BufRead, C: CsvColumns> Iterator for CsvReader<R, C> {
     }
 }
 
-/// Refuses options that contradict each other or the columns.
+/// Rejects options that contradict each other or the columns.
 pub(crate) fn check<C: CsvColumns>(columns: &C, options: &CsvOptions) -> Result<()> {
     if matches!(options.field_delim, b'"' | b'\n' | b'\r') {
         return Err(Error::Data(message!(

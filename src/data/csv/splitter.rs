@@ -1,7 +1,7 @@
-//! [`Splitter`]: finds the records of a CSV file and their fields, by the automaton of the crate `csv-core`.
+//! [`Splitter`]: finds the records of a CSV file and their fields, with the automaton of the crate `csv-core`.
 //!
-//! The crate `csv` reads records with it, too; but it takes a quote that nobody closes for the end of the file, and a
-//! record has no bound.
+//! The crate `csv` reads records with it, too; but it treats the end of the file as the end of an open quote, and does
+//! not limit the size of a record.
 
 use std::io::{BufRead, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use csv_core::ReadRecordResult;
 use crate::data::files::input::{Place, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 
-/// Reads one record after the other.
+/// Reads one record after another.
 pub(super) struct Splitter<R> {
-    /// The file; its first bytes, once they are known to be no mark of UTF-8, stand in front of the others.
+    /// The file, with its first bytes in front once they are known not to be a UTF-8 byte order mark.
     from: Chain<Cursor<Vec<u8>>, R>,
     name: PathBuf,
     core: csv_core::Reader,
-    /// The most bytes that a record may have.
+    /// The maximum size of a record in bytes.
     most: usize,
-    /// The fields of a record, one behind the other, and where each ends.
+    /// The fields of a record, one after another, and the end of each.
     fields: Vec<u8>,
     ends: Vec<usize>,
-    /// Bytes and line ends in front of what is read next.
+    /// The bytes and line ends before the next read.
     place: Place,
-    /// The line on which the record in `fields` begins, from 1 on.
+    /// The line on which the record in `fields` begins, counted from 1.
     line: u64,
 }
 
@@ -37,7 +37,7 @@ impl<R: BufRead> Splitter<R> {
         place: Place,
     ) -> Self {
         let (mut fields, mut ends) = (vec![0; 1 << 10], vec![0; 32]);
-        // From now on it takes no bytes for a mark of UTF-8; it would where a buffer happens to end.
+        // From now on it treats no bytes as a byte order mark; otherwise it might do so where a buffer happens to end.
         core.read_record(b"\n", &mut fields, &mut ends);
         let from = Cursor::default().chain(from);
         Splitter { from, name: name.to_path_buf(), core, most, fields, ends, place, line: 0 }
@@ -47,7 +47,7 @@ impl<R: BufRead> Splitter<R> {
         &self.name
     }
 
-    /// What follows the last record.
+    /// The place after the last record.
     pub(super) fn place(&self) -> Place {
         self.place
     }
@@ -57,7 +57,7 @@ impl<R: BufRead> Splitter<R> {
         self.line
     }
 
-    /// Reads a record and gives the number of its fields, or none at the end.
+    /// Reads a record and returns the number of its fields, or none at the end.
     pub(super) fn read(&mut self) -> Result<Option<usize>> {
         if self.place.byte == 0 {
             self.skip_mark()?;
@@ -71,7 +71,7 @@ impl<R: BufRead> Splitter<R> {
             if at_end && self.place.byte == begin {
                 return Ok(None);
             }
-            // Behind the last byte a line ends. Where that ends no record, quotes are open.
+            // After the last byte a line ends. If that does not end a record, a quote is open.
             let input = if at_end { b"\n" } else { input };
             let (result, read, written, ended) =
                 self.core.read_record(input, &mut self.fields[bytes..], &mut self.ends[count..]);
@@ -101,13 +101,13 @@ impl<R: BufRead> Splitter<R> {
         }
     }
 
-    /// The `i`-th field of the last record, which exists.
+    /// The `i`-th field of the last record; it must exist.
     pub(super) fn field(&self, i: usize) -> &[u8] {
         let begin = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.fields[begin..self.ends[i]]
     }
 
-    /// Skips the ends of empty lines, so that the next record begins on a line that is known.
+    /// Skips the ends of empty lines, so that the line of the next record is known.
     fn skip_line_ends(&mut self) -> Result<()> {
         loop {
             let input = self.from.fill_buf().map_err(|error| unreadable(&self.name, error))?;
@@ -122,7 +122,7 @@ impl<R: BufRead> Splitter<R> {
         }
     }
 
-    /// Skips the three bytes that mark a text as UTF-8, if the file begins with them.
+    /// Skips the byte order mark of UTF-8 (three bytes), if the file begins with one.
     fn skip_mark(&mut self) -> Result<()> {
         let (front, from) = self.from.get_mut();
         let mut first = Vec::new();

@@ -1,7 +1,7 @@
-//! How people write the ten digits: the pen strokes of each, in several styles.
+//! Shapes of the ten handwritten digits: the pen strokes of each, in several styles.
 //!
 //! This file has the ideal shapes only; the parent module varies them. A digit is about 100 units high, `y`
-//! grows downwards and `x` has the same unit, so the proportions are true.
+//! points downwards and `x` has the same unit, so the proportions are true.
 
 /// A point the pen passes through.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +36,7 @@ fn knot(text: &str) -> Option<Knot> {
         None => (text, false),
     };
     let (x, y) = place.split_once(',')?;
-    // The numbers are whole: reading others takes tables of 10 kB, which a browser would load.
+    // The numbers are integers: parsing floats takes tables of 10 kB, which a browser would load.
     let number = |text: &str| text.parse::<i16>().ok().map(f32::from);
     Some(Knot { x: number(x)?, y: number(y)?, corner })
 }

@@ -1,8 +1,8 @@
-//! Draws digits as pen strokes, much like MNIST's: data to train on where the real files are not at hand.
+//! Draws digits as pen strokes, much like MNIST's: training data for when the real files are not available.
 //!
-//! One seed gives the same images on every platform. This is no font renderer and imitates no particular writer:
-//! `glyphs` has the ideal shapes, this file distorts them as a random hand would, and `raster` turns the lines into
-//! pixels.
+//! One seed produces the same images on every platform. The module does not render fonts or imitate a particular
+//! writer: `glyphs` has the ideal shapes, this file distorts them as a random hand would, and `raster` turns the lines
+//! into pixels.
 
 mod glyphs;
 mod raster;
@@ -13,10 +13,9 @@ use super::images::Images;
 
 /// Draws `count` images of handwritten-looking digits with their labels, 28 by 28 pixels each.
 ///
-/// As in MNIST 0 is paper and 255 is ink, a digit is fitted into a box of 20 by 20 pixels, and its
-/// centre of mass lies in the middle of the field. The ten digits come in random order and equally
-/// often (their counts differ by one at most). The same `count` and `seed` give the same images on
-/// every platform.
+/// As in MNIST, 0 is paper and 255 is ink, a digit is fitted into a box of 20 by 20 pixels, and its centre of mass is
+/// in the middle of the field. The ten digits are in random order and equally frequent (their counts differ by at most
+/// one). The same `count` and `seed` produce the same images on every platform.
 ///
 /// ```
 /// use wgrad::data::drawn_digits::draw_digits;
@@ -54,29 +53,29 @@ pub fn draw_digits(count: usize, seed: u64) -> Images {
     Images { pixels, labels }
 }
 
-/// One random way to write a digit. Lengths are in the units of [`glyphs`], of which [`HALF`] go from the middle of a
-/// digit to its top.
+/// One random way to write a digit. Lengths are in the units of [`glyphs`]; the middle of a digit and its top are
+/// [`HALF`] units apart.
 struct Hand {
-    /// How far a knot strays from its place.
+    /// How far a knot may be from its ideal position.
     stray: f32,
     /// Width in relation to the height.
     width: f32,
     /// How far the top leans to the right; negative to the left. A share of the height.
     slant: f32,
-    /// The sine of a small turn to the right.
+    /// The sine of a small rotation to the right.
     turn: f32,
     /// How far top and bottom are bent to the right of the middle.
     bow: f32,
     /// How far the left and right ends hang below the middle.
     sag: f32,
-    /// How far the middle is moved down, so that the upper half grows and the lower one shrinks.
+    /// How far the middle is moved down, so that the upper half is larger and the lower one smaller.
     waist: f32,
-    /// By what share the bottom is wider than the middle.
+    /// The share by which the bottom is wider than the middle.
     spread: f32,
     pen: Pen,
-    /// How strongly the pen inks; above 1 more pixels reach 255.
+    /// The ink of the pen; above 1, more pixels reach 255.
     ink: f32,
-    /// By what share the ink of a pixel varies.
+    /// The share by which the ink of a pixel varies.
     grain: f32,
 }
 
@@ -87,7 +86,7 @@ const MIDDLE: f32 = 32.0;
 
 impl Hand {
     fn random(dice: &mut Dice, label: u8) -> Self {
-        // A one that is much bent or kinked is read as a seven; but it may be drawn very thick.
+        // A one that is strongly bent or kinked looks like a seven; but its line may be very thick.
         let (stray, bow, bold) = if label == 1 { (5.5, 4.2, 0.6) } else { (8.6, 8.4, 0.42) };
         Hand {
             stray: dice.between(1.7, stray),
@@ -131,8 +130,8 @@ impl Hand {
     }
 }
 
-/// Makes random numbers from the generator's whole numbers alone: the way in which its crate makes floats and ranges
-/// has changed between versions, and the images must not change.
+/// Makes random numbers from the generator's integers only: its crate has changed how it makes floats and ranges
+/// between versions, and the images must not change.
 struct Dice(fastrand::Rng);
 
 impl Dice {
@@ -151,8 +150,8 @@ impl Dice {
         (sum - 1.5) * 2.0
     }
 
-    /// How far the next knot is astray, in shares of `stray`: half of the last one's offset stays, so
-    /// that lines are bent rather than kinked. The variance grows to 1 each way.
+    /// The offset of the next knot, as a share of `stray`. It keeps half of the last offset, so that lines are bent
+    /// rather than kinked. The variance approaches 1 in each direction.
     fn drift(&mut self, last: Point) -> Point {
         Point { x: 0.5 * last.x + 0.866 * self.bell(), y: 0.5 * last.y + 0.866 * self.bell() }
     }
@@ -162,7 +161,7 @@ impl Dice {
         ((u128::from(self.0.u64(..)) * u128::from(end)) >> 64) as u64
     }
 
-    /// One of the styles of a digit, by their weights.
+    /// One of the styles of a digit, chosen by their weights.
     fn style<'a>(&mut self, styles: &'a [Style]) -> &'a Style {
         let mut left = self.below(styles.iter().map(|style| u64::from(style.weight)).sum());
         let fits = |style: &&Style| {
@@ -178,7 +177,7 @@ impl Dice {
 mod tests {
     use super::*;
 
-    /// FNV-1a, to pin many bytes down with one number.
+    /// FNV-1a, to check many bytes with one number.
     fn checksum(bytes: &[u8]) -> u64 {
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,13 +1,13 @@
-//! Turns lines into grey pixels: it draws pen strokes as anti-aliased segments into a 28 by 28 field.
+//! Turns lines into grey pixels: draws pen strokes as anti-aliased segments into a field of 28 by 28 pixels.
 //!
-//! Like the rest of the module it computes with `+ - * /` and `sqrt` alone, which IEEE 754 defines
-//! to the last bit, so an image is the same on every platform.
+//! Like the rest of the module it uses only `+ - * /` and `sqrt`, which IEEE 754 defines to the last bit, so
+//! an image is the same on every platform.
 
-/// Pixels along one side of the field.
+/// The pixels along one side of the field.
 pub(super) const SIDE: usize = 28;
-/// Pixels along one side of the box that a digit is fitted into.
+/// The pixels along one side of the box that a digit is fitted into.
 const BOX: f32 = 20.0;
-/// Straight pieces between two knots of a smooth line.
+/// The straight segments between two knots of a smooth line.
 const PIECES: usize = 5;
 
 /// A point of the field: `x` to the right, `y` downwards.
@@ -17,7 +17,7 @@ pub(super) struct Point {
     pub(super) y: f32,
 }
 
-/// A straight piece of a pen stroke.
+/// A straight segment of a pen stroke.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub(super) from: Point,
@@ -38,7 +38,7 @@ pub(super) fn trace(knots: &[(Point, bool)], segments: &mut Vec<Segment>) {
     for i in 1..knots.len() {
         let ((a, a_corner), (b, b_corner)) = (knots[i - 1], knots[i]);
         let chord = Point { x: b.x - a.x, y: b.y - a.y };
-        // The usual tangent of a spline through points: half the way from one neighbour to the other.
+        // The usual tangent of a spline through points: half the vector from one neighbour to the other.
         let leaving = match i.checked_sub(2) {
             Some(before) if !a_corner => half_way(knots[before].0, b),
             _ => chord,
@@ -125,11 +125,11 @@ fn ink_segment(Segment { from, to }: Segment, pen: Pen, field: &mut [f32; SIDE *
 /// The pixels between two coordinates, widened by the pen's reach and cut at the field's edge.
 fn span(a: f32, b: f32, reach: f32) -> std::ops::Range<usize> {
     let (low, high) = if a < b { (a, b) } else { (b, a) };
-    // A cast from float saturates, so what lies outside lands on the border.
+    // A cast from float saturates, so points outside move to the border.
     (low - reach) as usize..((high + reach + 1.0) as usize).min(SIDE)
 }
 
-/// Moves the image by whole pixels so that its centre of mass lies nearest to the field's middle.
+/// Moves the image by whole pixels so that its centre of mass is nearest to the field's middle.
 pub(super) fn centre(field: &[f32; SIDE * SIDE]) -> [f32; SIDE * SIDE] {
     let (mut mass, mut mx, mut my) = (0.0f32, 0.0f32, 0.0f32);
     for (i, &share) in field.iter().enumerate() {
@@ -201,7 +201,7 @@ mod tests {
         let mut segments = vec![Segment { from: at(-300.0, 7.0), to: at(100.0, 107.0) }];
         fit(&mut segments, PEN);
         let (from, to) = (segments[0].from, segments[0].to);
-        // 20 pixels less the pen and its soft edge, in the middle, with the proportions kept.
+        // 20 pixels minus the pen and its soft edge, centred, with the proportions unchanged.
         assert!((to.x - from.x - 17.5).abs() < 1e-4);
         assert!((from.x + to.x - 28.0).abs() < 1e-4);
         assert!((to.y - from.y - 17.5 / 4.0).abs() < 1e-4);

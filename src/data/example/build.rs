@@ -22,14 +22,14 @@ impl Example {
     /// The message in `record`.
     ///
     /// # Errors
-    /// [`Error::Data`] if these bytes are no such message.
+    /// [`Error::Data`] if the bytes are not such a message.
     pub fn parse(record: &[u8]) -> Result<Self> {
         Example::decode(record).map_err(|error| no_message("Example", record, &error))
     }
 }
 
 impl SequenceExample {
-    /// An example with these features of the whole, and these of its steps.
+    /// An example with context features and with features for each step.
     pub fn new<N: Into<String>, M: Into<String>>(
         context: impl IntoIterator<Item = (N, Feature)>,
         feature_lists: impl IntoIterator<Item = (M, FeatureList)>,
@@ -49,7 +49,7 @@ impl SequenceExample {
     /// The message in `record`.
     ///
     /// # Errors
-    /// [`Error::Data`] if these bytes are no such message.
+    /// [`Error::Data`] if the bytes are not such a message.
     pub fn parse(record: &[u8]) -> Result<Self> {
         SequenceExample::decode(record)
             .map_err(|error| no_message("SequenceExample", record, &error))
@@ -65,7 +65,7 @@ fn no_message(kind: &str, record: &[u8], error: &prost::DecodeError) -> Error {
 }
 
 impl Features {
-    /// Features by their names; of several with one name the last counts.
+    /// Features by their names; if several have the same name, the last one counts.
     pub fn new<N: Into<String>>(features: impl IntoIterator<Item = (N, Feature)>) -> Self {
         let features = features.into_iter().map(|(name, feature)| (name.into(), feature));
         Features { feature: features.collect() }
@@ -80,13 +80,13 @@ impl FeatureList {
 }
 
 impl Feature {
-    /// Any number of whole numbers.
+    /// Any number of integers.
     pub fn int64_list(values: impl IntoIterator<Item = i64>) -> Self {
         let value = values.into_iter().collect();
         Feature { kind: Some(FeatureKind::Int64List(Int64List { value })) }
     }
 
-    /// Any number of numbers with a point.
+    /// Any number of floats.
     pub fn float_list(values: impl IntoIterator<Item = f32>) -> Self {
         let value = values.into_iter().collect();
         Feature { kind: Some(FeatureKind::FloatList(FloatList { value })) }

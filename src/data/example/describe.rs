@@ -1,4 +1,4 @@
-//! [`FixedLenFeature`], [`VarLenFeature`], [`FixedLenSequenceFeature`]: what a program wants of a feature.
+//! [`FixedLenFeature`], [`VarLenFeature`], [`FixedLenSequenceFeature`]: how a program describes a feature.
 
 use std::marker::PhantomData;
 
@@ -8,15 +8,16 @@ use super::messages::{Feature, FeatureKind, FeatureList};
 use super::parse::{ParseFeature, ParseFeatureList};
 use crate::error::{Error, Result, message};
 
-/// What a feature's values are: `i64` of an `int64_list`, `f32` of a `float_list`, `Vec<u8>` or `String` of a `bytes_list`.
+/// The type of a feature's values: `i64` for an `int64_list`, `f32` for a `float_list`, `Vec<u8>` or `String` for a
+/// `bytes_list`.
 pub trait FeatureElement: Clone + Send + Sync + 'static {
-    /// The type and the list, for messages.
+    /// The name of the type and the list, for messages.
     const NAME: &'static str;
 
     /// The values, if they are of this kind.
     ///
     /// # Errors
-    /// [`Error::Data`] if bytes are to be a `String` and are not UTF-8.
+    /// [`Error::Data`] if the type is `String` and the bytes are not UTF-8.
     fn values(name: &str, kind: &FeatureKind) -> Result<Option<Vec<Self>>>;
 }
 
@@ -58,7 +59,7 @@ impl FeatureElement for String {
     }
 }
 
-/// The shape of a feature that is one value, and no array.
+/// The shape of a feature that is one value, not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OneValue;
 
@@ -67,7 +68,7 @@ pub struct OneValue;
 pub struct FixedLenFeature<T, S = OneValue> {
     shape: S,
     default: Option<Vec<T>>,
-    /// The shape of the default, where it is not the feature's.
+    /// The shape of the default, if it differs from the feature's.
     misshapen: Option<Vec<usize>>,
 }
 
@@ -77,13 +78,13 @@ impl<T: FeatureElement> FixedLenFeature<T> {
         FixedLenFeature { shape: OneValue, default: None, misshapen: None }
     }
 
-    /// An array of this shape: `[28, 28]` gives an `Array2`.
+    /// An array of this shape: `[28, 28]` makes an `Array2`.
     #[allow(clippy::new_ret_no_self)] // The type of the shape follows from the argument.
     pub fn new<D: Dimension>(shape: impl IntoDimension<Dim = D>) -> FixedLenFeature<T, D> {
         FixedLenFeature { shape: shape.into_dimension(), default: None, misshapen: None }
     }
 
-    /// The value where the feature is missing.
+    /// The value to use if the feature is missing.
     #[must_use]
     pub fn default_value(mut self, value: impl Into<T>) -> Self {
         self.default = Some(vec![value.into()]);
@@ -92,7 +93,7 @@ impl<T: FeatureElement> FixedLenFeature<T> {
 }
 
 impl<T: FeatureElement, D: Dimension> FixedLenFeature<T, D> {
-    /// The array where the feature is missing; it has the feature's shape.
+    /// The array to use if the feature is missing; it has the feature's shape.
     #[must_use]
     pub fn default_value(mut self, value: impl Into<Array<T, D>>) -> Self {
         let value = value.into();
@@ -140,9 +141,9 @@ impl<T: FeatureElement, S> FixedLenFeature<T, S> {
     }
 }
 
-/// A feature with any number of values, as a `Vec`; an empty one where the feature is missing.
+/// A feature with any number of values, as a `Vec`, which is empty if the feature is missing.
 ///
-/// TensorFlow makes a sparse tensor of it. In a pipeline, `padded_batch` makes batches of such rows.
+/// TensorFlow returns a sparse tensor instead. In a pipeline, `padded_batch` makes batches of such rows.
 #[derive(Debug, Clone, Copy)]
 pub struct VarLenFeature<T>(PhantomData<T>);
 
@@ -162,7 +163,7 @@ impl<T: FeatureElement> ParseFeature for VarLenFeature<T> {
     }
 }
 
-/// The values of each step; none where the sequence is missing.
+/// The values of each step; none if the sequence is missing.
 impl<T: FeatureElement> ParseFeatureList for VarLenFeature<T> {
     type Value = Vec<Vec<T>>;
 
@@ -177,7 +178,7 @@ impl<T: FeatureElement> ParseFeatureList for VarLenFeature<T> {
     }
 }
 
-/// A feature with any number of elements of one shape: a `Vec` of values, or an array with one axis more, in front.
+/// A feature with any number of elements of one shape: a `Vec` of values, or an array with one more leading axis.
 ///
 /// In a [`SequenceExample`](super::SequenceExample) each step has one element.
 #[derive(Debug, Clone)]
@@ -202,7 +203,7 @@ impl<T: FeatureElement> FixedLenSequenceFeature<T> {
 }
 
 impl<T: FeatureElement, S> FixedLenSequenceFeature<T, S> {
-    /// True if a record may lack it, which gives no elements; false without this call.
+    /// Whether a record may lack the feature, which then has no elements; default: false.
     #[must_use]
     pub fn allow_missing(mut self, allow_missing: bool) -> Self {
         self.allow_missing = allow_missing;
@@ -221,7 +222,7 @@ impl<T: FeatureElement, S> FixedLenSequenceFeature<T, S> {
         missing::<T>(name, "Call allow_missing(true) if it may be missing, or check its name.")
     }
 
-    /// The steps, none if they are missing and may be.
+    /// The steps; none if they are missing and may be missing.
     fn steps<'a>(&self, name: &str, list: Option<&'a FeatureList>) -> Result<&'a [Feature]> {
         match list {
             Some(list) => Ok(&list.feature),
@@ -291,7 +292,7 @@ impl<T: FeatureElement, D: Dimension> ParseFeatureList for FixedLenSequenceFeatu
     }
 }
 
-/// The feature's values; none if it is missing or has no kind.
+/// The feature's values; none if the feature is missing or has no kind.
 fn values<T: FeatureElement>(name: &str, feature: Option<&Feature>) -> Result<Option<Vec<T>>> {
     let Some(kind) = feature.and_then(|feature| feature.kind.as_ref()) else { return Ok(None) };
     match T::values(name, kind)? {

@@ -1,8 +1,8 @@
-//! The messages of TensorFlow's `example.proto` and `feature.proto`, laid down as there.
+//! The messages of TensorFlow's `example.proto` and `feature.proto`, with the same layout.
 
 use std::collections::BTreeMap;
 
-/// Bytes, each value of any length: strings, packed pictures, serialized tensors.
+/// Bytes, each value of any length: strings, compressed images, serialized tensors.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct BytesList {
     /// The values.
@@ -10,7 +10,7 @@ pub struct BytesList {
     pub value: Vec<Vec<u8>>,
 }
 
-/// Numbers with a point.
+/// Floats.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FloatList {
     /// The values.
@@ -18,7 +18,7 @@ pub struct FloatList {
     pub value: Vec<f32>,
 }
 
-/// Whole numbers.
+/// Integers.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Int64List {
     /// The values.
@@ -32,10 +32,10 @@ pub enum FeatureKind {
     /// Bytes.
     #[prost(message, tag = "1")]
     BytesList(BytesList),
-    /// Numbers with a point.
+    /// Floats.
     #[prost(message, tag = "2")]
     FloatList(FloatList),
-    /// Whole numbers.
+    /// Integers.
     #[prost(message, tag = "3")]
     Int64List(Int64List),
 }
@@ -56,7 +56,7 @@ pub struct Features {
     pub feature: BTreeMap<String, Feature>,
 }
 
-/// One example: what a record of a TFRecord file mostly holds.
+/// One example: the usual content of a record of a TFRecord file.
 ///
 /// ```
 /// use wgrad::data::example::{Example, Feature};
@@ -88,13 +88,14 @@ pub struct FeatureLists {
     pub feature_list: BTreeMap<String, FeatureList>,
 }
 
-/// An example with sequences: `context` belongs to the whole, `feature_lists` have a feature for each step.
+/// An example with sequences: `context` has the features of the whole example, `feature_lists` the features
+/// of each step.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct SequenceExample {
-    /// What belongs to the whole.
+    /// The features of the whole example.
     #[prost(message, optional, tag = "1")]
     pub context: Option<Features>,
-    /// What changes from step to step.
+    /// The features of each step.
     #[prost(message, optional, tag = "2")]
     pub feature_lists: Option<FeatureLists>,
 }

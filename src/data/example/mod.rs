@@ -1,7 +1,7 @@
 //! TensorFlow's `tf.train.Example` and `SequenceExample`: named features in a record, written and read.
 //!
-//! `messages` has the messages as protocol buffers lay them down, `build` makes them, `parse` takes them apart by a
-//! description of the features that a program wants.
+//! `messages` defines the protocol buffers, `build` makes them, and `parse` extracts the features that a program
+//! describes.
 
 mod build;
 mod describe;

@@ -1,12 +1,12 @@
-//! [`parse_single_example`], [`parse_single_sequence_example`]: a record's values as a description asks for them.
+//! [`parse_single_example`], [`parse_single_sequence_example`]: extract a record's values by a description.
 
 use super::messages::{Example, Feature, FeatureList, FeatureLists, Features, SequenceExample};
 use crate::error::{Result, message};
 
-/// What a program wants of one feature: [`FixedLenFeature`](super::FixedLenFeature), [`VarLenFeature`](super::VarLenFeature) or
+/// The description of one feature: [`FixedLenFeature`](super::FixedLenFeature), [`VarLenFeature`](super::VarLenFeature) or
 /// [`FixedLenSequenceFeature`](super::FixedLenSequenceFeature).
 pub trait ParseFeature {
-    /// What becomes of the feature's values.
+    /// The type of the feature's value.
     type Value;
 
     /// The value of the feature `name`, which may be missing.
@@ -16,20 +16,20 @@ pub trait ParseFeature {
     fn parse(&self, name: &str, feature: Option<&Feature>) -> Result<Self::Value>;
 }
 
-/// What a program wants of the steps of one sequence.
+/// The description of the steps of one sequence.
 pub trait ParseFeatureList {
-    /// What becomes of the steps' values.
+    /// The type of the steps' values.
     type Value;
 
     /// The value of the sequence `name`, which may be missing.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if the sequence is missing, or a step of another kind or length.
+    /// [`Error::Data`](crate::Error::Data) if the sequence is missing, or a step has another kind or length.
     fn parse_list(&self, name: &str, list: Option<&FeatureList>) -> Result<Self::Value>;
 }
 
-/// Which features a program wants: a tuple of pairs of a name and what it is, such as `("label",
-/// FixedLenFeature::<i64>::scalar())`. The values come as a tuple in the same order. `()` wants none.
+/// The features to extract: a tuple of pairs of a name and a description, such as
+/// `("label", FixedLenFeature::<i64>::scalar())`. The values are a tuple in the same order. `()` extracts none.
 pub trait FeatureDescription {
     /// The values.
     type Value;
@@ -41,7 +41,7 @@ pub trait FeatureDescription {
     fn parse(&self, features: &Features) -> Result<Self::Value>;
 }
 
-/// Which sequences a program wants: a tuple of pairs of a name and what it is.
+/// The sequences to extract: a tuple of pairs of a name and a description.
 pub trait FeatureListDescription {
     /// The values.
     type Value;
@@ -53,7 +53,7 @@ pub trait FeatureListDescription {
     fn parse_lists(&self, lists: &FeatureLists) -> Result<Self::Value>;
 }
 
-/// Takes an [`Example`] apart: a record's bytes and the features that are wanted give a tuple of values.
+/// Parses an [`Example`]: returns the described features of a record's bytes as a tuple of values.
 ///
 /// ```
 /// use wgrad::data::example::{Example, Feature, FixedLenFeature, VarLenFeature, parse_single_example};
@@ -76,8 +76,8 @@ pub trait FeatureListDescription {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) if the bytes are no example, or one of its features is missing or not what the description
-/// says.
+/// [`Error::Data`](crate::Error::Data) if the bytes are not an example, or one of its features is missing or does not match its
+/// description.
 pub fn parse_single_example<D: FeatureDescription>(
     serialized: &[u8],
     features: &D,
@@ -86,7 +86,7 @@ pub fn parse_single_example<D: FeatureDescription>(
     features.parse(&example.features.unwrap_or_default())
 }
 
-/// Takes a [`SequenceExample`] apart: the features of the whole, and those of its steps.
+/// Parses a [`SequenceExample`]: the features of the whole example, and those of its steps.
 ///
 /// ```
 /// use wgrad::data::example::{
@@ -181,11 +181,11 @@ describe_tuples! {
     (N0 F0 0 N1 F1 1 N2 F2 2 N3 F3 3 N4 F4 4 N5 F5 5 N6 F6 6 N7 F7 7 N8 F8 8 N9 F9 9 N10 F10 10 N11 F11 11)
 }
 
-/// Behind the words for a missing feature: the names that are there.
+/// The end of the message about a missing feature: the names that exist.
 fn others<'a>(missing: bool, names: impl ExactSizeIterator<Item = &'a String>) -> String {
-    /// So many are named.
+    /// At most this many names are listed.
     const NAMED: usize = 12;
-    /// So long a name is written whole.
+    /// A name is cut after this many characters.
     const LONG: usize = 60;
     if !missing {
         return String::new();

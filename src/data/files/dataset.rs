@@ -1,4 +1,4 @@
-//! [`FileDataset`]: the elements of files, one file after another or several in turns.
+//! [`FileDataset`]: the elements of files, one file after another or several alternately.
 
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::width;
 use crate::error::{Error, Result, message};
 
-/// The bytes that a reader takes from the system at once, as TensorFlow.
+/// The bytes that a reader requests from the system at once, as in TensorFlow.
 const BUFFER: usize = 256 << 10;
 
-/// Reads the elements of files; [`build`](Self::build) makes a [`Dataset`] of it.
+/// Reads the elements of files; [`build`](Self::build) makes a [`Dataset`] from it.
 ///
-/// An element that cannot be read is an `Err` among the elements. Where nothing tells where the next one begins, the next file
-/// follows. A file that is missing is one `Err`.
+/// An element that cannot be read is an `Err` among the elements. If the beginning of the next element is then unknown, the
+/// next file follows. A missing file is one `Err`.
 #[derive(Debug, Clone)]
 pub struct FileDataset<F> {
     files: Dataset<PathBuf>,
@@ -34,36 +34,36 @@ impl<F: FileFormat> FileDataset<F> {
         FileDataset { files: files.into_files(), reading, num_parallel_reads: 1 }
     }
 
-    /// The format, for options of its own.
+    /// The format, to set its own options.
     pub(crate) fn format(&mut self) -> &mut F {
         &mut self.reading.format
     }
 
-    /// How the files are packed; not at all without this call.
+    /// The compression of the files; default: none.
     #[must_use]
     pub fn compression_type(mut self, compression_type: CompressionType) -> Self {
         self.reading.packed = compression_type;
         self
     }
 
-    /// The bytes of a file that are read at once; 256 KiB without this call.
+    /// The bytes of a file that are read at once; default: 256 KiB.
     #[must_use]
     pub fn buffer_size(mut self, buffer_size: usize) -> Self {
         self.reading.buffer = buffer_size;
         self
     }
 
-    /// Reads so many files at the same time, an element of each in turn; one after another without this call.
+    /// Reads this many files at the same time and alternates between their elements; default: one file after another.
     ///
-    /// The order is the same in each pass, whatever the threads do. [`AUTOTUNE`] reads as many as there are threads; then the order
-    /// is another on another machine.
+    /// The order is the same in each pass, whatever the threads do. [`AUTOTUNE`] reads as many files as there are threads; then
+    /// the order differs between machines.
     #[must_use]
     pub fn num_parallel_reads(mut self, num_parallel_reads: usize) -> Self {
         self.num_parallel_reads = num_parallel_reads;
         self
     }
 
-    /// The dataset. No file is opened before its elements are asked for.
+    /// The dataset. Files are opened only when their elements are requested.
     ///
     /// # Errors
     /// [`Error::Data`] if an option makes no sense.
@@ -103,7 +103,7 @@ struct Files<F: FileFormat> {
     current: Option<Current<F::Item>>,
 }
 
-/// The file that is being read.
+/// The current file.
 struct Current<T> {
     path: PathBuf,
     records: Box<dyn Records<T>>,
@@ -160,8 +160,8 @@ impl<F: FileFormat> Stream<F::Item> for Files<F> {
     }
 }
 
-/// Names of files: one, several, or a [`Dataset`] of them such as
-/// [`Dataset::list_files`](crate::data::Dataset::list_files) gives.
+/// Names of files: one, several, or a [`Dataset`] of them, for example from
+/// [`Dataset::list_files`](crate::data::Dataset::list_files).
 pub trait IntoFiles {
     /// The names.
     fn into_files(self) -> Dataset<PathBuf>;

@@ -1,4 +1,4 @@
-//! [`FixedLengthRecordReader`]: the records of a file in which all have the same length.
+//! [`FixedLengthRecordReader`]: the records of a file whose records all have the same length.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// What stands around the records of a [`FixedLengthRecordReader`].
+    /// The bytes around the records of a [`FixedLengthRecordReader`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FixedLengthRecordOptions {
-        /// Bytes in front of the first record.
+        /// The bytes before the first record.
         header_bytes: usize = 0,
-        /// Bytes behind the last record.
+        /// The bytes after the last record.
         footer_bytes: usize = 0,
     }
 }
@@ -31,15 +31,14 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) if the file ends within a record, [`Error::Io`](crate::Error::Io) if the system refuses to
-/// read.
+/// [`Error::Data`](crate::Error::Data) if the file ends within a record, [`Error::Io`](crate::Error::Io) if reading fails.
 #[derive(Debug)]
 pub struct FixedLengthRecordReader<R> {
     from: R,
     name: PathBuf,
     record_bytes: usize,
     around: FixedLengthRecordOptions,
-    /// Bytes of the next record and the footer, as far as they are read.
+    /// The bytes of the next record and the footer that have been read.
     ahead: Vec<u8>,
     place: Place,
     ended: bool,
@@ -55,7 +54,7 @@ impl<R: Read> FixedLengthRecordReader<R> {
         FixedLengthRecordReader::new_with(from, name, record_bytes, around)
     }
 
-    /// Reads records with a header in front or a footer behind.
+    /// Reads records between a header and a footer.
     ///
     /// # Errors
     /// [`Error::Data`] if `record_bytes` is 0.
@@ -75,7 +74,7 @@ impl<R: Read> FixedLengthRecordReader<R> {
         ))
     }
 
-    /// Goes on at `place`, where `from` is.
+    /// Continues at `place`, where `from` is.
     pub(crate) fn resumed(
         from: R,
         name: &Path,
@@ -140,7 +139,7 @@ impl<R: Read> Iterator for FixedLengthRecordReader<R> {
     }
 }
 
-/// Refuses records without bytes, of which a file has endlessly many.
+/// Rejects records without bytes, of which a file would have infinitely many.
 pub(crate) fn check(record_bytes: usize) -> Result<()> {
     match record_bytes {
         0 => Err(Error::Data(
@@ -150,7 +149,7 @@ pub(crate) fn check(record_bytes: usize) -> Result<()> {
     }
 }
 
-/// The error for `left` bytes behind the last whole record, the footer among them.
+/// The error for `left` bytes after the last whole record, including the footer.
 fn remainder(
     name: &Path,
     left: usize,
@@ -175,7 +174,7 @@ mod dataset {
     use crate::data::files::input::{CompressionType, Input, Place};
     use crate::error::{Error, Result};
 
-    /// The records of files in which all have the same length (`tf.data.FixedLengthRecordDataset`).
+    /// The records of files whose records all have the same length (`tf.data.FixedLengthRecordDataset`).
     ///
     /// ```
     /// use wgrad::data::FixedLengthRecordDataset;
@@ -196,20 +195,21 @@ mod dataset {
     }
 
     impl FixedLengthRecordDataset {
-        /// Records of `record_bytes` bytes each. A plain file that has no whole number of them gives an error and no record.
+        /// Records of `record_bytes` bytes each. An uncompressed file that does not contain a whole number of records is one
+        /// error without any record.
         pub fn new(files: impl IntoFiles, record_bytes: usize) -> Self {
             let around = FixedLengthRecordOptions::new();
             FileDataset::of(files, FixedLengthRecords { record_bytes, around })
         }
 
-        /// Bytes in front of the first record; 0 without this call.
+        /// The bytes before the first record; default: 0.
         #[must_use]
         pub fn header_bytes(mut self, header_bytes: usize) -> Self {
             self.format().around.header_bytes = header_bytes;
             self
         }
 
-        /// Bytes behind the last record; 0 without this call.
+        /// The bytes after the last record; default: 0.
         #[must_use]
         pub fn footer_bytes(mut self, footer_bytes: usize) -> Self {
             self.format().around.footer_bytes = footer_bytes;
@@ -228,7 +228,7 @@ mod dataset {
         fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<Vec<u8>>>> {
             let (each, around) = (self.record_bytes, self.around);
             let input = file.open(place.byte)?;
-            // The length of a plain file is known: a wrong option is told before the first record.
+            // The length of an uncompressed file is known: a wrong option is reported before the first record.
             if file.packed == CompressionType::None && place.byte == 0 {
                 let metadata = std::fs::metadata(&file.path);
                 let length = metadata.map_err(|error| Error::io(&file.path, error))?.len();

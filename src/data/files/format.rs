@@ -1,4 +1,4 @@
-//! [`FileFormat`]: what the elements of a file are.
+//! [`FileFormat`]: the format of the elements of a file.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use super::input::{CompressionType, Input, Place, open};
 use crate::data::item::Item;
 use crate::error::Result;
 
-/// What the elements of a file are and how they are read.
+/// The type of the elements of a file, and how they are read.
 pub trait FileFormat: Clone + Send + Sync + 'static {
-    /// An element.
+    /// The element type.
     type Item: Item;
 
     /// The source's name in errors and saved iterators.
     #[doc(hidden)]
     const NAME: &'static str;
 
-    /// Refuses what no file can be read with.
+    /// Rejects options with which no file can be read.
     #[doc(hidden)]
     fn check(&self) -> Result<()> {
         Ok(())
@@ -27,12 +27,12 @@ pub trait FileFormat: Clone + Send + Sync + 'static {
 
 /// The elements of one file.
 pub trait Records<T>: Iterator<Item = Result<T>> + Send {
-    /// Where the next element begins; none if the file can give no more.
+    /// Where the next element begins; none if the file has no more.
     #[doc(hidden)]
     fn place(&self) -> Option<Place>;
 }
 
-/// A file that is about to be read.
+/// A file that will be read.
 #[derive(Debug, Clone)]
 pub struct OneFile {
     pub(crate) path: PathBuf,
@@ -41,7 +41,7 @@ pub struct OneFile {
 }
 
 impl OneFile {
-    /// The unpacked bytes from `byte` on.
+    /// The decompressed bytes from `byte` on.
     pub(crate) fn open(&self, byte: u64) -> Result<Input> {
         open(&self.path, self.packed, self.buffer, byte)
     }
@@ -56,7 +56,7 @@ pub(super) struct Reading<F> {
 }
 
 impl<F: FileFormat> Reading<F> {
-    /// The elements of the file at `path`, from `place` on.
+    /// The elements of the file at `path`, starting at `place`.
     pub(super) fn records(&self, path: &Path, place: Place) -> Result<Box<dyn Records<F::Item>>> {
         let path = path.to_path_buf();
         let file = OneFile { path, packed: self.packed, buffer: self.buffer };

@@ -1,6 +1,6 @@
-//! Opens a file whose records are read one after the other, unpacked on the way, from any byte on.
+//! Opens a file whose records are read one after another, decompresses it, and can start at any byte.
 //!
-//! Readers of records work on any [`BufRead`]; what went wrong beneath them they say by [`unreadable`].
+//! Readers of records work on any [`BufRead`]; they report its errors with [`unreadable`].
 
 #[cfg(not(target_family = "wasm"))]
 use std::io::BufRead;
@@ -11,33 +11,33 @@ use std::path::Path;
 use crate::error::Result;
 use crate::error::{Error, message};
 
-/// How a file is packed.
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompressionType {
-    /// Not at all.
+    /// None.
     #[default]
     None,
-    /// As `gzip` does it; needs the feature `gzip`.
+    /// As by `gzip`; needs the feature `gzip`.
     Gzip,
-    /// As zlib does it; needs the feature `gzip`.
+    /// As by zlib; needs the feature `gzip`.
     Zlib,
 }
 
-/// A place between two records: where a reader goes on.
+/// A place between two records, where a reader can continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Bytes of the unpacked file in front of it.
+    /// The decompressed bytes before it.
     pub(crate) byte: u64,
-    /// Records or lines in front of it.
+    /// The records or lines before it.
     pub(crate) record: u64,
 }
 
-/// What readers read from.
+/// The source of a reader.
 #[cfg(not(target_family = "wasm"))]
 pub type Input = Box<dyn BufRead + Send>;
 
-/// The file at `path`, from this byte of its unpacked contents on.
+/// The file at `path`, starting at this byte of its decompressed contents.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn open(
     path: &Path,
@@ -77,7 +77,7 @@ fn shrunk(path: &Path, byte: u64, length: u64) -> Error {
     ))
 }
 
-/// The bytes of a packed file.
+/// The bytes of a compressed file.
 #[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 pub(crate) fn unpack(
     from: impl BufRead + Send + 'static,
@@ -98,7 +98,7 @@ pub(crate) fn unpack(
     })
 }
 
-/// The bytes of a packed file.
+/// The bytes of a compressed file.
 #[cfg(not(any(feature = "gzip", target_family = "wasm")))]
 pub(crate) fn unpack(
     from: impl BufRead + Send + 'static,
@@ -115,7 +115,7 @@ pub(crate) fn unpack(
     }
 }
 
-/// Says in words what a decoder refuses.
+/// Describes in words why a decoder failed.
 #[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 struct Worded<R> {
     from: R,
@@ -141,7 +141,7 @@ impl<R: Read> Read for Worded<R> {
     }
 }
 
-/// Unpacks zlib data, and refuses what ends too early or goes on behind the end, which `flate2`'s own reader takes.
+/// Decompresses zlib data, and rejects data that end too early or continue after the end, which `flate2`'s own reader accepts.
 #[cfg(all(feature = "gzip", not(target_family = "wasm")))]
 struct Zlib<R> {
     from: R,
@@ -186,7 +186,7 @@ impl<R: BufRead> Read for Zlib<R> {
     }
 }
 
-/// The error of reading the file `name`: its contents, if a decoder refused them, else the system.
+/// The error of reading the file `name`: about its contents if a decoder rejected them, otherwise the system's.
 pub(crate) fn unreadable(name: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
@@ -196,13 +196,14 @@ pub(crate) fn unreadable(name: &Path, error: io::Error) -> Error {
     }
 }
 
-/// Appends the next `count` bytes, or fewer if the input ends before. Memory grows with the bytes that arrive, not with `count`.
+/// Appends the next `count` bytes, or fewer if the input ends earlier. Memory grows with the bytes that arrive, not with
+/// `count`.
 pub(crate) fn read_up_to(
     from: &mut impl Read,
     count: u64,
     into: &mut Vec<u8>,
 ) -> io::Result<usize> {
-    /// So much is set aside at once, for records that are not large.
+    /// The number of bytes that are reserved at once; most records need less.
     const AT_ONCE: u64 = 64 << 10;
     into.reserve(count.min(AT_ONCE) as usize);
     from.take(count).read_to_end(into)

@@ -11,7 +11,7 @@ options! {
     /// The order of [`Dataset::list_files_with`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ListFilesOptions {
-        /// Whether each pass has a random order of its own; if not, the names ascend.
+        /// Whether each pass has its own random order; if not, the names ascend.
         shuffle: bool = true,
         /// The seed of that order.
         seed: Option<u64> as impl Into<Option<u64>> = None,
@@ -19,10 +19,10 @@ options! {
 }
 
 impl Dataset<PathBuf> {
-    /// The files that match a pattern, in another order in each pass (`Dataset.list_files`): `*` and `?` stand for what has no `/`,
-    /// `[ab]` for one of these, `**` for any folders.
+    /// The files that match a pattern, in a different order in each pass (`Dataset.list_files`): `*` and `?` match any text and
+    /// any character without `/`, `[ab]` one of the characters, `**` any folders.
     ///
-    /// The names are looked up at this call.
+    /// The call itself looks up the names.
     ///
     /// ```
     /// use wgrad::data::{Dataset, ListFilesOptions};
@@ -35,7 +35,7 @@ impl Dataset<PathBuf> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if nothing matches, or it is no pattern; [`Error::Io`] if a folder cannot be read.
+    /// [`Error::Data`] if nothing matches, or the pattern is invalid; [`Error::Io`] if a folder cannot be read.
     pub fn list_files(pattern: impl AsRef<str>) -> Result<Dataset<PathBuf>> {
         Dataset::list_files_with(pattern, ListFilesOptions::new())
     }

@@ -1,7 +1,8 @@
-//! Files whose elements are read one after another: text lines, records of one length, and what other formats need for it.
+//! Files whose elements are read one after another: text lines, records of fixed length, and the parts that other formats
+//! need.
 //!
-//! A `format` gives a reader that works on any bytes and says where it stands; `dataset` goes through files with it, `turns`
-//! through several at the same time. `input` opens and unpacks them, `list` finds them.
+//! A `format` makes a reader that works on any bytes and reports its place; `dataset` reads files with it one after another,
+//! `turns` several at the same time. `input` opens and decompresses them, `list` finds them.
 
 #[cfg(not(target_family = "wasm"))]
 mod dataset;

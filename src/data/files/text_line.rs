@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::input::{Place, unreadable};
 use crate::error::{Error, Result, message};
 
-/// Iterates over the lines of a text, without their ends `\n` and `\r\n`. A last line needs no end.
+/// Iterates over the lines of a text, without the line ends `\n` and `\r\n`. The last line needs no line end.
 ///
-/// A line that is no UTF-8 is an error, behind which the next line comes.
+/// A line that is not UTF-8 is an error; the next line follows it.
 ///
 /// ```
 /// use wgrad::data::TextLineReader;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result, message};
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) for a line that is no UTF-8, [`Error::Io`](crate::Error::Io) if the system refuses to read.
+/// [`Error::Data`](crate::Error::Data) for a line that is not UTF-8, [`Error::Io`](crate::Error::Io) if reading fails.
 #[derive(Debug)]
 pub struct TextLineReader<R> {
     from: R,
@@ -35,7 +35,7 @@ impl<R: BufRead> TextLineReader<R> {
         TextLineReader::resumed(from, name.as_ref(), Place::default())
     }
 
-    /// Goes on at `place`, where `from` is.
+    /// Continues at `place`, where `from` is.
     pub(crate) fn resumed(from: R, name: &Path, place: Place) -> Self {
         TextLineReader { from, name: name.to_path_buf(), place, failed: false }
     }
@@ -105,7 +105,7 @@ mod dataset {
     pub struct TextLines;
 
     impl TextLineDataset {
-        /// The lines of these files, without their ends `\n` and `\r\n`.
+        /// The lines of these files, without the line ends `\n` and `\r\n`.
         pub fn new(files: impl IntoFiles) -> Self {
             FileDataset::of(files, TextLines)
         }

@@ -1,6 +1,6 @@
-//! [`Turns`]: an element of each of several files in turn, read ahead on the pool's threads.
+//! [`Turns`]: the elements of several files alternately, read ahead on the pool's threads.
 //!
-//! The turns are those of `interleave`: a file that has ended leaves its place to the next file when its turn comes again.
+//! The order is that of `interleave`: when it is the turn of a file that has ended, the next file replaces it.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use crate::data::node::{BoxStream, Pass, Stream, expect_name, write_name};
 use crate::data::pool::{Jobs, guarded};
 use crate::error::{Error, Result, message};
 
-/// A thread reads so many elements of a file before it looks for other work.
+/// A thread reads this many elements of a file before it looks for other work.
 const AT_ONCE: usize = 16;
 
 pub(super) struct Turns<F: FileFormat> {
     of: Reading<F>,
     files: BoxStream<PathBuf>,
     pass: Pass,
-    /// The most files that are open; as many as there are once no more come.
+    /// The maximum number of open files; the number of open files once there are no more.
     width: usize,
     open: Vec<Option<Ahead<F::Item>>>,
-    /// Whose turn it is: one of `open`, or the place behind it.
+    /// The index in `open` whose turn it is, or the index after the last one.
     turn: usize,
 }
 
@@ -40,7 +40,7 @@ impl<F: FileFormat> Turns<F> {
 
 impl<F: FileFormat> Stream<F::Item> for Turns<F> {
     fn next(&mut self) -> Option<Result<F::Item>> {
-        // The turns that were over at once, one after another.
+        // The number of consecutive turns without an element.
         let mut idle = 0;
         while idle <= self.width && !self.pass.stopped() {
             if self.open.get(self.turn).is_none_or(Option::is_none) {
@@ -126,13 +126,13 @@ type Read<T> = (Result<T>, Option<Place>);
 /// A reader, and what it has read.
 type Piece<T> = (Box<dyn Records<T>>, Vec<Read<T>>);
 
-/// A file, some of whose elements are read before they are asked for.
+/// A file, some of whose elements are read before they are requested.
 struct Ahead<T> {
     path: PathBuf,
-    /// Gives the reader back with what it has read.
+    /// Returns the reader with the elements that it has read.
     jobs: Jobs<Result<Piece<T>>>,
     read: VecDeque<Read<T>>,
-    /// Behind the last element that was given; none if no more can follow.
+    /// The place after the last element that was returned; none if no more can follow.
     place: Option<Place>,
 }
 

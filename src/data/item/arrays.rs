@@ -57,7 +57,7 @@ fn read_values<A: Scalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<A>)>
     Ok((shape, values))
 }
 
-/// Puts arrays together that are given as shapes and values.
+/// Stacks arrays that are given as shapes and values.
 fn stack<'a, A: Scalar>(
     items: impl ExactSizeIterator<Item = (&'a [usize], Vec<A>)>,
 ) -> Result<ArrayD<A>> {
@@ -76,7 +76,7 @@ fn stack<'a, A: Scalar>(
     array(&shape, all)
 }
 
-/// Puts arrays together, each filled up with `padding`.
+/// Stacks arrays, each padded with `padding`.
 fn pad<A: Scalar>(
     items: Vec<ArrayViewD<'_, A>>,
     to: &mut PadTo<'_>,

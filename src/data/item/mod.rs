@@ -1,4 +1,4 @@
-//! [`Item`]: what the elements of a dataset can be.
+//! [`Item`]: the types of a dataset's elements.
 
 mod arrays;
 mod padding;
@@ -30,31 +30,31 @@ use crate::error::{Error, Result};
     note = "elements are numbers, texts, `ndarray` arrays of them, `Vec`s, tuples, tensors, and structs with `#[derive(Item)]`"
 )]
 pub trait Item: Clone + Send + Sync + 'static {
-    /// What a batch of them is: arrays with one more axis in front.
+    /// The type of a batch of them: arrays with one more axis in front.
     type Batch: Item<Batch = Self::Batch, Padding = Self::Padding>;
 
-    /// What fills the room behind arrays that are shorter than their batch: a value for each array. By default 0, `false` or
-    /// an empty text.
+    /// The padding after arrays that are shorter than the others of their batch: a value for each array. Default: 0, `false`
+    /// or an empty text.
     type Padding: Clone + std::fmt::Debug + Default + Send + Sync + 'static;
 
-    /// Whether a part of it is on a device. A thread of its own could disturb the order of the program's calls, so such
-    /// elements are made by the thread that asks for them.
+    /// Whether a part of it is on a device. A separate thread could disturb the order of the program's calls, so the thread
+    /// that requests such elements makes them.
     #[doc(hidden)]
     const ON_DEVICE: bool = false;
 
-    /// What is known of every value of this type.
+    /// The specification of every value of this type, as far as it is known.
     fn type_spec() -> ItemSpec;
 
     /// The types and shapes of this value.
     fn spec(&self) -> ItemSpec;
 
-    /// Puts elements of equal shapes together, along a new first axis.
+    /// Stacks elements of equal shapes along a new first axis.
     ///
     /// # Errors
     /// [`Error::Shape`] if shapes differ.
     fn stack(items: Vec<Self>) -> Result<Self::Batch>;
 
-    /// Puts elements together, along a new first axis, each filled up with `padding` to the shapes of `to`.
+    /// Stacks elements along a new first axis, each padded with `padding` to the shapes of `to`.
     ///
     /// # Errors
     /// [`Error::Shape`] if an element does not fit.
@@ -63,16 +63,16 @@ pub trait Item: Clone + Send + Sync + 'static {
     /// The number of rows along the first axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no axis, or arrays differ in it.
+    /// [`Error::Shape`] if there is no axis, or if the arrays' first axes differ.
     fn rows(&self) -> Result<usize>;
 
-    /// Row `at`, which exists.
+    /// Row `at`, which must exist.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is no axis.
     fn row(&self, at: usize) -> Result<Self::Batch>;
 
-    /// Writes the value so that [`Item::read`] makes it again.
+    /// Writes the value so that [`Item::read`] can restore it.
     ///
     /// # Errors
     /// [`Error::Device`] if a tensor cannot be read.
@@ -85,7 +85,7 @@ pub trait Item: Clone + Send + Sync + 'static {
     fn read(from: &mut Reader<'_>) -> Result<Self>;
 }
 
-/// What a closure of a stage may return: an element, or the [`Result`] of making one.
+/// The values that a closure of a stage may return: an element, or the [`Result`] of making one.
 pub trait IntoItem {
     /// The element's type.
     type Item: Item;
@@ -93,7 +93,7 @@ pub trait IntoItem {
     /// The element.
     ///
     /// # Errors
-    /// That of making it.
+    /// The error of making it.
     fn into_item(self) -> Result<Self::Item>;
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn write_result<T: Item>(item: &Result<T>, out: &mut Writer) -> Resul
     }
 }
 
-/// Reads what [`write_result`] wrote.
+/// Reads the output of [`write_result`].
 pub(crate) fn read_result<T: Item>(from: &mut Reader<'_>) -> Result<Result<T>> {
     match from.flag()? {
         true => Ok(Ok(T::read(from)?)),

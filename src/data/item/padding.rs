@@ -1,4 +1,4 @@
-//! [`PaddedShapes`]: the shapes that the arrays of a batch are filled up to.
+//! [`PaddedShapes`]: the shapes to which the arrays of a batch are padded.
 
 use std::cell::Cell;
 
@@ -6,9 +6,10 @@ use super::ItemSpec;
 use crate::error::{Error, Result, message};
 use crate::shape::Sizes;
 
-/// A shape for each array of an element; -1 stands for the longest of the batch.
+/// A shape for each array of an element; -1 means the longest of the batch.
 ///
-/// It is made of a list of shapes, `[[-1, 3]]`, or, where they differ in their number of axes, of a tuple: `([-1], ())`.
+/// It converts from a list of shapes, `[[-1, 3]]`, or, if they differ in their number of axes, from a tuple:
+/// `([-1], ())`.
 #[derive(Debug, Clone, Default)]
 pub struct PaddedShapes(Vec<Sizes>);
 
@@ -37,7 +38,8 @@ macro_rules! tuples {
 tuples!((A 0)(A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3)(A 0, B 1, C 2, D 3, E 4)(A 0, B 1, C 2, D 3, E 4, F 5));
 
 impl PaddedShapes {
-    /// Refuses other numbers of shapes than the element has arrays; none means that all are as long as the longest.
+    /// Checks that there is one shape for each array of the element; without shapes, all arrays are padded to the
+    /// longest.
     pub(crate) fn check(&self, stage: &str, arrays: usize) -> Result<()> {
         if let Some(shape) = self.0.iter().find(|shape| shape.0.iter().any(|size| *size < -1)) {
             return Err(Error::Shape(message!(
@@ -54,7 +56,7 @@ impl PaddedShapes {
         }
     }
 
-    /// What is known of batches of `size` elements.
+    /// The specification of batches of `size` elements.
     pub(crate) fn spec(&self, element: ItemSpec, size: Option<usize>) -> ItemSpec {
         let at = Cell::new(0);
         let padded = element.map(&|shape| {
@@ -67,7 +69,7 @@ impl PaddedShapes {
         padded.batched(size)
     }
 
-    /// The shapes for one batch; `fill` is the size of what is -1 in them, if not the longest.
+    /// The shapes for one batch; `fill` replaces -1, which otherwise means the longest.
     pub(crate) fn pad_to(&self, stage: &'static str, fill: Option<usize>) -> PadTo<'_> {
         PadTo { stage, shapes: &self.0, fill, at: 0 }
     }

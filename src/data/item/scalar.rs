@@ -1,4 +1,4 @@
-//! [`Scalar`]: what the arrays of a dataset are made of.
+//! [`Scalar`]: the values in the arrays of a dataset.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 
-/// A number, `bool`, a text or a path: an entry of a dataset's arrays. They stay on the host, where every type is at home.
+/// A number, `bool`, a text or a path: an entry of a dataset's arrays. They stay on the host, which supports every type.
 pub trait Scalar: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     /// The type's name in an [`ItemSpec`](super::ItemSpec).
     const NAME: &'static str;
 
-    /// The bytes that a saved value takes at least.
+    /// The minimum size of a saved value in bytes.
     #[doc(hidden)]
     const BYTES: usize;
 
@@ -90,7 +90,7 @@ impl Scalar for PathBuf {
         out.block(self.as_os_str().as_encoded_bytes());
     }
 
-    /// A path that is no UTF-8 comes back with replacement characters where the system has no way to make it of bytes.
+    /// A path that is not UTF-8 is read back with replacement characters if the system cannot make it from bytes.
     fn read(from: &mut Reader<'_>) -> Result<Self> {
         let bytes = from.block()?;
         #[cfg(unix)]

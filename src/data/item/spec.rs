@@ -5,9 +5,9 @@ use std::fmt;
 /// The sizes of an array's axes, as far as they are known.
 type Sizes = Vec<Option<usize>>;
 
-/// What an element is: an array, or several of them.
+/// The specification of an element: an array, or several of them.
 ///
-/// It prints as types and shapes, `_` being a size that varies and `...` an unknown number of axes.
+/// It prints as types and shapes; `_` is a size that varies and `...` an unknown number of axes.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -24,7 +24,8 @@ pub enum ItemSpec {
     Array {
         /// The element type's name, such as `f32`.
         dtype: &'static str,
-        /// The sizes of the axes, as far as they are known; `None` if not even their number is.
+        /// The sizes of the axes, as far as they are known; `None` if not even their number is
+        /// known.
         shape: Option<Vec<Option<usize>>>,
     },
     /// A tuple.
@@ -39,7 +40,7 @@ impl ItemSpec {
         ItemSpec::Array { dtype, shape: Some(shape.iter().map(|size| Some(*size)).collect()) }
     }
 
-    /// How many arrays there are.
+    /// The number of arrays.
     pub(crate) fn arrays(&self) -> usize {
         match self {
             ItemSpec::Array { .. } => 1,
@@ -48,7 +49,7 @@ impl ItemSpec {
         }
     }
 
-    /// The size of the first axis, where it is known of an array.
+    /// The size of the first axis, if it is known for an array.
     pub(crate) fn rows(&self) -> Option<usize> {
         match self {
             ItemSpec::Array { shape, .. } => shape.as_ref()?.first().copied().flatten(),
@@ -57,7 +58,7 @@ impl ItemSpec {
         }
     }
 
-    /// Each array changed by a rule.
+    /// Each array transformed by `rule`.
     #[must_use]
     pub(crate) fn map(self, rule: &dyn Fn(Option<Sizes>) -> Option<Sizes>) -> Self {
         match self {
@@ -78,7 +79,7 @@ impl ItemSpec {
         self.map(&|shape| shape.map(|shape| std::iter::once(size).chain(shape).collect()))
     }
 
-    /// As far as two agree; `None` if they are different types.
+    /// The common part of two specifications; `None` if their types differ.
     pub(crate) fn merge(self, other: Self) -> Option<Self> {
         match (self, other) {
             (ItemSpec::Array { dtype, shape }, ItemSpec::Array { dtype: b, shape: other }) => {

@@ -1,4 +1,4 @@
-//! Tensors as elements: they stay on their device, and are read only to be saved.
+//! Tensors as elements: they stay on their device, and are read only for saving.
 
 use super::{Item, ItemSpec, PadTo};
 use crate::data::codec::{Reader, Writer};
@@ -47,13 +47,13 @@ impl Item for Tensor {
 
     fn row(&self, at: usize) -> Result<Tensor> {
         if self.dtype() == DType::U8 {
-            // `gather` has no bytes.
+            // `gather` does not support bytes.
             let mut begin = vec![0; self.shape().len()];
             let mut size: Vec<i64> = self.shape().iter().map(|size| *size as i64).collect();
             (begin[0], size[0]) = (at, 1);
             return self.slice(&begin, &size)?.reshape(&self.shape()[1..]);
         }
-        // The place travels as a tensor: a slice makes a plan for each place.
+        // The index is uploaded as a tensor: a slice would make a plan for each index.
         let place = i32::try_from(at).unwrap_or(i32::MAX);
         self.gather(&Tensor::from_slice(&[place], [])?, 0)
     }

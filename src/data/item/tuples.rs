@@ -4,7 +4,7 @@ use super::{Item, ItemSpec, PadTo};
 use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
 
-/// The number of rows that all parts have.
+/// The common number of rows of all parts.
 ///
 /// # Errors
 /// [`Error::Shape`] if they differ.

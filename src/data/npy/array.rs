@@ -1,4 +1,4 @@
-//! [`NpyArray`]: an array of any type that a `.npy` file may have.
+//! [`NpyArray`]: an array of any type that a `.npy` file may contain.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::header::Header;
 use crate::data::files::input::{read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 
-/// The types of NumPy's arrays that are read and written: `bool`, `f16`, `f32`, `f64` and the integers.
+/// The supported types of NumPy arrays: `bool`, `f16`, `f32`, `f64` and the integers.
 pub trait NpyElement: Copy + 'static {
     /// The type, for messages.
     const NAME: &'static str;
@@ -19,12 +19,12 @@ pub trait NpyElement: Copy + 'static {
     fn take(array: NpyArray) -> Result<ArrayD<Self>, NpyArray>;
 }
 
-/// One type: its name in a header without the byte order, and its values as bytes.
+/// One type: its name in a header, without the byte order, and its values as bytes.
 trait Values: Sized + Copy {
     const DESCR: &'static str;
     const SIZE: usize;
 
-    /// The value of so many bytes, the lowest first; none if no value has them.
+    /// The value of these bytes, lowest byte first; none if they represent no value.
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 
     fn write(self, to: &mut Vec<u8>);
@@ -32,7 +32,7 @@ trait Values: Sized + Copy {
 
 macro_rules! npy_types {
     ($($variant:ident $type:ty, $descr:literal, $name:literal;)*) => {
-        /// What a `.npy` file holds: an array of one of these types, row by row whatever the file's order.
+        /// The contents of a `.npy` file: an array of one of these types, in row-major order whatever the file's order is.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum NpyArray {
@@ -60,7 +60,7 @@ macro_rules! npy_types {
             /// Writes the array as a `.npy` file.
             ///
             /// # Errors
-            /// That of writing.
+            /// The error of writing.
             pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
                 match self {
                     $(NpyArray::$variant(array) => write(array, to),)*
@@ -170,8 +170,8 @@ impl NpyArray {
     /// Reads a `.npy` file that is in memory; `name` is for messages.
     ///
     /// # Errors
-    /// [`Error::Data`] if the bytes are no such file, end too early or go on behind the array; or if the elements are of another
-    /// type: complex numbers, texts, records with names, Python's objects.
+    /// [`Error::Data`] if the bytes are not such a file, end too early or continue after the array; or if the elements have
+    /// another type: complex numbers, texts, structured records, Python objects.
     pub fn parse(bytes: &[u8], name: impl AsRef<Path>) -> Result<Self> {
         NpyArray::read(bytes, name)
     }
@@ -179,7 +179,7 @@ impl NpyArray {
     /// Reads a `.npy` file to its end; `name` is for messages.
     ///
     /// # Errors
-    /// As [`NpyArray::parse`], and [`Error::Io`] if the system refuses to read.
+    /// As [`NpyArray::parse`], and [`Error::Io`] if reading fails.
     pub fn read(mut from: impl Read, name: impl AsRef<Path>) -> Result<Self> {
         let name = name.as_ref();
         let header = Header::read(&mut from, name)?;
@@ -214,18 +214,18 @@ impl NpyArray {
     }
 }
 
-/// The values behind the header, of which none is set aside before it has arrived.
+/// The values after the header. Memory grows as they arrive.
 fn values<T: Values>(
     from: &mut impl Read,
     header: Header,
     swapped: bool,
     name: &Path,
 ) -> Result<ArrayD<T>> {
-    /// So much is read at once: a multiple of every element's size.
+    /// The bytes to read at once: a multiple of every element's size.
     const PIECE: u64 = 64 << 10;
     let Header { shape, fortran_order, descr } = header;
     let name = name.display();
-    // An array without elements may have large axes, but none that no address reaches.
+    // An array without elements may have large axes, but none beyond the address range.
     let mut largest = shape.iter().filter(|size| **size > 0);
     let span = largest.try_fold(T::SIZE, |bytes, size| bytes.checked_mul(*size));
     if span.is_none_or(|bytes| bytes > isize::MAX as usize) {

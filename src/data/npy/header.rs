@@ -1,4 +1,4 @@
-//! [`Header`]: what stands in front of the numbers of a `.npy` file, a Python dictionary as text.
+//! [`Header`]: the header of a `.npy` file, a Python dictionary as text.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::error::{Error, Result, message};
 
 pub(super) const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The longest header that is read: beyond it only records with names come, which no array here can be.
+/// The maximum length of a header: only structured records have longer ones, which are not supported.
 const LONGEST: u32 = 64 << 10;
 
-/// NumPy's bound of axes.
+/// NumPy's limit for the number of axes.
 const AXES: usize = 64;
 
-/// What a file holds.
+/// The description of a file's contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     /// NumPy's name of the type, such as `<f4`.
@@ -85,7 +85,7 @@ impl Header {
         parse(text).map_err(|why| broken(&why))
     }
 
-    /// The bytes in front of the numbers, a multiple of 64.
+    /// The bytes before the numbers, a multiple of 64.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let sizes: String = match &self.shape[..] {
             [size] => format!("{size},"),
@@ -96,7 +96,7 @@ impl Header {
             "{{'descr': '{}', 'fortran_order': {order}, 'shape': ({sizes}), }}",
             self.descr
         );
-        // Magic, version, length, text and a line end; 64 axes fit in version 1.0.
+        // Magic, version, length, text and a line end; 64 axes fit into version 1.0.
         let padding = (10 + text.len() + 1).next_multiple_of(64) - (10 + text.len() + 1);
         text.extend(std::iter::repeat_n(' ', padding));
         text.push('\n');
@@ -115,7 +115,7 @@ fn hex(bytes: &[u8]) -> String {
     }
 }
 
-/// The dictionary: three keys in any order, of a text, True or False, and a tuple of sizes.
+/// The dictionary: three keys in any order, with a text, True or False, and a tuple of sizes.
 fn parse(text: &str) -> Result<Header, String> {
     let mut rest = Rest(text);
     let (mut descr, mut fortran_order, mut shape) = (None, None, None);
@@ -145,7 +145,7 @@ fn parse(text: &str) -> Result<Header, String> {
     }
 }
 
-/// What is left of the text.
+/// The rest of the text.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {

@@ -1,7 +1,8 @@
 //! NumPy's files: `.npy` with one array, `.npz` with several.
 //!
-//! `header` reads and writes the line that says what a file holds, `array` the numbers behind it, `npz` the archive; `tensor` makes tensors of arrays. The
-//! crates for this format set memory aside for as much as a header claims; here it grows with the bytes that arrive.
+//! `header` reads and writes the description of a file, `array` the numbers after it, `npz` the archive; `tensor` converts
+//! arrays to tensors. The crates for this format reserve as much memory as a header claims; here memory grows with the bytes
+//! that arrive.
 
 mod array;
 mod header;
@@ -47,7 +48,7 @@ mod files {
         NpyArray::read(BufReader::new(file), path)
     }
 
-    /// Writes an array as the `.npy` file at `path` (`numpy.save`), in place of one that is there once it is complete.
+    /// Writes an array as the `.npy` file at `path` (`numpy.save`). It replaces an existing file once the new one is complete.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be written.

@@ -11,7 +11,7 @@ use crate::data::files::input::unreadable;
 use crate::error::{Error, Result, message};
 use crate::zip::{self, ZipWriter};
 
-/// Reads the `.npz` file at `path`: its arrays by their names (`numpy.load`).
+/// Reads the `.npz` file at `path`, and returns its arrays by name (`numpy.load`).
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read, [`Error::Data`] as for [`parse_npz`].
@@ -37,7 +37,8 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] if the bytes are no archive, or hold what is no array that [`NpyArray::parse`] reads.
+/// [`Error::Data`] if the bytes are not an archive, or contain something other than arrays that
+/// [`NpyArray::parse`] reads.
 pub fn parse_npz(bytes: &[u8], name: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
     arrays(Cursor::new(bytes), name.as_ref())
 }
@@ -46,7 +47,7 @@ fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, Np
     let members = zip::members(&mut from).map_err(|error| no_archive(name, error))?;
     let mut arrays = BTreeMap::new();
     for member in members {
-        // For messages: the archive, and what is in it.
+        // For messages: the archive, and the file in it.
         let place = PathBuf::from(format!("{}[{}]", name.display(), member.name));
         let mut contents =
             zip::open(&mut from, &member).map_err(|error| no_archive(name, error))?;
@@ -84,7 +85,7 @@ pub fn savez<N: AsRef<str>>(
     save(path.as_ref(), &write_npz(arrays, false)?)
 }
 
-/// Writes arrays as the `.npz` file at `path`, packed (`numpy.savez_compressed`).
+/// Writes arrays as the `.npz` file at `path`, compressed (`numpy.savez_compressed`).
 ///
 /// # Errors
 /// As [`savez`].
@@ -102,10 +103,10 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
     written.map_err(|error| Error::io(path, error))
 }
 
-/// The bytes of a `.npz` file with these arrays, packed or not.
+/// The bytes of a `.npz` file with these arrays, compressed or not.
 ///
 /// # Errors
-/// [`Error::Data`] if two arrays have one name.
+/// [`Error::Data`] if two arrays have the same name.
 pub fn write_npz<N: AsRef<str>>(
     arrays: impl IntoIterator<Item = (N, NpyArray)>,
     packed: bool,

@@ -1,4 +1,4 @@
-//! Tensors of arrays, and arrays of tensors: `np.save` and `np.load` for what is on a device.
+//! Converts between arrays and tensors: `np.save` and `np.load` for values on a device.
 
 use super::array::NpyArray;
 use crate::dtype::DType;
@@ -10,7 +10,7 @@ use crate::trackable::weights::values::converted;
 macro_rules! rows {
     ($($variant:ident $name:literal $type:ty;)*) => {
         impl NpyArray {
-            /// The array as a weight file holds it.
+            /// The array as a weight file stores it.
             pub(crate) fn to_named(&self, name: &str) -> NamedArray<'static> {
                 let (dtype, bytes) = match self {
                     $(NpyArray::$variant(array) => {
@@ -27,7 +27,7 @@ macro_rules! rows {
                 }
             }
 
-            /// The array that a weight file holds; none of a dtype that NumPy has not.
+            /// The array that a weight file stores; none for a dtype that NumPy lacks.
             pub(crate) fn from_named(array: &NamedArray<'_>) -> Result<Self> {
                 let broken = |why: &dyn std::fmt::Display| {
                     Error::Data(message!(
@@ -66,7 +66,7 @@ rows! {
 
 impl NpyArray {
     /// A tensor of the array, on the current device: floats as they are or, of 64 bits, as `f32`, integers as `i32` (`u32` and
-    /// `u8` as they are), if every value is kept.
+    /// `u8` as they are), if every value can be represented.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -107,7 +107,7 @@ impl NpyArray {
     }
 }
 
-/// Reads the `.npy` file at `path` as a tensor: [`NpyArray::to_tensor`] says of which dtype.
+/// Reads the `.npy` file at `path` as a tensor: [`NpyArray::to_tensor`] defines its dtype.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

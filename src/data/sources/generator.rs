@@ -12,9 +12,9 @@ use crate::data::pool::guarded;
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
-    /// The elements of an iterator; `generator` is called for a new one at each pass. Elements may be `Result`s.
+    /// The elements of an iterator; each pass calls `generator` for a new one. Elements may be `Result`s.
     ///
-    /// To go on with a saved pass, a new iterator is made, and asked for all elements that were given before.
+    /// To resume a saved pass, the source makes a new iterator and skips all elements that were returned before.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -62,7 +62,7 @@ impl<T: Item> Node<T> for Generator<T> {
 }
 
 impl<T: Item> GeneratorStream<T> {
-    /// The iterator's next element; one that panics has ended.
+    /// The iterator's next element; an iterator that panics has ended.
     fn pull(&mut self) -> Result<Option<Result<T>>> {
         let (begin, iter) = (&self.begin, &mut self.iter);
         guarded("from_generator", || Ok(iter.get_or_insert_with(|| begin()).next()))

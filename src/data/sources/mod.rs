@@ -1,4 +1,4 @@
-//! Where elements come from.
+//! The sources of elements.
 
 mod generator;
 mod random;

@@ -1,4 +1,4 @@
-//! `random`: numbers without end.
+//! `random`: an infinite source of numbers.
 
 use fastrand::Rng;
 
@@ -14,14 +14,15 @@ options! {
     /// The numbers of [`random`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct RandomOptions {
-        /// The seed; without one it comes from the global generator, which [`random::set_seed`](crate::random::set_seed) sets.
+        /// The seed; without one it is drawn from the global generator, which [`random::set_seed`](crate::random::set_seed)
+        /// sets.
         seed: Option<u64> as impl Into<Option<u64>> = None,
-        /// Whether each pass has numbers of its own; if not, all have those of the first.
+        /// Whether each pass has different numbers; if not, all have those of the first.
         rerandomize_each_iteration: bool = false,
     }
 }
 
-/// Random whole numbers from 0 to 2^32 - 1, without end (`Dataset.random`).
+/// Random integers from 0 to 2^32 - 1, without end (`Dataset.random`).
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -1,4 +1,4 @@
-//! `range`: whole numbers one after another.
+//! `range`: consecutive integers.
 
 use std::ops::Range;
 

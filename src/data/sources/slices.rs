@@ -1,4 +1,4 @@
-//! `from_tensor_slices` and `from_tensors`: elements from arrays that the program has.
+//! `from_tensor_slices` and `from_tensors`: elements from arrays of the program.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 /// What [`Dataset::from_tensor_slices`] slices along the first axis: a `Vec` of elements, an `ndarray` array, a tensor, a tuple
-/// of these; or what a program shares of them in an `Arc`.
+/// of these; or one of them in an `Arc`.
 pub trait TensorSlices: Send + Sync + 'static {
-    /// A slice.
+    /// The type of a slice.
     type Item: Item;
 
     /// The sizes of the first axes, one for each array.
     #[doc(hidden)]
     fn lengths(&self, lengths: &mut Vec<Option<usize>>);
 
-    /// Slice `at`, which exists.
+    /// Slice `at`, which must exist.
     #[doc(hidden)]
     fn slice(&self, at: usize) -> Result<Self::Item>;
 
-    /// What slices are.
+    /// The specification of a slice.
     #[doc(hidden)]
     fn spec(&self) -> ItemSpec;
 }
@@ -165,7 +165,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if an array has no axis, or first axes differ.
+    /// [`Error::Shape`] if an array has no axis, or the first axes differ.
     pub fn from_tensor_slices(slices: impl TensorSlices<Item = T>) -> Result<Self> {
         let mut lengths = Vec::new();
         slices.lengths(&mut lengths);
@@ -184,7 +184,7 @@ impl<T: Item> Dataset<T> {
         Ok(Dataset::new(Slices { slices: Arc::new(slices), count: known[0] }))
     }
 
-    /// A dataset of this one element.
+    /// A dataset with this single element.
     ///
     /// ```
     /// use wgrad::data::Dataset;

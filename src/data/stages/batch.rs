@@ -1,4 +1,4 @@
-//! `batch`: several elements as one.
+//! `batch`: combines several elements into one.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// What [`Dataset::batch_with`] makes of the last elements.
+    /// How [`Dataset::batch_with`] treats the last elements.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct BatchOptions {
-        /// Whether a last batch with fewer elements is left out.
+        /// Whether a last batch with fewer elements is dropped.
         drop_remainder: bool = false,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// `batch_size` elements together, along a new first axis (`Dataset.batch`). The last batch may have fewer.
+    /// Stacks `batch_size` elements along a new first axis (`Dataset.batch`). The last batch may have fewer.
     ///
-    /// An error among the elements stands before the batch, which is made of those that follow it.
+    /// An error among the elements comes before the batch, which is made of the elements after it.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -39,7 +39,7 @@ impl<T: Item> Dataset<T> {
         self.batch_with(batch_size, BatchOptions::new())
     }
 
-    /// As [`Dataset::batch`], which can leave out a smaller last batch.
+    /// As [`Dataset::batch`], but can drop a smaller last batch.
     ///
     /// # Errors
     /// As [`Dataset::batch`].
@@ -54,7 +54,7 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-/// A dataset of `size` elements each, which `stack` puts together; `spec` says what becomes of the elements' spec.
+/// A dataset of elements made of `size` elements each, which `stack` combines; `spec` derives their specification.
 pub(super) fn group<T: Item, B: Item>(
     name: &'static str,
     input: &Dataset<T>,
@@ -91,7 +91,7 @@ struct GroupStream<T, B> {
     size: usize,
     drop: bool,
     stack: Stack<T, B>,
-    /// The elements of a batch that an error interrupted.
+    /// The elements of a batch that was interrupted by an error.
     items: Vec<T>,
     given: u64,
 }
@@ -139,7 +139,7 @@ impl<T: Item, B: Item> Stream<B> for GroupStream<T, B> {
             return None;
         }
         self.given += 1;
-        // The next batch is likely to be as large.
+        // The next batch is likely to have the same size.
         let room = Vec::with_capacity(self.items.len());
         let items = std::mem::replace(&mut self.items, room);
         let number = self.given - 1;

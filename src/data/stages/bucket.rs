@@ -1,4 +1,4 @@
-//! `bucket_by_sequence_length`: batches of elements that are about as long as each other.
+//! `bucket_by_sequence_length`: batches of elements of similar length.
 
 use std::sync::Arc;
 
@@ -17,25 +17,25 @@ options! {
     /// How [`Dataset::bucket_by_sequence_length_with`] makes its batches.
     #[derive(Debug, Clone)]
     pub struct BucketOptions<T: Item> {
-        /// A shape for each array of an element; -1, and none at all, is the longest of the batch.
+        /// A shape for each array of an element; -1, or no shape at all, means the longest of the batch.
         padded_shapes: PaddedShapes as impl Into<PaddedShapes> = PaddedShapes::default(),
-        /// A value for each array of an element: a number, a text, a tuple of them.
+        /// A padding value for each array of an element: a number, a text, a tuple of them.
         padding_values: T::Padding = T::Padding::default(),
-        /// Whether what is -1 in the shapes is one less than the bucket's boundary, in place of the longest of the batch. An element
+        /// Whether -1 in the shapes means one less than the bucket's boundary, instead of the longest of the batch. An element
         /// beyond the last boundary is then an error.
         pad_to_bucket_boundary: bool = false,
-        /// Whether nothing is filled up: the elements of a batch must have one shape.
+        /// Whether to use no padding: the elements of a batch must then have the same shape.
         no_padding: bool = false,
-        /// Whether buckets that are not full at the end are left out.
+        /// Whether buckets that are not full at the end are dropped.
         drop_remainder: bool = false,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// Padded batches of elements of similar length, so that little is filled up (`Dataset.bucket_by_sequence_length`).
+    /// Padded batches of elements of similar length, so that little padding is needed (`Dataset.bucket_by_sequence_length`).
     ///
-    /// Bucket `i` has the elements that are shorter than `bucket_boundaries[i]`, the last one all others; it gives a batch when it has
-    /// `bucket_batch_sizes[i]` of them. What is left in the buckets comes at the end.
+    /// Bucket `i` has the elements that are shorter than `bucket_boundaries[i]`, the last bucket all others; it returns a batch
+    /// when it has `bucket_batch_sizes[i]` of them. The elements that are left in the buckets follow at the end.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -50,7 +50,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if the boundaries do not rise, a size is 0, or there is not one size more than boundaries.
+    /// [`Error::Data`] if the boundaries do not increase, a size is 0, or there is not exactly one size more than boundaries.
     pub fn bucket_by_sequence_length(
         &self,
         element_length_func: impl Fn(&T) -> usize + Send + Sync + 'static,
@@ -66,7 +66,7 @@ impl<T: Item> Dataset<T> {
         )
     }
 
-    /// As [`Dataset::bucket_by_sequence_length`], with other padding, or without.
+    /// As [`Dataset::bucket_by_sequence_length`], with other padding, or without padding.
     ///
     /// # Errors
     /// As [`Dataset::bucket_by_sequence_length`] and [`Dataset::padded_batch_with`].

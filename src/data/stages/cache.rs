@@ -1,4 +1,4 @@
-//! `cache`: elements that are made once and kept in memory.
+//! `cache`: makes elements once and stores them in memory.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::data::item::{Item, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
 
-/// What a pass that had errors says of the cache.
+/// The warning about the cache after a pass with errors.
 pub(super) fn warn_of_error(stage: &str, error: &Error) {
     log::warn!(
         "{stage}: an element is an error, so that this pass is not kept; `ignore_errors` before it leaves such elements out. {error}"
@@ -17,9 +17,10 @@ pub(super) fn warn_of_error(stage: &str, error: &Error) {
 }
 
 impl<T: Item> Dataset<T> {
-    /// Keeps the elements of the first complete pass in memory, and gives them in all later passes (`Dataset.cache`).
+    /// Stores the elements of the first complete pass in memory, and returns them in all later passes
+    /// (`Dataset.cache`).
     ///
-    /// A pass that ends early or has errors keeps nothing. A saved pass has the elements in it.
+    /// A pass that ends early or has errors stores nothing. A saved pass contains the elements.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -60,11 +61,11 @@ struct CacheStream<T> {
 
 enum State<T> {
     Begin,
-    /// The elements so far, which will be kept.
+    /// The elements so far, which will be stored.
     Filling(Vec<T>),
-    /// Kept elements, and how many were given.
+    /// Stored elements, and how many of them were returned.
     Reading(Arc<Vec<T>>, usize),
-    /// The input's elements, which are not kept.
+    /// The input's elements, which are not stored.
     Through,
 }
 

@@ -1,4 +1,4 @@
-//! `cache_file` and `snapshot`: elements that are made once and kept in a file.
+//! `cache_file` and `snapshot`: make elements once and store them in a file.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ use crate::error::{Error, Result, message};
 use crate::files;
 
 impl<T: Item> Dataset<T> {
-    /// Writes the elements of the first complete pass into the file `filename`, and reads them from there in all later passes, also of later
-    /// programs (`Dataset.cache(filename)`).
+    /// Writes the elements of the first complete pass to the file `filename`, and reads them from it in all later passes,
+    /// including those of later programs (`Dataset.cache(filename)`).
     ///
-    /// The file gets its name when the pass is complete. A pass that ends early or has errors leaves none; a second pass that would write it at
-    /// the same time is refused. Whoever changes the pipeline in front of it deletes the file.
+    /// The file gets its name when the pass is complete. A pass that ends early or has errors leaves no file; a second pass
+    /// that would write it at the same time is an error. Delete the file after changing the pipeline before this stage.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -32,7 +32,7 @@ impl<T: Item> Dataset<T> {
     /// # }
     /// ```
     ///
-    /// A file that is broken, or has other elements, is an [`Error::Data`] in the place of the first element.
+    /// A file that is corrupt, or has other elements, is an [`Error::Data`] in place of the first element.
     #[must_use]
     pub fn cache_file(&self, filename: impl AsRef<Path>) -> Dataset<T> {
         let file = filename.as_ref().to_path_buf();
@@ -45,8 +45,8 @@ impl<T: Item> Dataset<T> {
         })
     }
 
-    /// As [`Dataset::cache_file`], in a folder, which is made if it is missing; the file is packed where the feature `gzip` is on
-    /// (`Dataset.snapshot`).
+    /// As [`Dataset::cache_file`], in a folder, which is created if it is missing; the file is compressed if the feature `gzip`
+    /// is on (`Dataset.snapshot`).
     #[must_use]
     pub fn snapshot(&self, path: impl AsRef<Path>) -> Dataset<T> {
         let (file, packed) = (path.as_ref().join("snapshot.elements"), cfg!(feature = "gzip"));
@@ -65,7 +65,7 @@ struct FileCache<T: Item> {
     input: Dataset<T>,
     file: PathBuf,
     packed: bool,
-    /// Whether the file's folder is made.
+    /// Whether to create the file's folder.
     folder: bool,
 }
 
@@ -77,7 +77,7 @@ struct FileCacheStream<T> {
     packed: bool,
     folder: bool,
     state: State<T>,
-    /// An element that could not be written, which comes behind the error.
+    /// An element that could not be written, which follows the error.
     held: Option<T>,
 }
 
@@ -129,7 +129,7 @@ impl<T: Item> FileCacheStream<T> {
         }
     }
 
-    /// The input's next element, which is written.
+    /// Writes and returns the input's next element.
     fn next_written(&mut self) -> Option<Result<T>> {
         let next = self.input.next();
         let state = std::mem::replace(&mut self.state, State::Through);

@@ -17,7 +17,7 @@ options! {
     /// When [`choose_from_datasets_with`] ends.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ChooseOptions {
-        /// Whether all ends where a dataset is chosen that has no more elements; if not, such choices are passed over.
+        /// Whether the result ends when a chosen dataset has no more elements; if not, such choices are skipped.
         stop_on_empty_dataset: bool = true,
     }
 }
@@ -26,19 +26,20 @@ options! {
     /// How [`sample_from_datasets_with`] draws.
     #[derive(Debug, Clone, PartialEq)]
     pub struct SampleOptions {
-        /// How often each dataset is drawn from, relative to each other; equally often without.
+        /// The relative frequency of each dataset; equal frequencies without weights.
         weights: Option<Vec<f64>> as impl Into<Option<Vec<f64>>> = None,
-        /// The seed; without one it comes from the global generator, which [`random::set_seed`](crate::random::set_seed) sets.
+        /// The seed; without one it is drawn from the global generator, which [`random::set_seed`](crate::random::set_seed)
+        /// sets.
         seed: Option<u64> as impl Into<Option<u64>> = None,
-        /// Whether all ends with the first dataset that ends; if not, it goes on with the others.
+        /// Whether the result ends with the first dataset that ends; if not, it continues with the others.
         stop_on_empty_dataset: bool = false,
-        /// Whether each pass draws again; if not, all draw as the first.
+        /// Whether each pass draws again; if not, all draw the same as the first.
         rerandomize_each_iteration: bool = false,
     }
 }
 
-/// Each element from the dataset whose number `choice_dataset` says (`Dataset.choose_from_datasets`). It ends where a dataset is chosen that has no
-/// more elements.
+/// Takes each element from the dataset whose index is the next element of `choice_dataset` (`Dataset.choose_from_datasets`). It
+/// ends when a chosen dataset has no more elements.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -51,7 +52,7 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] without datasets. A choice that is no dataset's number is an error in the place of the element.
+/// [`Error::Data`] without datasets. A choice that is not the index of a dataset is an error in place of the element.
 pub fn choose_from_datasets<T: Item>(
     datasets: &[Dataset<T>],
     choice_dataset: &Dataset<i64>,
@@ -59,7 +60,7 @@ pub fn choose_from_datasets<T: Item>(
     choose_from_datasets_with(datasets, choice_dataset, ChooseOptions::new())
 }
 
-/// As [`choose_from_datasets`], which can go on where a dataset has no more elements.
+/// As [`choose_from_datasets`], but can continue when a dataset has no more elements.
 ///
 /// # Errors
 /// As [`choose_from_datasets`].
@@ -72,7 +73,7 @@ pub fn choose_from_datasets_with<T: Item>(
     choose("choose_from_datasets", datasets, how, options.stop_on_empty_dataset)
 }
 
-/// Each element from a dataset that is drawn at random (`Dataset.sample_from_datasets`), until all have ended.
+/// Takes each element from a randomly drawn dataset (`Dataset.sample_from_datasets`), until all have ended.
 ///
 /// # Errors
 /// [`Error::Data`] without datasets.
@@ -95,7 +96,8 @@ pub fn sample_from_datasets<T: Item>(datasets: &[Dataset<T>]) -> Result<Dataset<
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`] without datasets, or if there is not one weight for each, a weight is negative or not finite, or all are 0.
+/// [`Error::Data`] without datasets, or if there is not exactly one weight for each, a weight is negative or not finite, or all
+/// are 0.
 pub fn sample_from_datasets_with<T: Item>(
     datasets: &[Dataset<T>],
     options: SampleOptions,

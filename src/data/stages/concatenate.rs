@@ -1,4 +1,4 @@
-//! `concatenate`: one dataset behind another.
+//! `concatenate`: one dataset after another.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-/// Datasets one behind another, from the last one on. A program may chain thousands in a loop: nothing here calls itself for
-/// each of them, or the stack would overflow.
+/// Datasets one after another, starting with the last one. A program may chain thousands in a loop, so nothing here recurses
+/// into each of them, or the stack would overflow.
 struct Chain<T: Item> {
     before: Option<Arc<Chain<T>>>,
     last: Dataset<T>,

@@ -1,4 +1,4 @@
-//! `filter`: the elements that a rule accepts.
+//! `filter`: the elements that a predicate accepts.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::data::pool::guarded;
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
-    /// Only the elements for which `predicate` says `true` (`Dataset.filter`). It may return a `Result`; an error, or a panic,
-    /// stands in the place of the element.
+    /// Only the elements for which `predicate` returns `true` (`Dataset.filter`). It may return a `Result`; an error, or a
+    /// panic, replaces the element.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

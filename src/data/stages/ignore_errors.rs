@@ -12,18 +12,18 @@ use crate::error::{Error, Result};
 use crate::options::options;
 
 options! {
-    /// What [`Dataset::ignore_errors_with`] says of the errors.
+    /// How [`Dataset::ignore_errors_with`] reports the errors.
     #[derive(Debug, Clone)]
     pub struct IgnoreErrorsOptions {
-        /// Whether the log gets a warning with the first error of a pass, and at its end one with their number.
+        /// Whether to log a warning at the first error of a pass, and at its end one with their number.
         log_warning: bool = false,
-        /// What counts the errors of all passes.
+        /// The counter for the errors of all passes.
         counter: Option<Arc<AtomicUsize>> as impl Into<Option<Arc<AtomicUsize>>> = None,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// Leaves out the errors in the places of elements, and goes on behind them (`Dataset.ignore_errors`).
+    /// Drops the errors among the elements, and continues after them (`Dataset.ignore_errors`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -39,7 +39,7 @@ impl<T: Item> Dataset<T> {
         self.ignore_errors_with(IgnoreErrorsOptions::new())
     }
 
-    /// As [`Dataset::ignore_errors`], and logs or counts what it leaves out.
+    /// As [`Dataset::ignore_errors`], and logs or counts the errors that it drops.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -1,4 +1,4 @@
-//! `flat_map` and `interleave`: datasets of elements, one after another or in turns.
+//! `flat_map` and `interleave`: datasets made from elements, one after another or alternately.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// The turns of [`Dataset::interleave_with`].
+    /// How [`Dataset::interleave_with`] alternates.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct InterleaveOptions {
-        /// How many datasets take turns; [`AUTOTUNE`]: as many as the machine has cores.
+        /// The number of datasets that alternate; [`AUTOTUNE`]: as many as the machine has cores.
         cycle_length: usize = AUTOTUNE,
-        /// How many elements of one follow each other.
+        /// The number of consecutive elements from one dataset.
         block_length: usize = 1,
-        /// How many of the datasets make their next block at the same time, on the threads of a pool; [`AUTOTUNE`]: as many as the
-        /// machine has cores. 1: the thread that asks for an element makes it. A browser has one thread.
+        /// The number of datasets that make their next block at the same time, on the threads of a pool; [`AUTOTUNE`]: as many
+        /// as the machine has cores. 1: the thread that requests an element makes it. A browser has one thread.
         num_parallel_calls: usize = 1,
-        /// Whether elements keep their order; if not, a dataset that takes long does not hold up the others.
+        /// Whether elements keep their order; if not, a slow dataset does not delay the others.
         deterministic: bool = true,
     }
 }
 
-/// What a function that makes a dataset of an element may return: the dataset, or the [`Result`] of making it.
+/// The return types of a function that makes a dataset from an element: the dataset, or the [`Result`] of making it.
 pub trait IntoDataset {
-    /// The dataset's elements.
+    /// The type of the dataset's elements.
     type Item: Item;
 
     /// The dataset.
     ///
     /// # Errors
-    /// That of making it.
+    /// The error of making it.
     fn into_dataset(self) -> Result<Dataset<Self::Item>>;
 }
 
@@ -58,7 +58,7 @@ impl<T: Item> IntoDataset for Result<Dataset<T>> {
 }
 
 impl<T: Item> Dataset<T> {
-    /// The elements of the datasets that `map_func` makes of the elements, one dataset after another (`Dataset.flat_map`).
+    /// The elements of the datasets that `map_func` makes from the elements, one dataset after another (`Dataset.flat_map`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -78,13 +78,14 @@ impl<T: Item> Dataset<T> {
         Dataset::new(Interleave { input: self.clone(), function, rule })
     }
 
-    /// The elements of the datasets that `map_func` makes of the elements, in turns (`Dataset.interleave`): one element of each of as many
-    /// datasets as the machine has cores. Where a dataset ends, that of the next element takes its turns.
+    /// The elements of the datasets that `map_func` makes from the elements, alternately (`Dataset.interleave`): one element
+    /// from each of as many datasets as the machine has cores. When a dataset ends, the dataset of the next element replaces
+    /// it.
     ///
-    /// An error, or a panic, of `map_func` stands in the place of a dataset's first element.
+    /// An error, or a panic, of `map_func` replaces the first element of its dataset.
     ///
     /// # Errors
-    /// None: [`Dataset::interleave_with`] refuses options.
+    /// None; [`Dataset::interleave_with`] returns errors for its options.
     pub fn interleave<R: IntoDataset>(
         &self,
         map_func: impl Fn(T) -> R + Send + Sync + 'static,
@@ -92,7 +93,8 @@ impl<T: Item> Dataset<T> {
         self.interleave_with(InterleaveOptions::new(), map_func)
     }
 
-    /// As [`Dataset::interleave`], with other turns, and with several datasets at work at the same time: each makes one block ahead.
+    /// As [`Dataset::interleave`], with other options, and with several datasets that work at the same time: each makes one
+    /// block ahead.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -152,13 +154,13 @@ struct Interleave<T: Item, U: Item> {
     rule: Rule,
 }
 
-/// A dataset under way, and the element that it was made of.
+/// An active dataset, and the element that it was made from.
 struct Inner<T, U> {
     item: T,
     stream: BoxStream<U>,
 }
 
-/// What a dataset gives at its turn, and the dataset if it did not end.
+/// The block of a dataset's turn, and the dataset if it did not end.
 struct Block<T, U> {
     items: VecDeque<Result<U>>,
     inner: Option<Inner<T, U>>,
@@ -170,13 +172,13 @@ struct InterleaveStream<T, U: Item> {
     input_ended: bool,
     function: Function<T, U>,
     rule: Rule,
-    /// The places that never had a dataset; their turns come before those of `turns`.
+    /// The positions that never had a dataset; their turns precede those of `turns`.
     fresh: usize,
-    /// Whose turn is next; a `None` takes the input's next element.
+    /// The order of the next turns; a `None` takes the input's next element.
     turns: VecDeque<Option<Inner<T, U>>>,
-    /// One thread: whose turn it is, and how many elements it may still give.
+    /// One thread: the dataset whose turn it is, and how many elements it may still return.
     now: Option<(Inner<T, U>, usize)>,
-    /// Several threads: elements to give, blocks that are made, and blocks that are being made, which come before `turns`.
+    /// Several threads: elements to return, finished blocks, and blocks that are being made, which precede `turns`.
     items: VecDeque<Result<U>>,
     made: VecDeque<Block<T, U>>,
     jobs: Jobs<Block<T, U>>,
@@ -235,7 +237,7 @@ impl<T: Item, U: Item> Block<T, U> {
 }
 
 impl<T: Item, U: Item> InterleaveStream<T, U> {
-    /// Whose turn is next: a dataset under way, or an element to make one of.
+    /// The dataset whose turn is next, or an element to make one from.
     #[allow(clippy::type_complexity)]
     fn turn(&mut self) -> Option<Result<Result<Inner<T, U>, T>>> {
         loop {

@@ -1,4 +1,4 @@
-//! `map`: a function of each element, on one thread or on several.
+//! `map`: applies a function to each element, on one thread or on several.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,24 +13,25 @@ use crate::data::pool::{self, Jobs, guarded};
 use crate::error::{Error, Result};
 use crate::options::options;
 
-/// The elements under way for each core, where the dataset chooses.
+/// The number of concurrent elements per core if the dataset chooses it.
 const AHEAD: usize = 2;
 
 options! {
     /// How [`Dataset::map_with`] calls its function.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct MapOptions {
-        /// How many elements are under way at the same time, on the threads of a pool, or wait for one before them;
-        /// [`AUTOTUNE`]: two for each core of the machine, so that one that takes long does not stop the others. 1: the
-        /// thread that asks for an element makes it. A browser has one thread.
+        /// The number of elements that are computed at the same time, on the threads of a pool, or that wait for an earlier
+        /// one; [`AUTOTUNE`]: two for each core of the machine, so that a slow element does not stop the others. 1: the thread
+        /// that requests an element makes it. A browser has one thread.
         num_parallel_calls: usize = 1,
-        /// Whether elements keep their order; if not, one that takes long does not hold up the others.
+        /// Whether elements keep their order; if not, a slow element does not delay the others.
         deterministic: bool = true,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// `function` of each element (`Dataset.map`). It may return a `Result`; an error, or a panic, stands in the place of the element.
+    /// Applies `function` to each element (`Dataset.map`). It may return a `Result`; an error, or a panic, replaces the
+    /// element.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -48,10 +49,9 @@ impl<T: Item> Dataset<T> {
         Dataset::new(Map { input: self.clone(), function, limit: 1, in_order: true })
     }
 
-    /// As [`Dataset::map`], with several elements under way at the same time.
+    /// As [`Dataset::map`], with several elements computed at the same time.
     ///
-    /// Functions of tensors are called by the thread that asks for an element, as the calls of a device belong to the
-    /// program's order.
+    /// The thread that requests an element calls functions of tensors, because the calls of a device must be in program order.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

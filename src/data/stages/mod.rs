@@ -1,4 +1,4 @@
-//! What becomes of elements on their way; each file adds its methods to [`Dataset`](super::Dataset).
+//! The stages that transform elements; each file adds its methods to [`Dataset`](super::Dataset).
 
 mod batch;
 mod bucket;

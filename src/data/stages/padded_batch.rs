@@ -1,4 +1,4 @@
-//! `padded_batch`: arrays of different shapes together, filled up to one shape.
+//! `padded_batch`: batches of arrays with different shapes, padded to one shape.
 
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, PaddedShapes};
@@ -7,20 +7,20 @@ use crate::error::Result;
 use crate::options::options;
 
 options! {
-    /// What [`Dataset::padded_batch_with`] fills up, and with what.
+    /// The shapes and the padding values of [`Dataset::padded_batch_with`].
     #[derive(Debug, Clone)]
     pub struct PaddedBatchOptions<T: Item> {
-        /// A shape for each array of an element; -1, and none at all, is the longest of the batch.
+        /// A shape for each array of an element; -1, or no shape at all, means the longest of the batch.
         padded_shapes: PaddedShapes as impl Into<PaddedShapes> = PaddedShapes::default(),
-        /// A value for each array of an element: a number, a text, a tuple of them.
+        /// A padding value for each array of an element: a number, a text, a tuple of them.
         padding_values: T::Padding = T::Padding::default(),
-        /// Whether a last batch with fewer elements is left out.
+        /// Whether a last batch with fewer elements is dropped.
         drop_remainder: bool = false,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// `batch_size` elements together, along a new first axis, filled up with zeros (empty texts) to the longest of the batch
+    /// Stacks `batch_size` elements along a new first axis, padded with zeros (empty texts) to the longest of the batch
     /// (`Dataset.padded_batch`).
     ///
     /// ```
@@ -40,7 +40,7 @@ impl<T: Item> Dataset<T> {
         self.padded_batch_with(batch_size, PaddedBatchOptions::new())
     }
 
-    /// As [`Dataset::padded_batch`], to given shapes, or with other values.
+    /// As [`Dataset::padded_batch`], to given shapes, or with other padding values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -55,8 +55,8 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`Dataset::padded_batch`], and [`Error::Shape`](crate::Error::Shape) if there are more or fewer shapes than arrays. An element that
-    /// is larger than its shape is an error in the place of its batch.
+    /// As [`Dataset::padded_batch`], and [`Error::Shape`](crate::Error::Shape) if there are more or fewer shapes than arrays.
+    /// An element that is larger than its shape is an error in place of its batch.
     pub fn padded_batch_with(
         &self,
         batch_size: usize,

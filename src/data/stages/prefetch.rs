@@ -1,4 +1,4 @@
-//! `prefetch`: a thread that makes elements before they are asked for.
+//! `prefetch`: a thread that makes elements before they are requested.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,17 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::guarded;
 use crate::error::Result;
 
-/// What [`AUTOTUNE`] begins with, and the most that it becomes where the elements are taken faster than they are made.
+/// The buffer size with which [`AUTOTUNE`] begins, and its maximum when elements are taken faster than they are made.
 const FEWEST: usize = 2;
 const MOST: usize = 16;
 
 impl<T: Item> Dataset<T> {
-    /// Lets a thread make up to `buffer_size` elements before they are asked for (`Dataset.prefetch`), so that reading and decoding go on
-    /// while the device computes. With [`AUTOTUNE`] it begins with 2 and keeps more where the program has to wait, up to 16.
+    /// Lets a thread make up to `buffer_size` elements before they are requested (`Dataset.prefetch`), so that reading and
+    /// decoding continue while the device computes. [`AUTOTUNE`] begins with 2 and increases the buffer when the program has to
+    /// wait, up to 16.
     ///
-    /// Elements that hold tensors, and all elements in a browser, are made when they are asked for; their input on the host
-    /// runs ahead where `prefetch` stands before [`Dataset::to_tensors`].
+    /// Elements that hold tensors, and all elements in a browser, are made when they are requested; their input on the host
+    /// runs ahead if `prefetch` precedes [`Dataset::to_tensors`].
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -85,7 +86,7 @@ enum Thread {
 }
 
 struct Shared<T> {
-    /// Who holds it makes the next element and puts it into the queue.
+    /// Its holder makes the next element and puts it into the queue.
     input: Mutex<BoxStream<T>>,
     queue: Mutex<Queue<T>>,
     changed: Condvar,
@@ -103,7 +104,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<T: Item> Shared<T> {
-    /// Makes one element; `false` if that was the end.
+    /// Makes one element; returns `false` at the end.
     fn make(&self) -> bool {
         let mut input = lock(&self.input);
         let next = match guarded("prefetch", || Ok(input.next())) {
@@ -119,15 +120,15 @@ impl<T: Item> Shared<T> {
         !queue.ended
     }
 
-    /// Keeps the queue full until the end, or until nobody asks any more.
+    /// Keeps the queue full until the end, or until no more elements will be requested.
     fn run(&self) {
         while self.wait_for_room() && self.make() {}
-        // Another thread may wait for an element: one that runs ahead of the same pass.
+        // Another thread may be waiting for an element: one that runs ahead of the same pass.
         lock(&self.queue).ended = true;
         self.changed.notify_all();
     }
 
-    /// False if nobody asks any more.
+    /// False if no more elements will be requested.
     fn wait_for_room(&self) -> bool {
         let mut queue = lock(&self.queue);
         while queue.items.len() >= queue.limit && !queue.pass.stopped() {
@@ -143,7 +144,7 @@ impl<T: Item> PrefetchStream<T> {
         let thread = std::thread::Builder::new().name("wgrad-prefetch".into());
         self.thread = match thread.spawn(move || shared.run()) {
             Ok(_) => Thread::Runs,
-            // A system without another thread has none to run ahead.
+            // On a system without another thread, nothing runs ahead.
             Err(error) => {
                 log::warn!("prefetch: no thread could be started: {error}");
                 Thread::Never
@@ -182,7 +183,7 @@ impl<T: Item> Stream<T> for PrefetchStream<T> {
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
         write_name("prefetch", out);
-        // While the input is held, no element is between it and the queue.
+        // While the input is locked, no element is between it and the queue.
         let mut input = lock(&self.shared.input);
         let queue = lock(&self.shared.queue);
         out.flag(queue.ended);

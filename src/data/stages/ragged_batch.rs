@@ -1,4 +1,4 @@
-//! `ragged_batch`: arrays of different lengths one behind the other, and their lengths.
+//! `ragged_batch`: arrays of different lengths one after another, and their lengths.
 
 use ndarray::{Array, ArrayD, Axis, Dimension};
 
@@ -7,12 +7,13 @@ use crate::data::item::{Item, Scalar};
 use crate::data::stages::batch::{BatchOptions, group};
 use crate::error::{Error, Result, message};
 
-/// What [`Dataset::ragged_batch`] takes: numbers and texts, arrays, `Vec`s, and tuples of these.
+/// The types that [`Dataset::ragged_batch`] accepts: numbers and texts, arrays, `Vec`s, and tuples of these.
 pub trait RaggedItem: Item {
-    /// An array of one axis for a number; for an array the pair of all rows and of each element's number of rows.
+    /// The type of a batch: for a number an array with one axis; for an array the pair of all rows and of each element's number
+    /// of rows.
     type Ragged: Item;
 
-    /// Puts elements behind each other.
+    /// Concatenates elements.
     ///
     /// # Errors
     /// [`Error::Shape`] if they differ in other axes than the first.
@@ -74,12 +75,13 @@ macro_rules! tuples {
         }
     )*};
 }
-// Each part of a tuple for itself.
+// Each part of a tuple separately.
 tuples!((A 0)(A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3)(A 0, B 1, C 2, D 3, E 4)(A 0, B 1, C 2, D 3, E 4, F 5));
 
 impl<T: RaggedItem> Dataset<T> {
-    /// `batch_size` elements together, without padding: each array becomes the pair of all its rows, one behind the other, and of the
-    /// number of rows of each element (`Dataset.ragged_batch`, whose `RaggedTensor` has them as `values` and `row_lengths`).
+    /// Concatenates `batch_size` elements, without padding: each array becomes the pair of all its rows, one after another, and
+    /// of the number of rows of each element (`Dataset.ragged_batch`, whose `RaggedTensor` calls them `values` and
+    /// `row_lengths`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -95,13 +97,13 @@ impl<T: RaggedItem> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if `batch_size` is 0. A batch of elements that differ in other axes than the first is an [`Error::Shape`] among
-    /// the batches.
+    /// [`Error::Data`] if `batch_size` is 0. A batch of elements that differ in axes other than the first is an
+    /// [`Error::Shape`] among the batches.
     pub fn ragged_batch(&self, batch_size: usize) -> Result<Dataset<T::Ragged>> {
         self.ragged_batch_with(batch_size, BatchOptions::new())
     }
 
-    /// As [`Dataset::ragged_batch`], which can leave out a smaller last batch.
+    /// As [`Dataset::ragged_batch`], but can drop a smaller last batch.
     ///
     /// # Errors
     /// As [`Dataset::ragged_batch`].

@@ -1,4 +1,4 @@
-//! `repeat`: pass after pass.
+//! `repeat`: several passes in sequence.
 
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
@@ -8,7 +8,8 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
-    /// `count` passes one after another, without end if `None` (`Dataset.repeat`). A pass without an element ends all.
+    /// `count` passes one after another, or without end if `None` (`Dataset.repeat`). A pass without elements ends the
+    /// dataset.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -35,10 +36,10 @@ struct RepeatStream<T: Item> {
     pass: Pass,
     dataset: Dataset<T>,
     count: Option<usize>,
-    /// The passes that have begun, and the one that runs.
+    /// The number of passes that have begun, and the current one.
     begun: usize,
     input: Option<BoxStream<T>>,
-    /// Whether this pass gave an element.
+    /// Whether this pass returned an element.
     gave: bool,
     ended: bool,
 }
@@ -73,7 +74,7 @@ impl<T: Item> Node<T> for Repeat<T> {
 }
 
 impl<T: Item> RepeatStream<T> {
-    /// The pass that runs; begins one if none does.
+    /// The current pass; begins one if there is none.
     fn input(&mut self) -> Result<&mut BoxStream<T>> {
         if self.input.is_none() {
             self.input = Some(self.dataset.open(&self.pass)?);
@@ -97,7 +98,7 @@ impl<T: Item> Stream<T> for RepeatStream<T> {
                     return Some(Err(error));
                 }
             }
-            // The last pass stays: with it are saved the seeds that another one begins with.
+            // The last pass stays, because saving it stores the seeds for beginning another one.
             match self.gave && self.count.is_none_or(|count| self.begun < count) {
                 true => self.input = None,
                 false => self.ended = true,

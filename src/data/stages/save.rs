@@ -14,10 +14,10 @@ use crate::files;
 use crate::options::options;
 
 options! {
-    /// How [`Dataset::save_with`] writes.
+    /// How [`Dataset::save_with`] writes the elements.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SaveOptions {
-        /// How the elements are packed: not at all, or as `gzip` does it, which needs the feature `gzip`.
+        /// The compression of the elements: none, or `gzip`, which needs the feature `gzip`.
         compression: CompressionType = CompressionType::None,
     }
 }
@@ -28,8 +28,8 @@ fn file_in(path: &Path) -> PathBuf {
 }
 
 impl<T: Item> Dataset<T> {
-    /// Writes the elements of a pass into the folder `path`, which is made if it is missing (`Dataset.save`). What was saved there before is
-    /// replaced once all are written. TensorFlow writes another format.
+    /// Writes the elements of a pass to the folder `path`, which is created if it is missing (`Dataset.save`). Elements that
+    /// were saved there before are replaced once all are written. TensorFlow writes another format.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -45,12 +45,13 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// The first error among the elements; [`Error::Io`] if the folder cannot be written, [`Error::Data`] if another program saves there.
+    /// The first error among the elements; [`Error::Io`] if the folder cannot be written, [`Error::Data`] if another program
+    /// saves there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.save_with(path, SaveOptions::new())
     }
 
-    /// As [`Dataset::save`], which can pack the elements.
+    /// As [`Dataset::save`], but can compress the elements.
     ///
     /// # Errors
     /// As [`Dataset::save`].
@@ -76,7 +77,8 @@ impl<T: Item> Dataset<T> {
     /// The elements that [`Dataset::save`] wrote into the folder `path` (`Dataset.load`).
     ///
     /// # Errors
-    /// [`Error::Io`] if there is none, [`Error::Data`] if it is broken or has elements of another type. A changed element is an error in its place.
+    /// [`Error::Io`] if there is none, [`Error::Data`] if it is corrupt or has elements of another type. A changed element is
+    /// replaced by an error.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let file = file_in(path.as_ref());
         let count = ElementReader::<T>::open(&file)?.elements();

@@ -1,4 +1,4 @@
-//! `scan` and `reduce`: a state that goes from element to element.
+//! `scan` and `reduce`: pass a state from element to element.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::data::pool::guarded;
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
-    /// What `scan_func` makes of the state and each element: the next state, and an element (`Dataset.scan`). It may return a `Result`; an error,
-    /// or a panic, stands in the place of the element and leaves the state as it was.
+    /// Calls `scan_func` with the state and each element; it returns the next state and an element (`Dataset.scan`). It may
+    /// return a `Result`; an error, or a panic, replaces the element and leaves the state unchanged.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -32,7 +32,8 @@ impl<T: Item> Dataset<T> {
         Dataset::new(Scan { input: self.clone(), initial: initial_state, function })
     }
 
-    /// The state after `reduce_func` made a new one of it and of each element in turn (`Dataset.reduce`). It may return a `Result`.
+    /// Calls `reduce_func` with the state and each element, and returns the last state (`Dataset.reduce`). It may return a
+    /// `Result`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -42,7 +43,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// The first error among the elements, or of `reduce_func`, whose panic becomes one.
+    /// The first error among the elements, or of `reduce_func`, whose panic counts as an error.
     pub fn reduce<S: Item, R: IntoItem<Item = S>>(
         &self,
         initial_state: S,

@@ -1,4 +1,4 @@
-//! `shuffle`: elements in a random order, as far as a buffer reaches.
+//! `shuffle`: elements in a random order, within a buffer.
 
 use fastrand::Rng;
 
@@ -12,22 +12,23 @@ use crate::error::{Error, Result};
 use crate::options::options;
 
 options! {
-    /// The random order of [`Dataset::shuffle_with`].
+    /// How [`Dataset::shuffle_with`] orders the elements.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ShuffleOptions {
-        /// The seed; without one it comes from the global generator, which [`random::set_seed`](crate::random::set_seed) sets.
+        /// The seed; without one it is drawn from the global generator, which [`random::set_seed`](crate::random::set_seed)
+        /// sets.
         seed: Option<u64> as impl Into<Option<u64>> = None,
-        /// Whether each pass has an order of its own; if not, all have that of the first.
+        /// Whether each pass has its own order; if not, all have that of the first.
         reshuffle_each_iteration: bool = true,
     }
 }
 
 impl<T: Item> Dataset<T> {
-    /// The elements in a random order (`Dataset.shuffle`): a buffer keeps `buffer_size` elements; each time one is drawn from it, the next one of the
-    /// input takes its place.
+    /// Returns the elements in a random order (`Dataset.shuffle`): a buffer holds `buffer_size` elements; each time one is
+    /// drawn from it, the next element of the input replaces it.
     ///
-    /// So the k-th element is one of the first k + `buffer_size`. With 1 nothing is shuffled; all orders are equally likely if the buffer
-    /// holds all elements.
+    /// So the k-th element is one of the first k + `buffer_size`. With a buffer of 1 the order does not change; all orders are
+    /// equally likely if the buffer holds all elements.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -43,7 +44,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if the buffer has no place.
+    /// [`Error::Data`] if the buffer size is 0.
     pub fn shuffle(&self, buffer_size: usize) -> Result<Dataset<T>> {
         self.shuffle_with(buffer_size, ShuffleOptions::new())
     }

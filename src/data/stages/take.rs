@@ -1,4 +1,4 @@
-//! `take` and `skip`: a beginning, and what comes behind it.
+//! `take` and `skip`: the first elements, and the rest.
 
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
@@ -8,7 +8,7 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
-    /// The first `count` elements (`Dataset.take`). An error in the place of an element counts.
+    /// The first `count` elements (`Dataset.take`). An error among the elements counts as one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -24,7 +24,7 @@ impl<T: Item> Dataset<T> {
         Dataset::new(Take { input: self.clone(), skip: 0, take: Some(count) })
     }
 
-    /// Without the first `count` elements (`Dataset.skip`). An error in the place of an element counts, and is left out as well.
+    /// All but the first `count` elements (`Dataset.skip`). An error among the elements counts as one, and is skipped, too.
     #[must_use]
     pub fn skip(&self, count: usize) -> Dataset<T> {
         Dataset::new(Take { input: self.clone(), skip: count, take: None })
@@ -40,7 +40,7 @@ struct Take<T: Item> {
 struct TakeStream<T> {
     pass: Pass,
     input: BoxStream<T>,
-    /// What is still to be left out, and to be given.
+    /// How many elements are still to be skipped, and to be returned.
     skip: usize,
     take: Option<usize>,
 }

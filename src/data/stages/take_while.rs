@@ -1,4 +1,4 @@
-//! `take_while` and `shard`: a beginning that a rule ends, and every so-many-th element.
+//! `take_while` and `shard`: the elements until a predicate fails, and every n-th element.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::data::pool::guarded;
 use crate::error::{Error, Result, message};
 
 impl<T: Item> Dataset<T> {
-    /// The elements up to the first for which `predicate` says `false` (`Dataset.take_while`). An error, or a panic, stands in the place of the
-    /// element, and the next is asked about.
+    /// The elements up to the first for which `predicate` returns `false` (`Dataset.take_while`). An error, or a panic,
+    /// replaces the element, and the predicate is called for the next one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -30,8 +30,8 @@ impl<T: Item> Dataset<T> {
         Dataset::new(TakeWhile { input: self.clone(), predicate })
     }
 
-    /// Element `index` and each `num_shards`-th behind it (`Dataset.shard`), so that several programs share the elements. An error in the place of
-    /// an element counts as one.
+    /// Element `index` and each `num_shards`-th after it (`Dataset.shard`), so that several programs share the elements. An
+    /// error among the elements counts as one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -42,7 +42,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if `index` is not below `num_shards`.
+    /// [`Error::Data`] if `index` is not less than `num_shards`.
     pub fn shard(&self, num_shards: usize, index: usize) -> Result<Dataset<T>> {
         if index >= num_shards {
             return Err(Error::Data(message!(
@@ -126,7 +126,7 @@ struct ShardStream<T> {
     pass: Pass,
     input: BoxStream<T>,
     of: usize,
-    /// The elements to leave out before the next.
+    /// The number of elements to skip before the next one.
     skip: usize,
 }
 

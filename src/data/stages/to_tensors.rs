@@ -11,14 +11,14 @@ use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::Result;
 use crate::tensor::{HostElement, HostOptions, Tensor};
 
-/// What [`Dataset::to_tensors`] makes tensors of: arrays of what a device holds, and tuples of them.
+/// The types that [`Dataset::to_tensors`] converts to tensors: arrays of types that a device supports, and tuples of them.
 ///
-/// `i64`, `u64` and `f64` become `i32`, `u32` and `f32`: a whole number that does not fit is an error, a float is rounded.
+/// `i64`, `u64` and `f64` become `i32`, `u32` and `f32`: an integer that does not fit is an error, a float is rounded.
 pub trait ToTensors: Item {
     /// A tensor, or a tuple of tensors.
     type Tensors: Item;
 
-    /// Sends the values to the current device.
+    /// Uploads the values to the current device.
     ///
     /// # Errors
     /// As [`Tensor::from_slice_with`].
@@ -52,14 +52,15 @@ macro_rules! tuples {
         }
     )*};
 }
-// Each part of a tuple becomes tensors.
+// Each part of a tuple is converted to tensors.
 tuples!((A 0)(A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3)(A 0, B 1, C 2, D 3, E 4)(A 0, B 1, C 2, D 3, E 4, F 5));
 
 impl<T: ToTensors> Dataset<T> {
-    /// The arrays of each element as tensors on the current device.
+    /// Converts the arrays of each element to tensors on the current device.
     ///
-    /// What stands before runs ahead in a thread, as with `prefetch(AUTOTUNE)`; the upload goes on while the device
-    /// computes. A `map` behind it is computed on the device: pixels travel as bytes and become floats there.
+    /// The stages before this one run ahead in a thread, as with `prefetch(AUTOTUNE)`; the upload continues while the
+    /// device computes. A `map` after it is computed on the device: pixels are uploaded as bytes and converted to floats
+    /// there.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -1,4 +1,4 @@
-//! `unbatch` and `rebatch`: elements taken apart along their first axis, and put together again.
+//! `unbatch` and `rebatch`: split elements along their first axis, and combine them again.
 
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
@@ -9,8 +9,8 @@ use crate::data::stages::batch::{BatchOptions, group};
 use crate::error::{Error, Result, message};
 
 impl<T: Item> Dataset<T> {
-    /// Each row of each element for itself (`Dataset.unbatch`): the first axis is taken off. Rows are arrays, also those
-    /// without an axis.
+    /// Returns each row of each element separately (`Dataset.unbatch`), without the first axis. Rows are arrays, even
+    /// those without an axis.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -22,7 +22,7 @@ impl<T: Item> Dataset<T> {
     /// # }
     /// ```
     ///
-    /// An element without a first axis, or whose arrays differ in it, is an [`Error::Shape`] in its place.
+    /// An element without a first axis, or whose arrays differ in it, is replaced by an [`Error::Shape`].
     #[must_use]
     pub fn unbatch(&self) -> Dataset<T::Batch> {
         Dataset::new(Unbatch { input: self.clone() })
@@ -30,7 +30,7 @@ impl<T: Item> Dataset<T> {
 }
 
 impl<T: Item<Batch = T>> Dataset<T> {
-    /// Batches of `batch_size` rows, made of batches of other sizes (`Dataset.rebatch`).
+    /// Batches of `batch_size` rows, made from batches of other sizes (`Dataset.rebatch`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -47,7 +47,7 @@ impl<T: Item<Batch = T>> Dataset<T> {
         self.rebatch_with(batch_size, BatchOptions::new())
     }
 
-    /// As [`Dataset::rebatch`], which can leave out a smaller last batch.
+    /// As [`Dataset::rebatch`], but can drop a smaller last batch.
     ///
     /// # Errors
     /// As [`Dataset::rebatch`].
@@ -65,7 +65,7 @@ struct Unbatch<T: Item> {
 struct UnbatchStream<T> {
     pass: Pass,
     input: BoxStream<T>,
-    /// An element, its number of rows, and those that were given.
+    /// An element, its number of rows, and how many of them were returned.
     element: Option<(T, usize, usize)>,
 }
 

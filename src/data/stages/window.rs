@@ -1,4 +1,4 @@
-//! `window`: elements that stand beside each other, together.
+//! `window`: groups of consecutive elements.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -12,21 +12,21 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// Which elements [`Dataset::window_with`] takes.
+    /// The elements in the windows of [`Dataset::window_with`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct WindowOptions {
-        /// How many elements further the next window begins; as many as a window has, if `None`.
+        /// The distance from the beginning of a window to that of the next; the window's size if `None`.
         shift: Option<usize> as impl Into<Option<usize>> = None,
-        /// Each how-many-th element belongs to the window.
+        /// The distance between consecutive elements of a window.
         stride: usize = 1,
-        /// Whether windows that have fewer elements, at the end, are left out.
+        /// Whether windows with fewer elements, at the end, are dropped.
         drop_remainder: bool = false,
     }
 }
 
-/// Elements of a dataset that stand beside each other; reads as a slice.
+/// Consecutive elements of a dataset; it dereferences to a slice.
 ///
-/// A batch of windows has their elements along its second axis. [`Window::batch`] makes one window an array.
+/// A batch of windows has their elements along its second axis. [`Window::batch`] stacks one window into an array.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Window<T>(Vec<T>);
 
@@ -48,7 +48,7 @@ impl<T> IntoIterator for Window<T> {
 }
 
 impl<T: Item> Window<T> {
-    /// The elements along a new first axis.
+    /// Stacks the elements along a new first axis.
     ///
     /// # Errors
     /// [`Error::Shape`] if shapes differ.
@@ -105,10 +105,10 @@ impl<T: Item> Item for Window<T> {
 }
 
 impl<T: Item> Dataset<T> {
-    /// Each `size` elements that follow each other, together (`Dataset.window`). The last window may have fewer.
+    /// Groups each `size` consecutive elements (`Dataset.window`). The last window may have fewer.
     ///
-    /// In TensorFlow a window is a dataset; here it reads as a slice. So `window(3).batch(32)` gives arrays of 32 rows of 3 elements
-    /// each, and a `map` of `|window| window.batch()` the array of one.
+    /// In TensorFlow a window is a dataset; here it dereferences to a slice. So `window(3).batch(32)` returns arrays of 32 rows
+    /// of 3 elements each, and a `map` of `|window| window.batch()` the array of one window.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -125,7 +125,7 @@ impl<T: Item> Dataset<T> {
         self.window_with(size, WindowOptions::new())
     }
 
-    /// As [`Dataset::window`], with windows that overlap, or leave elements out.
+    /// As [`Dataset::window`], with windows that overlap, or that skip elements.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -148,7 +148,7 @@ impl<T: Item> Dataset<T> {
                 return Err(Error::Data(message!("window: {name} is 0; it must be at least 1.")));
             }
         }
-        // Beyond all elements is far enough.
+        // A position after all elements is far enough.
         let span = (size - 1).saturating_mul(stride).saturating_add(1);
         let drop = options.drop_remainder;
         Ok(Dataset::new(Windows {
@@ -163,7 +163,7 @@ struct Rule {
     size: usize,
     shift: usize,
     stride: usize,
-    /// From the first element of a window to its last.
+    /// The distance from the first element of a window to its last.
     span: usize,
     drop: bool,
 }
@@ -177,9 +177,9 @@ struct WindowStream<T> {
     pass: Pass,
     input: BoxStream<T>,
     rule: Rule,
-    /// The elements from the next window's first on.
+    /// The elements from the first of the next window on.
     buffer: VecDeque<T>,
-    /// Elements to leave out before that.
+    /// The number of elements to skip before that.
     skip: usize,
     ended: bool,
 }

@@ -1,4 +1,4 @@
-//! `zip` and `enumerate`: elements of several datasets beside each other.
+//! `zip` and `enumerate`: combine the elements of several datasets.
 
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Tuples of datasets, for [`zip`].
 pub trait ZipDatasets {
-    /// A tuple of an element of each.
+    /// The tuple of an element of each.
     type Item: Item;
 
     /// See [`zip`].
@@ -18,7 +18,7 @@ pub trait ZipDatasets {
 
 /// The tuples of the first elements, of the second ones, and so on (`Dataset.zip`); the shortest dataset ends it.
 ///
-/// Where an element is an error, the tuple is that error; the others' elements are passed over.
+/// If an element is an error, the tuple is that error; the elements of the other datasets are skipped.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -35,13 +35,14 @@ pub fn zip<D: ZipDatasets>(datasets: D) -> Dataset<D::Item> {
 }
 
 impl<T: Item> Dataset<T> {
-    /// Pairs with the elements of another dataset; [`data::zip`](zip) takes more than two.
+    /// Pairs with the elements of another dataset; [`data::zip`](zip) accepts more than two.
     #[must_use]
     pub fn zip<U: Item>(&self, other: &Dataset<U>) -> Dataset<(T, U)> {
         zip((self.clone(), other.clone()))
     }
 
-    /// Pairs of a number, from `start` on, and an element (`Dataset.enumerate`). An error in the place of an element has a number, too.
+    /// Pairs of an index, starting at `start`, and an element (`Dataset.enumerate`). An error among the elements has an index,
+    /// too.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -56,7 +57,7 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-/// The shortest of two.
+/// The length of the shortest.
 fn shorter(a: Cardinality, b: Cardinality) -> Cardinality {
     match (a, b) {
         (Cardinality::Known(0), _) | (_, Cardinality::Known(0)) => Cardinality::Known(0),
@@ -104,7 +105,7 @@ macro_rules! tuples {
                 if self.ended {
                     return None;
                 }
-                // Each moves on, whatever the others give.
+                // Each dataset advances, whatever the others return.
                 $(let $item = self.streams.$at.next();)+
                 self.ended = $($item.is_none())||+;
                 $(let $item = $item?;)+
@@ -127,5 +128,5 @@ macro_rules! tuples {
         }
     )*};
 }
-// `(Dataset<A>, Dataset<B>)` gives `(A, B)`.
+// `(Dataset<A>, Dataset<B>)` has the elements `(A, B)`.
 tuples!((A 0)(A 0, B 1)(A 0, B 1, C 2)(A 0, B 1, C 2, D 3)(A 0, B 1, C 2, D 3, E 4)(A 0, B 1, C 2, D 3, E 4, F 5));

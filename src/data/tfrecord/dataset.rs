@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// The records of TFRecord files (`tf.data.TFRecordDataset`), as bytes.
 ///
-/// Behind a broken record the next file follows.
+/// After a corrupt record the next file follows.
 ///
 /// ```
 /// use wgrad::data::{Dataset, TfRecordDataset};

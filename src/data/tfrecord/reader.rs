@@ -7,9 +7,9 @@ use crate::checksum::masked_crc32c;
 use crate::data::files::input::{Place, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 
-/// Iterates over the records of a TFRecord file, which may be any [`Read`] of its unpacked bytes.
+/// Iterates over the records of a TFRecord file, which may be any [`Read`] of its decompressed bytes.
 ///
-/// Behind a broken record nothing tells where the next one begins: the iterator gives one error, and then ends. A length
+/// After a corrupt record the beginning of the next one is unknown: the iterator returns one error, and then ends. A length
 /// that the file cannot have costs no memory.
 ///
 /// ```
@@ -28,8 +28,8 @@ use crate::error::{Error, Result, message};
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) if a checksum is wrong or the file ends within a record, [`Error::Io`](crate::Error::Io) if
-/// the system refuses to read.
+/// [`Error::Data`](crate::Error::Data) if a checksum is wrong or the file ends within a record, [`Error::Io`](crate::Error::Io)
+/// if reading fails.
 #[derive(Debug)]
 pub struct TfRecordReader<R> {
     from: R,
@@ -46,12 +46,12 @@ impl<R: Read> TfRecordReader<R> {
         TfRecordReader::resumed(from, name.as_ref(), Place::default())
     }
 
-    /// Goes on at `place`, where `from` is.
+    /// Continues at `place`, where `from` is.
     pub(crate) fn resumed(from: R, name: &Path, place: Place) -> Self {
         TfRecordReader { from, name: name.to_path_buf(), place, failed: false, truncated: false }
     }
 
-    /// Whether the file ended within a record, as that of a writer which was killed.
+    /// Whether the file ended within a record, like that of a writer that was killed.
     #[cfg(feature = "summary")]
     pub(crate) fn truncated(&self) -> bool {
         self.truncated

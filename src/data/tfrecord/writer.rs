@@ -9,19 +9,19 @@ use crate::error::{Error, Result, message};
 use crate::options::options;
 
 options! {
-    /// How a TFRecord file is written.
+    /// Options for writing a TFRecord file.
     #[derive(Debug, Clone, Copy)]
     pub struct TfRecordOptions {
-        /// How the file is packed.
+        /// The compression of the file.
         compression_type: CompressionType = CompressionType::None,
-        /// From 0, which only wraps, to 9, which is slow and small.
+        /// The compression level: from 0, which does not compress, to 9, which is slow and small.
         compression_level: u32 = 6,
     }
 }
 
 /// Writes records that TensorFlow and [`TfRecordReader`](super::TfRecordReader) read.
 ///
-/// Call [`close`](Self::close) at the end: a writer that is dropped writes what it has, and cannot say that it failed.
+/// Call [`close`](Self::close) at the end: a writer that is dropped writes its remaining data, but cannot report an error.
 ///
 /// ```
 /// use wgrad::data::CompressionType;
@@ -45,7 +45,7 @@ pub struct TfRecordWriter<W: Write> {
     replacement: Option<crate::files::Replacement>,
 }
 
-/// The unpacked bytes go in here.
+/// The writer for uncompressed bytes.
 enum Sink<W: Write> {
     Plain(BufWriter<W>),
     #[cfg(feature = "gzip")]
@@ -56,16 +56,16 @@ enum Sink<W: Write> {
 
 #[cfg(not(target_family = "wasm"))]
 impl TfRecordWriter<std::fs::File> {
-    /// Writes the file at `path`, in place of one that is there. The new file is written beside it and gets its name when it is
-    /// closed, so that whoever reads meanwhile, or after this process was killed, has the old one.
+    /// Writes the file at `path`. The new file is written next to an existing one and replaces it on closing, so that readers
+    /// have the old one until then, or after this process was killed.
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be made.
+    /// [`Error::Io`] if the file cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         TfRecordWriter::create_with(path, TfRecordOptions::new())
     }
 
-    /// Writes the file at `path`, packed as `options` say.
+    /// Writes the file at `path`, compressed as set in `options`.
     ///
     /// # Errors
     /// As [`TfRecordWriter::create`], and [`Error::Data`] as for [`TfRecordWriter::new_with`].
@@ -90,10 +90,10 @@ impl<W: Write> TfRecordWriter<W> {
         TfRecordWriter::of(Sink::Plain(BufWriter::new(to)), name.as_ref())
     }
 
-    /// Writes to any [`Write`], packed as `options` say.
+    /// Writes to any [`Write`], compressed as set in `options`.
     ///
     /// # Errors
-    /// [`Error::Data`] if the level is above 9, or the file is to be packed and the feature `gzip` is off.
+    /// [`Error::Data`] if the level is above 9, or compression is requested and the feature `gzip` is off.
     pub fn new_with(to: W, name: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
         let name = name.as_ref();
         check(name, options)?;
@@ -117,7 +117,7 @@ impl<W: Write> TfRecordWriter<W> {
     /// Appends a record.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses to write.
+    /// [`Error::Io`] if writing fails.
     pub fn write(&mut self, record: impl AsRef<[u8]>) -> Result<()> {
         let record = record.as_ref();
         let length = (record.len() as u64).to_le_bytes();
@@ -132,18 +132,18 @@ impl<W: Write> TfRecordWriter<W> {
         written.map_err(|error| Error::io(&self.name, error))
     }
 
-    /// Hands on what was written so far.
+    /// Flushes the data written so far.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses to write.
+    /// [`Error::Io`] if writing fails.
     pub fn flush(&mut self) -> Result<()> {
         self.inside().and_then(|to| to.flush()).map_err(|error| Error::io(&self.name, error))
     }
 
-    /// Writes what is left, and gives back what was written to.
+    /// Writes the remaining data, and returns the underlying writer.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses to write.
+    /// [`Error::Io`] if writing fails.
     pub fn close(mut self) -> Result<W> {
         self.finish().map_err(|error| Error::io(&self.name, error))
     }
@@ -160,7 +160,7 @@ impl<W: Write> TfRecordWriter<W> {
 
 impl<W: Write> Drop for TfRecordWriter<W> {
     fn drop(&mut self) {
-        // What a panic has cut off does not replace a whole file.
+        // An incomplete file after a panic does not replace a complete one.
         if self.to.is_some() && !std::thread::panicking() {
             let _ = self.finish();
         }
@@ -171,7 +171,7 @@ impl<W: Write> Sink<W> {
     #[cfg(feature = "gzip")]
     fn of(to: W, options: TfRecordOptions) -> Self {
         let level = flate2::Compression::new(options.compression_level);
-        // Small parts are gathered before they are packed.
+        // Collects small parts before they are compressed.
         match options.compression_type {
             CompressionType::None => Sink::Plain(BufWriter::new(to)),
             CompressionType::Gzip => {

@@ -1,4 +1,4 @@
-//! [`to_dot`]: a picture as text for Graphviz.
+//! [`to_dot`]: a diagram as text for Graphviz.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ struct Dot {
     clusters: usize,
 }
 
-/// The nodes at which arrows to a part and from it end, and its cluster if it is a model.
+/// The nodes at which arrows to and from a part end, and its cluster if it is a model.
 struct Ends {
     first: usize,
     last: usize,
@@ -69,7 +69,7 @@ impl Dot {
     }
 }
 
-/// A text in quotes.
+/// A quoted text.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for letter in text.chars().filter(|letter| !letter.is_control()) {

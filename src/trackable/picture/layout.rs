@@ -1,14 +1,14 @@
-//! Where the boxes and arrows of a picture lie: layers of boxes from top to bottom.
+//! The positions of the boxes and arrows of a diagram: layers of boxes from top to bottom.
 //!
-//! A part lies one layer below the lowest of those that it takes from. An arrow to the next layer is a curve; a longer
-//! one goes down a lane on the right, beside all boxes.
+//! A part is one layer below the lowest part that it gets input from. An arrow to the next layer is a curve; a longer
+//! one runs down a lane on the right, next to all boxes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Part;
 
-/// Pixels between layers, between boxes of a layer, between lanes, and from a frame to what lies in it.
+/// Pixels between layers, between boxes of a layer, between lanes, and from a frame to its contents.
 const GAP: f64 = 36.0;
 const SIDE: f64 = 28.0;
 const LANE: f64 = 12.0;
@@ -26,7 +26,7 @@ pub(super) struct Layout<'a> {
     pub(super) arrows: Vec<Arrow>,
 }
 
-/// A part at its place.
+/// A part with its position.
 pub(super) struct Placed<'a> {
     pub(super) part: &'a Part,
     pub(super) lines: Vec<String>,
@@ -34,11 +34,11 @@ pub(super) struct Placed<'a> {
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// What lies in it, below its title.
+    /// Its contents, below its title.
     pub(super) inner: Option<Layout<'a>>,
 }
 
-/// From the foot of a box to the head of another one, or down a lane between them.
+/// From the bottom of a box to the top of another one, or down a lane between them.
 pub(super) struct Arrow {
     pub(super) from: (f64, f64),
     /// Where the row of the first box ends, and that of the second begins.
@@ -48,7 +48,7 @@ pub(super) struct Arrow {
     pub(super) lane: Option<f64>,
 }
 
-/// How wide a text is, about.
+/// The approximate width of a text.
 fn text_width(text: &str) -> f64 {
     text.chars().map(|letter| if letter as u32 >= 0x2e80 { 2.0 * LETTER } else { LETTER }).sum()
 }
@@ -58,10 +58,10 @@ pub(super) fn layout(parts: &[Part]) -> Layout<'_> {
     let mut boxes: Vec<Placed<'_>> = parts.iter().map(placed).collect();
     let rows = rows(parts, &layers);
 
-    // Each row is as high as its highest box and stands in the middle.
+    // Each row is as high as its highest box, and its boxes are centred vertically.
     let width = rows.iter().map(|row| row_width(row, &boxes)).fold(0.0, f64::max);
     let mut y = 0.0;
-    // Where each row begins and ends.
+    // The beginning and the end of each row.
     let mut spans: Vec<(f64, f64)> = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut x = (width - row_width(row, &boxes)) / 2.0;
@@ -110,15 +110,15 @@ fn placed(part: &Part) -> Placed<'_> {
 fn layers(parts: &[Part]) -> Vec<usize> {
     let mut layers = vec![0; parts.len()];
     for (at, part) in parts.iter().enumerate() {
-        // A layer that is called again takes from one further down, which does not move it.
+        // A layer that is called again gets input from a part further down, which does not move it.
         let above = part.from.iter().filter(|&&from| from < at).map(|&from| layers[from] + 1);
         layers[at] = above.max().unwrap_or(0);
-        // Parts of which nobody says how they follow on each other stand one below the other.
+        // Parts whose data flow is unknown are stacked vertically.
         if part.row.described.is_none() {
             layers[at] = at;
         }
     }
-    // An input stands just above the first that takes it.
+    // An input is directly above the first part that uses it.
     let mut first = vec![usize::MAX; parts.len()];
     for (at, part) in parts.iter().enumerate() {
         part.from.iter().for_each(|&from| first[from] = first[from].min(layers[at]));
@@ -131,14 +131,14 @@ fn layers(parts: &[Part]) -> Vec<usize> {
     layers
 }
 
-/// The parts of each layer from left to right: below what they take from.
+/// The parts of each layer from left to right: below the parts that they get input from.
 fn rows(parts: &[Part], layers: &[usize]) -> Vec<Vec<usize>> {
     let count = layers.iter().max().map_or(0, |last| last + 1);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (at, &layer) in layers.iter().enumerate() {
         rows[layer].push(at);
     }
-    // Where a part stands in its row, from 0 to 1.
+    // The position of a part in its row, from 0 to 1.
     let mut place = vec![0.5; parts.len()];
     for row in &mut rows {
         let wanted = |at: usize| -> f64 {
@@ -159,7 +159,7 @@ fn rows(parts: &[Part], layers: &[usize]) -> Vec<Vec<usize>> {
     rows
 }
 
-/// The arrows, and how much room their lanes take on the right.
+/// The arrows, and the width of their lanes on the right.
 fn arrows(
     parts: &[Part],
     layers: &[usize],
@@ -175,7 +175,7 @@ fn arrows(
             pairs.push((from, to, nth));
         }
     }
-    // Lanes are given from the top to the bottom.
+    // Lanes are assigned from top to bottom.
     pairs.sort_by_key(|&(from, to, _)| layers[from].min(layers[to]));
     for (from, to, nth) in pairs {
         let (start, end) = (&boxes[from], &boxes[to]);
@@ -198,7 +198,7 @@ fn arrows(
     (arrows, room)
 }
 
-/// Lanes beside the boxes; one is free again below the arrow that had it.
+/// Lanes next to the boxes; each is free again below its arrow.
 #[derive(Default)]
 struct Lanes {
     count: usize,

@@ -1,4 +1,4 @@
-//! The index of several safetensors files: which file has which tensor.
+//! The index of several safetensors files, which maps tensors to files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::safetensors::SafetensorsFile;
 use crate::error::{Error, Result, message};
 
 impl SafetensorsFile {
-    /// Reads several files of which the contents of an index say what is where; `read` gives the contents of the file of a name.
+    /// Reads several files that the contents of an index list; `read` returns the contents of the file with a name.
     ///
     /// # Errors
-    /// [`Error::Data`] if the index or a file is damaged, or a file lacks what it should have; the errors of `read`.
+    /// [`Error::Data`] if the index or a file is damaged, or a file lacks one of its tensors; the errors of `read`.
     pub fn from_index(index: &[u8], mut read: impl FnMut(&str) -> Result<Vec<u8>>) -> Result<Self> {
         self::read(index, Path::new("the index"), &mut |file| {
             SafetensorsFile::from_bytes(read(file)?)
@@ -20,7 +20,7 @@ impl SafetensorsFile {
     }
 }
 
-/// The files that the index `text` names, opened by `open`, as one.
+/// The files in the index `text`, opened by `open`, as one.
 pub(super) fn read(
     text: &[u8],
     path: &Path,
@@ -40,7 +40,7 @@ pub(super) fn read(
     for (name, file) in map {
         let file =
             file.as_str().ok_or_else(|| wrong(&format!("the file of '{name}' is no text")))?;
-        // The files lie beside the index, and nowhere else.
+        // The files are next to the index, and nowhere else.
         let elsewhere = file.contains(['/', '\\', ':', '\0']);
         if elsewhere || matches!(file, "" | "." | "..") {
             return Err(wrong(&format!(

@@ -1,7 +1,8 @@
-//! Weights of others: safetensors files of any names, dtypes and layouts, and a model's weights as others want them.
+//! Weights of other libraries: safetensors files with any names, dtypes and layouts, and a model's weights in other
+//! libraries' forms.
 //!
-//! `options` says how names are mapped, `values` changes dtypes and axes, `pytorch` knows PyTorch's names and layouts,
-//! `safetensors` and `shards` read and write files. A [`Source`] may as well be a file of another format.
+//! `options` defines how names are mapped, `values` changes dtypes and axes, `pytorch` has PyTorch's names and layouts,
+//! `safetensors` and `shards` read and write files. A [`Source`] may also be a file of another format.
 
 mod index;
 pub(crate) mod layers;
@@ -28,7 +29,7 @@ use layers::Layers;
 pub(crate) trait Source {
     fn names(&self) -> Vec<&str>;
 
-    /// The array, whose bytes have the size that its shape and dtype say.
+    /// The array; the size of its bytes matches its shape and dtype.
     fn read(&self, name: &str) -> Result<NamedArray<'_>>;
 }
 
@@ -57,10 +58,10 @@ impl Source for Arrays<'_> {
     }
 }
 
-/// Gives the variables of `root` their values from `source`. After an error they are as they were.
+/// Sets the variables of `root` to their values from `source`. After an error they are unchanged.
 pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOptions) -> Result<()> {
     let rules = options.rules()?;
-    // What the file calls a tensor, and what the model does.
+    // The file's name of a tensor, and the model's.
     let mut taken: Vec<(&str, String)> = Vec::new();
     for name in source.names() {
         taken.extend(rules.name(name).map(|new| (name, new)));
@@ -98,7 +99,7 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
             Err(_) if options.round && values::is_wide(&array.dtype) => {
                 values::converted(array, DType::F32, true)?
             }
-            // Its variable is yet to be made, and converts it then.
+            // Its variable does not exist yet, and converts the array when it is created.
             Err(_) => array,
         });
     }
@@ -114,7 +115,7 @@ fn root_variables(root: &dyn Trackable) -> Vec<(String, DType)> {
     variables
 }
 
-/// The arrays of a model as `options` want them.
+/// The arrays of a model in the form that `options` select.
 pub(crate) fn for_saving(
     root: &dyn Trackable,
     arrays: Vec<NamedArray<'static>>,
@@ -157,7 +158,7 @@ pub(crate) fn load_file(
     in_file(path, load(root, &file, options))
 }
 
-/// Lets an error about contents name the file.
+/// Makes an error about contents name the file.
 #[cfg(not(target_family = "wasm"))]
 pub(crate) fn in_file<T>(path: &std::path::Path, result: Result<T>) -> Result<T> {
     let path = path.display().to_string();
@@ -172,7 +173,7 @@ pub(crate) fn in_file<T>(path: &std::path::Path, result: Result<T>) -> Result<T>
     })
 }
 
-/// Refuses a file that another library's format begins.
+/// Rejects a file that begins like another library's format.
 #[cfg(not(target_family = "wasm"))]
 fn known_format(start: &[u8], path: &std::path::Path) -> Result<()> {
     let (what, remedy) = match start {

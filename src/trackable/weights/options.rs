@@ -1,13 +1,15 @@
-//! [`LoadOptions`] and [`SaveOptions`]: how weights of others become a model's, and how a model's are written.
+//! [`LoadOptions`] and [`SaveOptions`]: how weights of other libraries are loaded into a model, and how a model's are
+//! written.
 
 use std::collections::BTreeMap;
 
 use super::pattern::Pattern;
 use crate::error::{Error, Result, message};
 
-/// How the tensors of a file become a model's variables: their names by patterns, their axes, and what may be absent.
+/// How the tensors of a file are assigned to a model's variables: their names by patterns, their axes, and which may be
+/// missing.
 ///
-/// In a pattern `{i}` stands for a part of a name without `.` and `/`, and `{rest..}` for any text.
+/// In a pattern, `{i}` matches a part of a name without `.` and `/`, and `{rest..}` any text.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -37,50 +39,50 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Each tensor goes into the variable of its name.
+    /// Each tensor is assigned to the variable with its name.
     pub fn new() -> Self {
         LoadOptions::default()
     }
 
-    /// Takes only the tensors whose names begin with `prefix`, without it: of `model.layers.0.weight` stays
-    /// `layers.0.weight` if `prefix` is `model.`.
+    /// Uses only the tensors whose names begin with `prefix`, and removes it: if `prefix` is `model.`,
+    /// `model.layers.0.weight` becomes `layers.0.weight`.
     #[must_use]
     pub fn prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.to_string();
         self
     }
 
-    /// Gives the tensors whose names fit the pattern `from` the name `to`, in which the places of `from` stand again:
-    /// `rename("layers.{i}.weight", "dense_{i}/kernel")`. The first one that fits counts.
+    /// Renames the tensors whose names match the pattern `from` to `to`, which may use the placeholders of `from`:
+    /// `rename("layers.{i}.weight", "dense_{i}/kernel")`. The first matching pattern counts.
     #[must_use]
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.renames.push((from.to_string(), to.to_string()));
         self
     }
 
-    /// Puts the axes of the tensors whose new names fit `pattern` in another order: axis `i` of the variable is axis
-    /// `axes[i]` of the tensor, as `tf.transpose` has it.
+    /// Permutes the axes of the tensors whose new names match `pattern`: axis `i` of the variable is axis `axes[i]` of the
+    /// tensor, as in `tf.transpose`.
     #[must_use]
     pub fn transpose(mut self, pattern: &str, axes: &[usize]) -> Self {
         self.transposes.push((pattern.to_string(), axes.to_vec()));
         self
     }
 
-    /// Leaves out the tensors whose names in the file fit `pattern`.
+    /// Ignores the tensors whose names in the file match `pattern`.
     #[must_use]
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.ignored.push(pattern.to_string());
         self
     }
 
-    /// Leaves the variables whose names fit `pattern` as they are if the file lacks them.
+    /// Leaves the variables whose names match `pattern` unchanged if the file lacks them.
     #[must_use]
     pub fn allow_missing(mut self, pattern: &str) -> Self {
         self.missing.push(pattern.to_string());
         self
     }
 
-    /// Sets whether floats may be rounded to the variable's dtype. Without it every value must be kept.
+    /// Sets whether floats may be rounded to the variable's dtype. By default every value must be preserved.
     #[must_use]
     pub fn round(mut self, round: bool) -> Self {
         self.round = round;
@@ -89,7 +91,7 @@ impl LoadOptions {
 
     /// Reads the weights of a PyTorch model of the same layers: its names and its layouts, as
     /// [the guide](crate::docs::weights) lists them. Layers are found by their names (`fc.weight` belongs to the layer
-    /// `fc`); where all modules have numbers, as in `nn.Sequential`, by their order.
+    /// `fc`); if all modules have numbers, as in `nn.Sequential`, by their order.
     #[must_use]
     pub fn from_pytorch(mut self) -> Self {
         self.pytorch = true;
@@ -119,7 +121,7 @@ impl LoadOptions {
     }
 }
 
-/// [`LoadOptions`] as they are used.
+/// [`LoadOptions`] in the form that loading uses.
 pub(super) struct Rules<'a> {
     prefix: &'a str,
     ignored: Vec<Pattern<'a>>,
@@ -129,7 +131,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// What the file's tensor is called for the model; none if it is left out.
+    /// The model's name of the file's tensor; none if it is ignored.
     pub(super) fn name(&self, name: &str) -> Option<String> {
         if self.ignored.iter().any(|pattern| pattern.fits(name)) {
             return None;
@@ -162,23 +164,24 @@ impl SaveOptions {
         SaveOptions::default()
     }
 
-    /// Adds a text to the file's `__metadata__`. Hugging Face's readers want `format` to be there: `pt` or `tf`.
+    /// Adds a text to the file's `__metadata__`. Hugging Face's readers require the key `format`: `pt` or `tf`.
     #[must_use]
     pub fn metadata(mut self, key: &str, value: &str) -> Self {
         self.metadata.insert(key.to_string(), value.to_string());
         self
     }
 
-    /// Writes several files if the tensors have more bytes, and an index beside them, as Hugging Face does:
-    /// `model-00001-of-00003.safetensors` and `model.safetensors.index.json`. A tensor that is larger has a file of its own.
+    /// Writes several files if the tensors together have more bytes than this, and an index next to them, as Hugging Face
+    /// does: `model-00001-of-00003.safetensors` and `model.safetensors.index.json`. A tensor that is larger gets its own
+    /// file.
     #[must_use]
     pub fn max_shard_size(mut self, bytes: u64) -> Self {
         self.max_shard_size = Some(bytes);
         self
     }
 
-    /// Writes PyTorch's names and layouts, which `load_state_dict` takes: the reverse of
-    /// [`LoadOptions::from_pytorch`]. The names are those of the layers here: `dense.weight`.
+    /// Writes PyTorch's names and layouts, which `load_state_dict` accepts: the reverse of [`LoadOptions::from_pytorch`].
+    /// The names are those of the wgrad layers: `dense.weight`.
     #[must_use]
     pub fn to_pytorch(mut self) -> Self {
         self.pytorch = true;

@@ -1,8 +1,8 @@
-//! [`Pattern`]: a name with places, such as `layers.{i}.weight`.
+//! [`Pattern`]: a name with placeholders, such as `layers.{i}.weight`.
 
 use std::ops::Range;
 
-/// A place `{i}` stands for a part of a name without `.` and `/`, `{rest..}` for any text.
+/// A placeholder: `{i}` matches a part of a name without `.` and `/`, `{rest..}` any text.
 #[derive(Debug)]
 pub(super) struct Pattern<'a> {
     pieces: Vec<Piece<'a>>,
@@ -15,7 +15,7 @@ enum Piece<'a> {
 }
 
 impl<'a> Pattern<'a> {
-    /// The pattern that `text` writes, or why there is none.
+    /// The pattern in `text`, or the reason why it is invalid.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("the pattern '{text}' {why}"));
         let mut pieces = Vec::new();
@@ -52,8 +52,8 @@ impl<'a> Pattern<'a> {
         Ok(Pattern { pieces })
     }
 
-    /// What the places stand for if the whole of `name` fits; a place that comes twice stands for the same. A name, which comes
-    /// from a file, takes time by its length alone, unless a place comes twice.
+    /// The values of the placeholders if the whole of `name` matches; a placeholder that occurs twice has one value. For a
+    /// name, which is read from a file, the time depends only on its length, unless a placeholder occurs twice.
     pub(super) fn find<'n>(&self, name: &'n str) -> Option<Vec<(&'a str, &'n str)>> {
         let twice = |at: usize| {
             let Piece::Place { name, .. } = self.pieces[at] else { return false };
@@ -75,7 +75,7 @@ impl<'a> Pattern<'a> {
         self.find(name).is_some()
     }
 
-    /// The name with the places filled in.
+    /// The name with the placeholders filled in.
     pub(super) fn fill(&self, found: &[(&str, &str)]) -> String {
         let piece = |piece: &Piece<'a>| match *piece {
             Piece::Text(text) => text,
@@ -86,7 +86,7 @@ impl<'a> Pattern<'a> {
         self.pieces.iter().map(piece).collect()
     }
 
-    /// A place that `other` lacks.
+    /// A placeholder that `other` lacks.
     pub(super) fn place_beyond(&self, other: &Pattern<'_>) -> Option<&'a str> {
         let places = |pattern: &Pattern<'_>, wanted: &str| {
             let is =
@@ -100,19 +100,19 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// The search for what the places of a pattern stand for.
+/// The search for the values of a pattern's placeholders.
 struct Search<'s, 'a, 'n> {
     pieces: &'s [Piece<'a>],
     name: &'n str,
     found: Vec<(&'a str, &'n str)>,
-    /// For each place: where in the name it began when no end in this range let the rest fit.
+    /// For each placeholder: its beginning in the name when no end in this range let the rest match.
     failed: Vec<Range<usize>>,
-    /// Whether what fits behind a place depends on nothing but where it ends.
+    /// Whether the match after a placeholder depends only on where it ends.
     remembers: bool,
 }
 
 impl Search<'_, '_, '_> {
-    /// Whether the pieces from `piece` on fit the name from `begin` on.
+    /// Whether the pieces from `piece` on match the name from `begin` on.
     fn fits(&mut self, piece: usize, begin: usize) -> bool {
         let rest = &self.name[begin..];
         let (place, any) = match self.pieces.get(piece) {
@@ -129,7 +129,7 @@ impl Search<'_, '_, '_> {
         if self.failed[piece].contains(&begin) {
             return false;
         }
-        // The shortest first, as the text behind decides where it ends.
+        // The shortest first, because the text after it decides where it ends.
         let length = if any { rest.len() } else { rest.find(['.', '/']).unwrap_or(rest.len()) };
         for (at, letter) in rest[..length].char_indices() {
             let end = at + letter.len_utf8();
@@ -177,7 +177,7 @@ mod tests {
         let name = format!("{long}x");
         let found = Pattern::parse("{a..}.{b..}.x").unwrap().find(&name).unwrap();
         assert_eq!((found[0], found[1].1.len()), (("a", "a"), 400_000 - 3));
-        // What a failed place has ruled out at one part of a name, it has not at another.
+        // What a failed placeholder has ruled out at one part of a name is not ruled out at another.
         let found = Pattern::parse("{a..}.{i}x").unwrap().find("p.q.rx").unwrap();
         assert_eq!(found, [("a", "p.q"), ("i", "r")]);
         assert!(Pattern::parse("{a..}/{b}/{a}").unwrap().fits("x/y/x"));

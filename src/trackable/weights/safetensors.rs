@@ -1,4 +1,4 @@
-//! [`SafetensorsFile`]: a safetensors file, or several with an index, of which tensors are read one by one.
+//! [`SafetensorsFile`]: a safetensors file, or several with an index, whose tensors are read one by one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::NamedArray;
 
-/// A safetensors file, or several beside an index. Only headers are read when it is opened, and of a tensor only its bytes.
+/// A safetensors file, or several with an index. Opening it reads only headers, and reading a tensor reads only its bytes.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -34,15 +34,15 @@ use crate::trackable::NamedArray;
 /// ```
 #[derive(Debug)]
 pub struct SafetensorsFile {
-    /// For messages.
+    /// The name in messages.
     path: PathBuf,
     shards: Vec<Shard>,
-    /// Each tensor, and which shard has it.
+    /// Each tensor, and the shard that contains it.
     tensors: BTreeMap<String, (usize, TensorInfo)>,
     metadata: BTreeMap<String, String>,
 }
 
-/// What a safetensors file says of a tensor.
+/// The description of a tensor in a safetensors file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TensorInfo {
@@ -50,7 +50,7 @@ pub struct TensorInfo {
     pub dtype: String,
     /// The sizes of the axes, outermost first.
     pub shape: Vec<usize>,
-    /// Where its bytes begin and end behind the header.
+    /// The beginning and the end of its bytes, relative to the end of the header.
     place: (u64, u64),
 }
 
@@ -58,7 +58,7 @@ pub struct TensorInfo {
 struct Shard {
     path: PathBuf,
     contents: Contents,
-    /// Where the tensors begin.
+    /// The offset of the tensors.
     data: u64,
 }
 
@@ -69,7 +69,7 @@ enum Contents {
     File(std::sync::Mutex<std::fs::File>),
 }
 
-/// What is wrong with the file at `path`.
+/// The error for the file at `path`.
 fn damaged(path: &std::path::Path, what: impl std::fmt::Display) -> Error {
     let shown = path.display();
     Error::Data(message!(
@@ -77,9 +77,9 @@ fn damaged(path: &std::path::Path, what: impl std::fmt::Display) -> Error {
     ))
 }
 
-/// What a header says, once its places fit a file that has `size` bytes in all.
+/// The contents of a header, if its offsets fit a file of `size` bytes.
 fn parse_header(header: &[u8], size: u64, path: &std::path::Path) -> Result<Metadata> {
-    // The library reads no longer ones either.
+    // The library does not read longer ones, either.
     let parsed: Metadata = serde_json::from_slice(header)
         .map_err(|error| damaged(path, format_args!("its header cannot be read: {error}")))?;
     let data = size.saturating_sub(8 + header.len() as u64);
@@ -94,7 +94,7 @@ fn parse_header(header: &[u8], size: u64, path: &std::path::Path) -> Result<Meta
     }
 }
 
-/// The length of the header of a file that has `size` bytes in all.
+/// The length of the header of a file of `size` bytes.
 fn header_length(start: &[u8], size: u64, path: &std::path::Path) -> Result<u64> {
     const LONGEST: u64 = 100_000_000;
     let Some(length) = start.first_chunk().map(|length| u64::from_le_bytes(*length)) else {
@@ -131,7 +131,7 @@ impl SafetensorsFile {
         Ok(SafetensorsFile::of(path.clone(), Shard { path, contents, data: 8 + length }, &header))
     }
 
-    /// The file at `path` alone.
+    /// Only the file at `path`.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn open_one(path: &std::path::Path) -> Result<Self> {
         use std::io::Read;
@@ -166,7 +166,7 @@ impl SafetensorsFile {
         SafetensorsFile { path, shards: vec![shard], tensors, metadata }
     }
 
-    /// Several files as one, each with the names that are taken from it.
+    /// Several files as one, each with the names that are read from it.
     pub(super) fn joined(
         path: PathBuf,
         parts: Vec<(SafetensorsFile, Vec<String>)>,
@@ -205,7 +205,7 @@ impl SafetensorsFile {
         self.tensors.get(name).map(|(_, info)| info)
     }
 
-    /// The texts in the header's `__metadata__`; of several files also what the index says of all, such as `total_size`.
+    /// The texts in the header's `__metadata__`; for several files also the index's metadata, such as `total_size`.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -225,11 +225,11 @@ impl SafetensorsFile {
     }
 
     /// Reads a tensor, on the current device: floats other than `F16` as `f32`, integers as `i32` (`U32` and `U8` as they
-    /// are), if every value is kept.
+    /// are), if every value is preserved.
     ///
     /// # Errors
-    /// As [`SafetensorsFile::array`]; [`Error::Checkpoint`] if a value does not fit, which is named, or the dtype cannot be
-    /// read; [`Error::Device`] if there is no memory.
+    /// As [`SafetensorsFile::array`]; [`Error::Checkpoint`] if a value does not fit (the message states it) or the dtype is
+    /// not supported; [`Error::Device`] if there is no memory.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let array = self.view(name)?;
         let dtype = match &*array.dtype {

@@ -1,4 +1,4 @@
-//! Weights in several files beside an index, as Hugging Face writes them.
+//! Weights in several files with an index, in Hugging Face's format.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,11 +24,11 @@ fn is_index(path: &Path) -> bool {
 }
 
 impl SafetensorsFile {
-    /// Opens the file at `path`, or all files that the index at `path` names (`model.safetensors.index.json`). If there is no
-    /// such file but an index for it, the index is opened.
+    /// Opens the file at `path`, or all files in the index at `path` (`model.safetensors.index.json`). If there is no such file
+    /// but an index for it, the index is opened.
     ///
     /// # Errors
-    /// [`Error::Io`] if a file cannot be read, [`Error::Data`] if one is damaged or the index names what is not there.
+    /// [`Error::Io`] if a file cannot be read, [`Error::Data`] if one is damaged or the index lists a file that does not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if is_index(path) {
@@ -51,7 +51,7 @@ fn open_index(path: &Path) -> Result<SafetensorsFile> {
     index::read(&text, path, &mut |file| SafetensorsFile::open_one(&path.with_file_name(file)))
 }
 
-/// How many of `arrays`, from the first on, go into each file.
+/// The number of `arrays`, from the first on, in each file.
 fn cut(arrays: &[NamedArray<'_>], limit: u64) -> Vec<usize> {
     let (mut counts, mut size) = (vec![0], 0u64);
     for array in arrays {
@@ -68,10 +68,10 @@ fn cut(arrays: &[NamedArray<'_>], limit: u64) -> Vec<usize> {
     counts
 }
 
-/// Writes the file at `path`, or several and an index beside it.
+/// Writes the file at `path`, or several and an index next to it.
 ///
-/// Whatever interrupts it, the folder has the old weights or the new ones: parts get names that no part has had since the index was
-/// written, and the index, or the one file, makes them valid. What counts no more goes last.
+/// If it is interrupted, the folder has either the old weights or the new ones: parts get names that no part has had since the
+/// index was written, and the index, or the single file, makes them valid. Obsolete files are removed last.
 pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions) -> Result<()> {
     let io = |path: &Path, error| Error::io(path, error);
     let counts = cut(arrays, options.max_shard_size.unwrap_or(u64::MAX));
@@ -89,7 +89,7 @@ pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions
     if counts.len() == 1 {
         let bytes = contents(arrays)?;
         files::replace(path, |file| file.write_all(&bytes)).map_err(|error| io(path, error))?;
-        // An index without its parts must never be there.
+        // An index must never exist without its parts.
         remove(&at)?;
         remove_parts(path, stem, &at, &[]);
         return Ok(());
@@ -112,13 +112,13 @@ pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions
     let index = json!({"metadata": {"total_size": total}, "weight_map": map});
     let index = begin(&at, &serde_json::to_vec_pretty(&index).unwrap_or_default())?;
     files::finish_all(parts, index).map_err(|error| io(&at, error))?;
-    // The one file would count before the index.
+    // The single file would be used before the index.
     remove(path)?;
     remove_parts(path, stem, &at, &names);
     Ok(())
 }
 
-/// Removes a file, if it is there, for good.
+/// Removes a file, if it exists, and syncs the removal.
 fn remove(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Ok(()) => {
@@ -129,8 +129,8 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The names of `count` parts: Hugging Face's, `model-00001-of-00003.safetensors`, or `model.2-00001-of-00003.safetensors` and so on
-/// where parts have these.
+/// The names of `count` parts: Hugging Face's, `model-00001-of-00003.safetensors`, or `model.2-00001-of-00003.safetensors` and
+/// so on if parts with these names exist.
 fn free_names(path: &Path, stem: &str, count: usize) -> Vec<String> {
     let taken: std::collections::HashSet<u64> =
         parts_of(path, stem).map(|(_, generation)| generation).collect();
@@ -142,7 +142,7 @@ fn free_names(path: &Path, stem: &str, count: usize) -> Vec<String> {
     (1..=count).map(name).collect()
 }
 
-/// The parts in the folder of `path` that are called by `stem`, and by which number behind it.
+/// The parts in the folder of `path` whose names begin with `stem`, with the number after it.
 fn parts_of(path: &Path, stem: &str) -> impl Iterator<Item = (String, u64)> {
     let entries = std::fs::read_dir(files::folder_of(path)).into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
@@ -152,7 +152,7 @@ fn parts_of(path: &Path, stem: &str) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// The number behind `stem` in the name of a part.
+/// The number after `stem` in the name of a part.
 fn generation_of(name: &str, stem: &str) -> Option<u64> {
     let rest = name.strip_prefix(stem)?.strip_suffix(".safetensors")?;
     let (generation, rest) = match rest.strip_prefix('.') {
@@ -168,8 +168,8 @@ fn generation_of(name: &str, stem: &str) -> Option<u64> {
     (digits(part) && digits(count)).then_some(generation)
 }
 
-/// Removes the parts that count no more. What cannot be removed stays: nothing names it. While another save of these weights is under
-/// way, its parts may have their names, and its index not: it removes the rest itself.
+/// Removes obsolete parts. A part that cannot be removed stays: no index lists it. While another save of these weights is
+/// running, its parts may have their names without an index yet: it removes the rest itself.
 fn remove_parts(path: &Path, stem: &str, index: &Path, keep: &[String]) {
     if files::is_being_replaced(index) {
         return;
@@ -177,7 +177,7 @@ fn remove_parts(path: &Path, stem: &str, index: &Path, keep: &[String]) {
     for (name, _) in parts_of(path, stem).filter(|(name, _)| !keep.contains(name)) {
         let _ = std::fs::remove_file(path.with_file_name(name));
     }
-    // What killed processes began under names that no save takes again.
+    // Files that killed processes began under names that no save uses again.
     for (left, of) in files::leftovers(files::folder_of(path)) {
         let name = of.file_name().and_then(|name| name.to_str());
         if name.and_then(|name| generation_of(name, stem)).is_some() {

@@ -1,6 +1,7 @@
-//! What may be done to an array on its way into a variable: another dtype where no value changes, other orders of axes.
+//! Conversions of an array before it is assigned to a variable: to another dtype if no value changes, and to other
+//! orders of axes.
 //!
-//! Nothing here rounds unless it is told to.
+//! These functions round only on request.
 
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use crate::error::{Error, Result, message};
 use crate::trackable::NamedArray;
 use crate::trackable::arrays::file_name;
 
-/// The bytes of an element by safetensors' name of its dtype; none if it is unknown or smaller than a byte.
+/// The size of an element in bytes, by the safetensors name of its dtype; none if it is unknown or smaller than a byte.
 pub(crate) fn element_size(dtype: &str) -> Option<usize> {
     Some(match dtype {
         "BOOL" | "U8" | "I8" | "F8_E4M3" | "F8_E5M2" | "F8_E8M0" => 1,
@@ -57,9 +58,9 @@ fn reader(dtype: &str) -> Option<fn(&[u8]) -> Value> {
 }
 
 impl Value {
-    /// The value in `dtype`: none if that has no such value, nor, if `round`, one that is close.
+    /// The value in `dtype`: none if `dtype` cannot represent it or, with `round`, approximate it.
     fn write(self, dtype: DType, round: bool, to: &mut Vec<u8>) -> Option<()> {
-        /// Whether a float came through unchanged, or nearly so.
+        /// Whether a float was converted exactly, or approximately.
         fn kept(before: f64, after: f64, round: bool) -> bool {
             before == after || before.is_nan() || (round && after.is_finite())
         }
@@ -91,7 +92,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// The size in bytes that shape and dtype of `array` promise must be that of its bytes.
+/// Checks that the size given by the shape and dtype of `array` is that of its bytes.
 pub(crate) fn check_size(array: &NamedArray<'_>) -> Result<usize> {
     let NamedArray { name, shape, dtype, bytes } = array;
     let Some(size) = element_size(dtype) else {
@@ -112,8 +113,8 @@ pub(crate) fn check_size(array: &NamedArray<'_>) -> Result<usize> {
     }
 }
 
-/// `array` in `dtype`, if every value is kept, or with `round` if every value has a neighbour there. An `f32` becomes an
-/// `f16` only with `round`.
+/// `array` in `dtype`, if every value is preserved, or with `round` if every value can be approximated. An `f32` becomes
+/// an `f16` only with `round`.
 pub(crate) fn converted<'a>(
     array: NamedArray<'a>,
     dtype: DType,
@@ -165,7 +166,7 @@ pub(crate) fn converted<'a>(
     })
 }
 
-/// The indices of the element at a place in row-major order.
+/// The indices of the element at a position in row-major order.
 fn place(mut at: usize, shape: &[usize]) -> Vec<usize> {
     let mut index: Vec<usize> = shape
         .iter()
@@ -180,7 +181,7 @@ fn place(mut at: usize, shape: &[usize]) -> Vec<usize> {
     index
 }
 
-/// `array` with its axes in another order: axis `i` of the result is axis `axes[i]` of the array, as `transpose` has it.
+/// `array` with its axes in another order: axis `i` of the result is axis `axes[i]` of the array, as in `transpose`.
 pub(super) fn permuted<'a>(array: &NamedArray<'a>, axes: &[usize]) -> Result<NamedArray<'a>> {
     let NamedArray { name, shape, .. } = array;
     let mut sorted = axes.to_vec();
@@ -195,7 +196,7 @@ pub(super) fn permuted<'a>(array: &NamedArray<'a>, axes: &[usize]) -> Result<Nam
     let size = check_size(array)?;
     let mut strides = vec![size; shape.len()];
     for at in (1..shape.len()).rev() {
-        // Only an array without elements, which is read nowhere, wraps.
+        // Only an array without elements, which is never read, wraps.
         strides[at - 1] = strides[at].wrapping_mul(shape[at]);
     }
     let sizes: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
@@ -238,14 +239,14 @@ pub(super) fn reshaped<'a>(mut array: NamedArray<'a>, shape: Vec<usize>) -> Resu
     Ok(array)
 }
 
-/// The one element of `array` everywhere in a shape that the model has.
+/// The single element of `array`, repeated in a shape of the model.
 pub(super) fn repeated<'a>(array: NamedArray<'a>, shape: &[usize]) -> Result<NamedArray<'a>> {
     check_size(&array)?;
     let bytes = array.bytes.repeat(shape.iter().product());
     Ok(NamedArray { shape: shape.to_vec(), bytes: bytes.into(), ..array })
 }
 
-/// Equal pieces of `array` along its first axis, in another order.
+/// Reorders equal pieces of `array` along its first axis.
 pub(super) fn blocks<'a>(array: &NamedArray<'a>, order: &[usize]) -> Result<NamedArray<'a>> {
     let NamedArray { name, shape, dtype, bytes } = array;
     let size = bytes.len() / order.len();
@@ -290,7 +291,7 @@ pub(super) fn sum<'a>(a: NamedArray<'a>, b: NamedArray<'a>, round: bool) -> Resu
     Ok(NamedArray { name: a.name, dtype: a.dtype, shape: a.shape, bytes: bytes.into() })
 }
 
-/// Two arrays of one shape as the rows of one.
+/// Two arrays of one shape, stacked as rows.
 pub(super) fn stacked<'a>(a: NamedArray<'a>, b: NamedArray<'a>) -> Result<NamedArray<'a>> {
     same_shape(&a, &b)?;
     let shape = [&[2], &a.shape[..]].concat();
@@ -314,7 +315,7 @@ fn same_shape(a: &NamedArray<'_>, b: &NamedArray<'_>) -> Result<()> {
     )))
 }
 
-/// Whether floats of this dtype may have values that an `f32` has not.
+/// Whether floats of this dtype may have values that `f32` cannot represent.
 pub(super) fn is_wide(dtype: &str) -> bool {
     dtype == "F64"
 }

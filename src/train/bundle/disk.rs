@@ -1,9 +1,10 @@
-//! Bundles on the disk: written so that a crash at any moment leaves the one before whole.
+//! Bundles on the disk: written so that a crash at any moment leaves the previous one intact.
 //!
-//! New files are written under temporary names and synced; then the data gets its name, and the index last, as that makes
-//! the checkpoint: until then its old index, if it has one, leads to its old data. Two checkpoints of one name need two
-//! names of data. The index says how many shards there are, which is part of the names, and who reads opens those alone
-//! that it needs: so new data beside old ones is the first of two shards, and a link makes it the first of one afterwards.
+//! New files are written under temporary names and synced; then the data file gets its name, and the index file last, because
+//! that completes the checkpoint: until then its old index, if there is one, refers to its old data. So two checkpoints with
+//! the same name need data files with different names. The index contains the number of shards, which is part of those names,
+//! and a reader opens only the shards that it needs: so new data next to old data are the first of two shards, and a link
+//! makes them the only shard afterwards.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,10 +18,10 @@ use crate::files::{self, Replacement};
 
 /// The file that names the newest checkpoint (`state_file.rs`).
 const STATE_FILE: &str = "checkpoint";
-/// What is small is gathered to pieces of so many bytes.
+/// Small tensors are collected into pieces of this many bytes.
 const PIECE: usize = 1 << 20;
 
-/// A bundle that is being written. Dropped unfinished, it leaves nothing.
+/// A bundle that is being written. If it is dropped unfinished, it leaves no files.
 pub(crate) struct BundleFiles {
     prefix: PathBuf,
     shards: u32,
@@ -30,10 +31,11 @@ pub(crate) struct BundleFiles {
 }
 
 impl BundleFiles {
-    /// Begins a bundle at `prefix`, in a folder that it makes if there is none, and removes what killed processes left there.
+    /// Begins a bundle at `prefix`, in a folder that it creates if it is missing, and removes the leftovers of killed
+    /// processes there.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses, [`Error::Data`] if `prefix` has no name.
+    /// [`Error::Io`] if the file system reports an error, [`Error::Data`] if `prefix` has no name.
     pub(crate) fn begin(prefix: &Path) -> Result<Self> {
         if prefix.file_name().is_none() {
             let prefix = prefix.display();
@@ -78,22 +80,22 @@ impl BundleFiles {
         self.writer.add_strings(key, shape, strings)
     }
 
-    /// Puts the bundle in place of the one before. Afterwards it outlives a power cut.
+    /// Replaces the previous bundle with this one. Afterwards it survives a power cut.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses; the bundle before is whole then.
+    /// [`Error::Io`] if the file system reports an error; the previous bundle is then intact.
     pub(crate) fn finish(self) -> Result<()> {
         let BundleFiles { prefix, shards, mut data, mut writer, turn: _turn } = self;
         let (data_name, index_name) = (data_path(&prefix, 0, shards), index_path(&prefix));
         let folder = files::folder_of(&prefix);
         writer.flush()?;
         data.file().sync_all().map_err(|error| Error::io(&data_name, error))?;
-        // It is there before the data have their name: if this process is killed now, it tells the next one that they
-        // belong to nothing.
+        // The index exists before the data file has its name: if this process is killed now, the next one can see that the
+        // data belong to nothing.
         let index = begin_index(&index_name, &writer.index(shards));
         let index = index.map_err(|error| Error::io(&index_name, error))?;
         data.finish().map_err(|error| Error::io(&data_name, error))?;
-        // The index must not reach the disk before the name of the data does.
+        // The index must not reach the disk before the name of the data file does.
         if let Err(error) = files::sync_folder(folder).and_then(|()| index.finish()) {
             let _ = fs::remove_file(&data_name);
             return Err(Error::io(&index_name, error));
@@ -108,10 +110,10 @@ impl BundleFiles {
     }
 }
 
-/// The turn of a thread to write at a prefix: of two at once, one's index would name the other's data.
+/// A thread's permission to write at a prefix: with two threads at once, one's index would refer to the other's data.
 struct Turn(PathBuf);
 
-/// What this process writes at this time.
+/// The prefixes that this process is writing.
 static WRITING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 static DONE: Condvar = Condvar::new();
 
@@ -134,13 +136,13 @@ impl Drop for Turn {
     }
 }
 
-/// Removes the bundle at `prefix`, if there is one: its index, all its data files.
+/// Removes the bundle at `prefix`, if there is one: its index and all its data files.
 ///
 /// # Errors
-/// [`Error::Io`] if the system refuses to remove the index.
+/// [`Error::Io`] if the index cannot be removed.
 pub(crate) fn remove(prefix: &Path) -> Result<()> {
     let name = index_path(prefix);
-    // The index aside says that the data belong to nothing, should this process be killed before it has removed them.
+    // The temporary index shows that the data belong to nothing, in case this process is killed before it has removed them.
     match files::move_aside(&name) {
         Ok(aside) => {
             remove_data(prefix, None);
@@ -162,8 +164,8 @@ fn begin_index(path: &Path, bytes: &[u8]) -> io::Result<Replacement> {
     Ok(index)
 }
 
-/// Gives data that are the first of two shards the name that they have alone, and names them so in the index. Gives back how
-/// many shards the index has now: two, where a file cannot have two names.
+/// Renames data that are the first of two shards to the only shard, and updates the index. Returns the number of shards in
+/// the index: two if the file system does not support links.
 fn settle(prefix: &Path, index: &[u8]) -> io::Result<u32> {
     if files::replace_by_link(&data_path(prefix, 0, 1), &data_path(prefix, 0, 2)).is_err() {
         return Ok(2);
@@ -175,7 +177,7 @@ fn settle(prefix: &Path, index: &[u8]) -> io::Result<u32> {
     Ok(1)
 }
 
-/// How many shards the bundle at `prefix` has; none if there is none that could be read.
+/// The number of shards of the bundle at `prefix`; none if there is no readable bundle.
 fn live_shards(prefix: &Path) -> Result<Option<u32>> {
     match BundleReader::open(prefix) {
         Ok(reader) => Ok(Some(reader.num_shards())),
@@ -186,7 +188,8 @@ fn live_shards(prefix: &Path) -> Result<Option<u32>> {
     }
 }
 
-/// Removes the data files of `prefix`, but for those of so many shards. What cannot be removed is left: nothing names it.
+/// Removes the data files of `prefix`, except those of a bundle with this many shards. A file that cannot be removed stays:
+/// no index refers to it.
 fn remove_data(prefix: &Path, keep: Option<u32>) {
     let Some(name) = prefix.file_name().and_then(|name| name.to_str()) else { return };
     let Ok(entries) = fs::read_dir(files::folder_of(prefix)) else { return };
@@ -211,14 +214,14 @@ fn data_name(file: &str) -> Option<(&str, u32)> {
     Some((name, number(shards)?))
 }
 
-/// Removes from a folder what killed processes left while they wrote bundles and state files there.
+/// Removes from a folder the leftovers of processes that were killed while they wrote bundles and state files there.
 fn clean(folder: &Path) {
     for (temporary, path) in files::leftovers(folder) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Some(prefix) = name.strip_suffix(".index") {
             let prefix = folder.join(prefix);
             match live_shards(&prefix) {
-                // Its data may have their name, and it has not.
+                // Its data file may have its final name, and the index does not.
                 Ok(live) if !files::is_being_replaced(&path) => remove_data(&prefix, live),
                 _ => continue,
             }

@@ -1,4 +1,4 @@
-//! Tests of bundles on the disk: what killed writers leave, what is written over, what is refused.
+//! Tests of bundles on the disk: leftovers of killed writers, overwriting, errors.
 
 use std::path::Path;
 #[cfg(target_os = "linux")]
@@ -33,7 +33,7 @@ impl Drop for Folder {
     }
 }
 
-/// Ten tensors of the same number.
+/// Ten tensors with the same number.
 fn save(prefix: &Path, version: u8) -> Result<()> {
     let mut files = BundleFiles::begin(prefix)?;
     for i in 0..10 {
@@ -42,7 +42,7 @@ fn save(prefix: &Path, version: u8) -> Result<()> {
     files.finish()
 }
 
-/// The number of which all tensors are made.
+/// The number in all tensors.
 fn version(prefix: &Path) -> u8 {
     let reader = BundleReader::open(prefix).unwrap();
     let version = reader.read("t0").unwrap()[0];
@@ -55,7 +55,7 @@ fn version(prefix: &Path) -> u8 {
 #[test]
 fn a_bundle_is_written_over_and_keeps_its_names() {
     let folder = Folder::new();
-    // A folder that is not there is made, as TensorFlow does.
+    // A missing folder is created, as in TensorFlow.
     let prefix = folder.0.join("a/b/ckpt.v1");
     for number in 1..4 {
         save(&prefix, number).unwrap();
@@ -81,19 +81,19 @@ fn an_unfinished_bundle_leaves_the_one_before() {
     assert_eq!(folder.names(), ["ckpt.data-00000-of-00001", "ckpt.index"]);
 }
 
-/// The index leads to the old data until it is replaced, whatever lies beside.
+/// The index refers to the old data until it is replaced, whatever other files exist.
 #[test]
 fn data_without_their_index_are_not_read_and_are_removed() {
     let folder = Folder::new();
     let prefix = folder.0.join("ckpt");
     save(&prefix, 1).unwrap();
-    // As a process leaves them that is killed between the two names.
+    // The state that a process leaves if it is killed between the two renames.
     fs::write(data_path(&prefix, 0, 2), b"new").unwrap();
     assert_eq!(version(&prefix), 1);
     save(&prefix, 2).unwrap();
     assert_eq!(version(&prefix), 2);
     assert_eq!(folder.names(), ["ckpt.data-00000-of-00001", "ckpt.index"]);
-    // A checkpoint of TensorFlow's with several shards is written over.
+    // A TensorFlow checkpoint with several shards is overwritten.
     let sharded = super::super::root::root().join("tests/data/checkpoint/sharded");
     let other = folder.0.join("ckpt-1");
     for i in 0..3 {
@@ -104,7 +104,7 @@ fn data_without_their_index_are_not_read_and_are_removed() {
     assert_eq!((version(&other), version(&prefix), folder.names().len()), (3, 2, 4));
 }
 
-/// Whoever is the last, all is of one.
+/// Whichever writer is last, all tensors are from one of them.
 #[test]
 fn threads_that_save_at_one_place_take_turns() {
     let folder = Folder::new();
@@ -175,20 +175,20 @@ fn paths_in_the_state_file_are_relative_to_its_folder() {
          all_model_checkpoint_paths: \"../other/ckpt\"\nall_model_checkpoint_timestamps: 1.5\n\
          all_model_checkpoint_timestamps: 1.5\n"
     );
-    // None is there yet.
+    // There is none yet.
     assert_eq!(latest_checkpoint(&here).unwrap(), None);
     save(&here.join("ckpt-1"), 1).unwrap();
     assert_eq!(latest_checkpoint(&here).unwrap(), Some(here.join("ckpt-1")));
     let clash = state(here.join("checkpoint"), &[]);
     assert!(matches!(update_checkpoint_state(&here, &clash), Err(Error::Data(_))));
-    // A folder from which the program runs.
+    // The folder that the program runs in.
     let relative = state(PathBuf::from("ckpt-3"), &[PathBuf::from("./ckpt-3")]);
     let plain = relative.relative_to(Path::new("")).unwrap();
     assert_eq!(plain.model_checkpoint_path, Path::new("ckpt-3"));
     assert_eq!(plain.all_model_checkpoint_paths, [PathBuf::from("ckpt-3")]);
 }
 
-/// Starts this test program again, to save in `folder` until it is killed. It has begun when this returns.
+/// Starts this test program again, to save in `folder` until it is killed. The program has begun when this returns.
 #[cfg(target_os = "linux")]
 fn saving(folder: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -247,8 +247,8 @@ fn a_writer_killed_at_any_moment_leaves_a_whole_bundle() {
             assert_eq!(name, format!("numbered-{}", version(&newest)));
         }
     }
-    // The next save cleans the folder: each data file has an index. A writer that was killed before it renamed the data has left
-    // them as the first of two shards, which the index says, too.
+    // The next save cleans the folder: each data file has an index. A writer that was killed before it renamed the data has
+    // left them as the first of two shards, which the index states, too.
     save(&same, 7).unwrap();
     let names = folder.names();
     for name in &names {

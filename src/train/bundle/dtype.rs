@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! data_types {
     ($($number:literal $variant:ident $name:literal $size:expr;)*) => {
-        /// The type of a stored tensor's elements, which may be one that no device computes with.
+        /// The type of a stored tensor's elements, which the device need not support.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum DataType {
@@ -12,12 +12,12 @@ macro_rules! data_types {
                 #[doc = concat!("`", $name, "`.")]
                 $variant,
             )*
-            /// One that TensorFlow 2.21 does not have.
+            /// A type that TensorFlow 2.21 does not have.
             Other(i32),
         }
 
         impl DataType {
-            /// The type of TensorFlow's number (`types.proto`).
+            /// The type with this number in TensorFlow (`types.proto`).
             pub(crate) fn from_number(number: i32) -> Self {
                 match number {
                     $($number => DataType::$variant,)*
@@ -41,7 +41,7 @@ macro_rules! data_types {
                 }
             }
 
-            /// The bytes of an element, if each has as many.
+            /// The size of an element in bytes, if it is fixed.
             pub(crate) fn size(self) -> Option<usize> {
                 match self {
                     $(DataType::$variant => $size,)*

@@ -1,4 +1,4 @@
-//! TensorFlow reads what the writer wrote: `cargo xtask judge`. What a whole `Checkpoint` writes has its own judge.
+//! TensorFlow reads the writer's output: `cargo xtask judge`. A whole `Checkpoint` has a separate judge.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn tensorflow_reads_every_type_and_name() {
     let prefix = folder.join("ckpt.v1-7");
     let mut files = BundleFiles::begin(&prefix).unwrap();
     let mut wanted = Vec::new();
-    // The types whose elements have a size, and that a restore takes.
+    // The types whose elements have a fixed size, and that a restore accepts.
     let numbers =
         (1..=23).map(DataType::from_number).filter_map(|dtype| Some((dtype, dtype.size()?)));
     for (dtype, size) in numbers {

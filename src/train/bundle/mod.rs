@@ -1,9 +1,9 @@
-//! TensorFlow's TensorBundle: tensors by name in one or more data files, and an index that says where each lies.
+//! TensorFlow's TensorBundle: tensors by name in one or more data files, and an index of their locations.
 //!
-//! The format is that of TensorFlow's `core/util/tensor_bundle`. `PREFIX.index` is a sorted table (`table.rs`) whose first
-//! key, the empty one, leads to a header, and each other to the type, shape, place and checksum of a tensor (`proto.rs`).
-//! `PREFIX.data-00000-of-00001` and further shards hold the bytes alone. [`BundleFiles`] puts both on the disk so that
-//! nothing is lost; a browser has them as bytes.
+//! The format is that of TensorFlow's `core/util/tensor_bundle`. `PREFIX.index` is a sorted table (`table.rs`). Its first
+//! key, the empty one, maps to a header, and each other key to the type, shape, location and checksum of a tensor
+//! (`proto.rs`). `PREFIX.data-00000-of-00001` and further shards contain only the bytes. [`BundleFiles`] writes both to
+//! the disk so that no data are lost; a browser has them as bytes.
 
 #[cfg(not(target_family = "wasm"))]
 mod disk;
@@ -33,7 +33,7 @@ pub(crate) use writer::BundleWriter;
 /// The version of the format that is written and read.
 const VERSION: i32 = 1;
 
-/// The file that says where each tensor lies.
+/// The file with the location of each tensor.
 pub(crate) fn index_path(prefix: &Path) -> PathBuf {
     with_ending(prefix, ".index")
 }
@@ -43,16 +43,16 @@ pub(crate) fn data_path(prefix: &Path, shard: u32, shards: u32) -> PathBuf {
     with_ending(prefix, &format!(".data-{shard:05}-of-{shards:05}"))
 }
 
-/// The path with `ending` behind its name, whatever dots the name has.
+/// The path with `ending` appended to its name, whatever dots the name has.
 fn with_ending(prefix: &Path, ending: &str) -> PathBuf {
     let mut path = prefix.as_os_str().to_os_string();
     path.push(ending);
     PathBuf::from(path)
 }
 
-/// The elements of a shape, unless there are more than a number can say.
+/// The number of elements of a shape; none if it overflows.
 fn elements(shape: &[usize]) -> Option<usize> {
-    // A tensor without elements may have an axis that is too large for all others.
+    // A tensor without elements may have axes whose product overflows.
     if shape.contains(&0) {
         return Some(0);
     }

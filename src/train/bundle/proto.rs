@@ -1,11 +1,11 @@
-//! The messages of TensorFlow's `tensor_bundle.proto` and of those that it includes, laid down as there.
+//! The messages of TensorFlow's `tensor_bundle.proto` and of those that it includes, with the same layout.
 
 /// The value of the empty key.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct BundleHeader {
     #[prost(int32, tag = "1")]
     pub num_shards: i32,
-    /// 0: the lowest byte first.
+    /// 0: lowest byte first.
     #[prost(int32, tag = "2")]
     pub endianness: i32,
     #[prost(message, optional, tag = "3")]
@@ -39,7 +39,7 @@ pub struct BundleEntry {
     pub size: i64,
     #[prost(fixed32, tag = "6")]
     pub crc32c: u32,
-    /// Of a tensor in pieces, which have entries of their own: what each covers.
+    /// For a tensor in slices, which have separate entries: the part that each covers.
     #[prost(message, repeated, tag = "7")]
     pub slices: Vec<TensorSlice>,
 }
@@ -67,7 +67,7 @@ pub struct TensorSlice {
     pub extent: Vec<Extent>,
 }
 
-/// What a piece covers of one axis; without a length, all.
+/// The part of one axis that a slice covers; without a length, the whole axis.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Extent {
     #[prost(int64, tag = "1")]

@@ -1,4 +1,4 @@
-//! [`BundleReader`]: what a bundle holds, and the bytes of each tensor.
+//! [`BundleReader`]: the contents of a bundle, and the bytes of each tensor.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ use super::{DataType, VERSION, data_path, elements, index_path, strings, table};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
 
-/// TensorFlow's shapes have at most so many axes.
+/// The maximum number of axes of TensorFlow's shapes.
 const MOST_AXES: usize = 254;
-/// A tensor may have so many pieces: each is compared with each.
+/// The maximum number of slices of a tensor: each is compared with each.
 const MOST_PIECES: usize = 4096;
 
-/// The tensors of a bundle. The index is read at once, a tensor when it is asked for.
+/// The tensors of a bundle. The index is read at once, a tensor on request.
 #[derive(Debug)]
 pub(crate) struct BundleReader<'a> {
     prefix: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct BundleReader<'a> {
     shards: BTreeMap<u32, Shard<'a>>,
 }
 
-/// What the index says of a tensor.
+/// The description of a tensor in the index.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorInfo {
     pub(crate) dtype: DataType,
@@ -36,26 +36,27 @@ pub(crate) struct TensorInfo {
     pub(super) offset: u64,
     size: u64,
     crc: u32,
-    /// What its pieces cover, if it has any.
+    /// The parts that its slices cover, if it has any.
     pieces: Vec<Slice>,
-    /// Whether it is a piece itself.
+    /// Whether it is a slice itself.
     is_piece: bool,
 }
 
-/// Where the bytes of a shard are.
+/// The location of a shard's bytes.
 #[derive(Debug)]
 enum Shard<'a> {
     Memory(Cow<'a, [u8]>),
     #[cfg(not(target_family = "wasm"))]
     File(std::sync::Mutex<std::fs::File>, u64),
-    /// Why the file cannot be read; who needs nothing of it is not told.
+    /// The reason why the file cannot be read; reported only if one of its tensors is requested.
     #[cfg(not(target_family = "wasm"))]
     Unreadable(std::io::ErrorKind, String),
 }
 
 #[cfg(not(target_family = "wasm"))]
 impl BundleReader<'static> {
-    /// Reads the index of the bundle at `prefix`, and opens its data files: who removes them later takes nothing away.
+    /// Reads the index of the bundle at `prefix`, and opens its data files: removing them later does not affect the
+    /// reader.
     ///
     /// # Errors
     /// [`Error::Io`] if the index cannot be read, [`Error::Data`] if it is damaged or of another format.
@@ -81,7 +82,7 @@ enum ReadError {
     NoTable(u64),
 }
 
-/// The contents of an index file. Reads nothing of a large file that is none.
+/// The contents of an index file. A large file of another kind is not read.
 #[cfg(not(target_family = "wasm"))]
 fn read_index(name: &Path) -> Result<Vec<u8>, ReadError> {
     use std::io::{Read, Seek, SeekFrom};
@@ -112,7 +113,7 @@ fn open_shard(path: &Path) -> std::io::Result<Shard<'static>> {
 }
 
 impl<'a> BundleReader<'a> {
-    /// A bundle whose files are in memory: the index, and the shards in order.
+    /// A bundle in memory: the index, and the shards in order.
     ///
     /// # Errors
     /// [`Error::Data`] if the index is damaged or of another format.
@@ -176,7 +177,7 @@ impl<'a> BundleReader<'a> {
         Ok(reader)
     }
 
-    /// Finds the entries of the pieces, which have no place in a list of names.
+    /// Finds the entries of the slices, which are not in the list of names.
     fn mark_pieces(&mut self) -> Result<(), String> {
         let mut pieces = BTreeSet::new();
         for (name, info) in &self.tensors {
@@ -192,7 +193,7 @@ impl<'a> BundleReader<'a> {
                 if !found.pieces.is_empty() {
                     return Err(words("has a piece that is in pieces itself"));
                 }
-                // Each entry at most once, so that a list of equal pieces costs nothing.
+                // Each entry at most once, so that a list of equal slices costs nothing.
                 if !pieces.insert(key) {
                     return Err(words("has a piece twice"));
                 }
@@ -212,7 +213,7 @@ impl<'a> BundleReader<'a> {
         stored.map(|info| info.shard).collect()
     }
 
-    /// What the data files are named by.
+    /// The prefix of the data files' names.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn num_shards(&self) -> u32 {
         self.num_shards
@@ -228,11 +229,11 @@ impl<'a> BundleReader<'a> {
         self.tensors.get(key.as_bytes()).filter(|info| !info.is_piece)
     }
 
-    /// The elements of a tensor row by row, each with the lowest byte first.
+    /// The elements of a tensor in row-major order, each with its lowest byte first.
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if there is no such tensor, [`Error::DType`] if it has strings or other objects,
-    /// [`Error::Data`] if its bytes are damaged or missing, [`Error::Io`] if the system refuses to read them.
+    /// [`Error::Data`] if its bytes are damaged or missing, [`Error::Io`] if they cannot be read.
     pub(crate) fn read(&self, key: &str) -> Result<Vec<u8>> {
         let info = self.find(key)?;
         let Some(size) = info.dtype.size() else {
@@ -241,7 +242,7 @@ impl<'a> BundleReader<'a> {
         if info.pieces.is_empty() {
             return self.bytes(key, info, size);
         }
-        // The pieces do not overlap, so there are no more bytes than in the files.
+        // The slices do not overlap, so there are no more bytes than in the files.
         let count = self.check_pieces(key, info, Some(size))?;
         let mut whole = vec![0; count.checked_mul(size).unwrap_or(0)];
         for piece in &info.pieces {
@@ -255,10 +256,10 @@ impl<'a> BundleReader<'a> {
         Ok(whole)
     }
 
-    /// The strings of a tensor, row by row.
+    /// The strings of a tensor, in row-major order.
     ///
     /// # Errors
-    /// As for [`BundleReader::read`], and [`Error::DType`] if it has no strings.
+    /// As for [`BundleReader::read`], and [`Error::DType`] if it does not have strings.
     pub(crate) fn read_strings(&self, key: &str) -> Result<Vec<Vec<u8>>> {
         let info = self.find(key)?;
         if info.dtype != DataType::String {
@@ -293,7 +294,7 @@ impl<'a> BundleReader<'a> {
         Error::DType(message!("{prefix}: the tensor \"{key}\" is {} and {what}.", info.dtype))
     }
 
-    /// How many elements a tensor in pieces has. Its pieces have no element twice, and none is missing.
+    /// The number of elements of a tensor in slices. No element is in two slices, and none is missing.
     fn check_pieces(&self, key: &str, info: &TensorInfo, size: Option<usize>) -> Result<usize> {
         let broken = |what: std::fmt::Arguments<'_>| {
             let index = index_path(&self.prefix);
@@ -319,14 +320,14 @@ impl<'a> BundleReader<'a> {
                 return Err(broken(format_args!("has the pieces {j} and {i}, which overlap")));
             }
         }
-        // Each piece has its own bytes in the files, or else it is refused here and takes no memory.
+        // Each slice has its own bytes in the files; otherwise it is rejected here and uses no memory.
         let mut ranges = Vec::with_capacity(pieces.len());
         for piece in pieces {
             let part = self.tensors.get(&piece.key(key.as_bytes()));
             if let Some(part) = part.filter(|part| part.size > 0) {
                 self.check_place(key, part)?;
                 let count = elements(&part.shape).unwrap_or(usize::MAX) as u64;
-                // A string takes a byte at least, for its length.
+                // A string needs at least one byte, for its length.
                 if size.map_or(count, |size| count.saturating_mul(size as u64)) > part.size {
                     let bytes = part.size;
                     return Err(broken(format_args!(
@@ -381,7 +382,7 @@ impl<'a> BundleReader<'a> {
         Ok(bytes)
     }
 
-    /// The bytes that the index names, whatever they are.
+    /// The bytes that the index refers to, of any type.
     fn stored(&self, key: &str, info: &TensorInfo) -> Result<Vec<u8>> {
         if info.size == 0 {
             return Ok(Vec::new());
@@ -389,7 +390,7 @@ impl<'a> BundleReader<'a> {
         self.check_place(key, info)?;
         match self.shards.get(&info.shard) {
             Some(Shard::Memory(bytes)) => {
-                // The place was checked, so the numbers fit.
+                // The location was checked, so the numbers fit.
                 Ok(bytes[info.offset as usize..][..info.size as usize].to_vec())
             }
             #[cfg(not(target_family = "wasm"))]
@@ -402,7 +403,7 @@ impl<'a> BundleReader<'a> {
                     .and_then(|_| (&mut *file).take(info.size).read_to_end(&mut bytes));
                 match read {
                     Ok(found) if found as u64 == info.size => Ok(bytes),
-                    // It became shorter.
+                    // The file has become shorter.
                     Ok(found) => Err(self.truncated(key, info, info.offset + found as u64)),
                     Err(error) => Err(Error::io(self.data_name(info), error)),
                 }
@@ -411,7 +412,7 @@ impl<'a> BundleReader<'a> {
         }
     }
 
-    /// Checks that the bytes of a tensor are there.
+    /// Checks that the bytes of a tensor exist.
     fn check_place(&self, key: &str, info: &TensorInfo) -> Result<()> {
         let length = match self.shards.get(&info.shard) {
             Some(Shard::Memory(bytes)) => bytes.len() as u64,
@@ -464,7 +465,7 @@ impl<'a> BundleReader<'a> {
 }
 
 impl TensorInfo {
-    /// What an entry says; else what is wrong with it.
+    /// The description in an entry, or the reason why it is invalid.
     fn of(entry: &BundleEntry) -> Result<Self, String> {
         let shape = entry.shape.as_ref().map_or(&[][..], |shape| &shape.dim);
         if entry.shape.as_ref().is_some_and(|shape| shape.unknown_rank) || shape.len() > MOST_AXES {

@@ -1,17 +1,17 @@
-//! Tensors that were stored in pieces: the names of the pieces, and where each lies in the whole.
+//! Tensors that were stored in slices: the names of the slices, and the part of the tensor that each covers.
 
 use super::elements;
 use super::proto::TensorSlice;
 
-/// What a piece covers of each axis of its tensor.
+/// The part of each axis of its tensor that a slice covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// The first index and, unless it is the whole axis, how many.
+    /// The first index and, unless it is the whole axis, the number of indices.
     extents: Vec<(usize, Option<usize>)>,
 }
 
 impl Slice {
-    /// The slice of a message, if it lies within a tensor of this shape.
+    /// The slice in a message, if it is within a tensor of this shape.
     pub(super) fn of(message: &TensorSlice, shape: &[usize]) -> Option<Self> {
         if message.extent.len() != shape.len() {
             return None;
@@ -33,7 +33,7 @@ impl Slice {
         Some(Slice { extents })
     }
 
-    /// The key of the piece's own entry (`EncodeTensorNameSlice` in TensorFlow's `saved_tensor_slice_util.cc`).
+    /// The key of the slice's own entry (`EncodeTensorNameSlice` in TensorFlow's `saved_tensor_slice_util.cc`).
     pub(super) fn key(&self, name: &[u8]) -> Vec<u8> {
         let mut key = Vec::new();
         ordered_number(0, &mut key);
@@ -50,7 +50,7 @@ impl Slice {
         self.extents.iter().zip(whole).map(|(&(_, length), &size)| length.unwrap_or(size)).collect()
     }
 
-    /// Whether an element belongs to both; pieces of one tensor.
+    /// Whether two slices of one tensor have an element in common.
     pub(super) fn overlaps(&self, other: &Self, whole: &[usize]) -> bool {
         let pairs = self.extents.iter().zip(&other.extents).zip(whole);
         pairs.into_iter().all(|((&(a, a_length), &(b, b_length)), &size)| {
@@ -59,11 +59,12 @@ impl Slice {
         })
     }
 
-    /// Calls `copy` with the elements that lie side by side in both: the first in the piece, the first in the whole, and how many.
+    /// Calls `copy` for each run of elements that is contiguous in both: the first index in the slice, the first index in the
+    /// tensor, and the length.
     pub(super) fn runs(&self, whole: &[usize], mut copy: impl FnMut(usize, usize, usize)) {
         let shape = self.shape(whole);
         let Some(count) = elements(&shape).filter(|&count| count > 0) else { return };
-        // Behind the last axis of which the piece has a part, all lies side by side.
+        // After the last axis that the slice covers only in part, all elements are contiguous.
         let split = shape.iter().zip(whole).rposition(|(part, size)| part != size).unwrap_or(0);
         let run: usize = shape.get(split..).unwrap_or(&[]).iter().product();
         let mut index = vec![0; split];
@@ -86,7 +87,7 @@ impl Slice {
 
 // TensorFlow's `core/lib/strings/ordered_code`: codes whose order is that of the values.
 
-/// A number: how many bytes it has, and these from the highest on.
+/// A number: its length in bytes, then the bytes, highest first.
 fn ordered_number(number: u64, to: &mut Vec<u8>) {
     let bytes = number.to_be_bytes();
     let zeros = number.leading_zeros() as usize / 8;
@@ -94,7 +95,7 @@ fn ordered_number(number: u64, to: &mut Vec<u8>) {
     to.extend_from_slice(&bytes[zeros..]);
 }
 
-/// A string with an end that no string contains.
+/// A string, with a terminator that no string contains.
 fn ordered_string(string: &[u8], to: &mut Vec<u8>) {
     for &byte in string {
         to.push(byte);
@@ -107,7 +108,7 @@ fn ordered_string(string: &[u8], to: &mut Vec<u8>) {
     to.extend_from_slice(&[0, 1]);
 }
 
-/// A number with a sign: as many first bits as it has bytes, then its own, all turned around below 0.
+/// A signed number: as many leading bits as it has bytes, then its own bits, all inverted if it is negative.
 fn ordered_signed(number: i64, to: &mut Vec<u8>) {
     const HEADS: [[u8; 2]; 11] = [
         [0, 0],
@@ -124,7 +125,7 @@ fn ordered_signed(number: i64, to: &mut Vec<u8>) {
     ];
     let magnitude = if number < 0 { !number } else { number };
     let bits = 64 - magnitude.leading_zeros() as usize;
-    // Seven bits a byte, one of them the sign's.
+    // Seven bits per byte, one of them the sign.
     let length = bits / 7 + 1;
     let mut bytes = [if number < 0 { 0xff } else { 0 }; 10];
     bytes[2..].copy_from_slice(&number.to_be_bytes());

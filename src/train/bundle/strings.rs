@@ -1,6 +1,6 @@
-//! How a bundle holds strings: their lengths, a checksum of these, then the bytes one after the other.
+//! The encoding of strings in a bundle: their lengths, a checksum of these, then the bytes one after another.
 //!
-//! The checksums count each length as four bytes, or as eight where it needs them, whatever it takes in the file
+//! The checksums cover each length as four bytes, or as eight if it needs them, whatever its size in the file
 //! (`WriteStringTensor` in TensorFlow's `tensor_bundle.cc`).
 
 use crc32c::crc32c_append;
@@ -8,7 +8,7 @@ use prost::encoding::{decode_varint, encode_varint};
 
 use crate::checksum::mask;
 
-/// The beginning of a tensor of strings, which their bytes follow, and the masked checksum of all.
+/// The beginning of a tensor of strings, before their bytes, and the masked checksum of everything.
 pub(super) fn encode(strings: &[&[u8]]) -> (Vec<u8>, u32) {
     let mut head = Vec::new();
     let mut crc = 0;
@@ -23,10 +23,10 @@ pub(super) fn encode(strings: &[&[u8]]) -> (Vec<u8>, u32) {
     (head, mask(crc))
 }
 
-/// The strings of a tensor of `count`, whose checksum is `wanted`; else what is wrong with the bytes.
+/// The strings of a tensor with `count` elements and the checksum `wanted`, or the reason why the bytes are invalid.
 pub(super) fn decode(bytes: &[u8], count: usize, wanted: u32) -> Result<Vec<Vec<u8>>, String> {
     let mut rest = bytes;
-    // A length takes a byte at least, so a broken file costs no memory.
+    // A length needs at least one byte, so a corrupt file costs no memory.
     if count > bytes.len() {
         return Err(format!("should have {count} strings and has only {} bytes", bytes.len()));
     }

@@ -1,9 +1,9 @@
-//! The sorted table that a bundle's index is: keys in order, each with a value.
+//! The sorted table that is a bundle's index: keys in order, each with a value.
 //!
-//! The format is that of TensorFlow's `core/lib/io/table`, which took it from LevelDB (`doc/table_format.md` there). Blocks
-//! follow each other; a footer says where the index block lies, whose values say where the others do. In a block a key
-//! leaves out what it shares with the one before, except at restarts. Behind each block stand its compression and the
-//! masked checksum of both.
+//! The format is that of TensorFlow's `core/lib/io/table`, which derives from LevelDB (`doc/table_format.md` there). Blocks
+//! follow each other; a footer has the location of the index block, whose values are the locations of the others. In a block,
+//! a key omits the prefix that it shares with the previous one, except at restarts. After each block are its compression and
+//! the masked checksum of both.
 
 use std::path::Path;
 
@@ -14,16 +14,16 @@ use crate::error::{Error, Result, message};
 
 /// The last bytes of each table.
 const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();
-/// Two places of at most 20 bytes, filled up with zeros, and [`MAGIC`].
+/// Two locations of at most 20 bytes, padded with zeros, and [`MAGIC`].
 pub(super) const FOOTER: usize = 48;
-/// Behind each block: one byte for its compression, four for the checksum.
+/// After each block: one byte for its compression, four for the checksum.
 const TRAILER: usize = 5;
-/// A block ends behind the entry with which it has so many bytes (TensorFlow's `table::Options`).
+/// A block ends after the entry with which it reaches this many bytes (TensorFlow's `table::Options`).
 const BLOCK: usize = 256 << 10;
-/// So many keys share their beginnings (TensorFlow's `table::Options`).
+/// The number of keys that share prefixes (TensorFlow's `table::Options`).
 const RESTART: usize = 16;
 
-/// Where a block lies.
+/// The location of a block.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u64,
@@ -94,7 +94,7 @@ impl Block {
     }
 }
 
-/// Writes a table; the keys come in order.
+/// Writes a table; the keys must be in order.
 pub(super) struct TableWriter {
     file: Vec<u8>,
     block: Block,
@@ -129,7 +129,7 @@ impl TableWriter {
         if !self.block.bytes.is_empty() {
             self.end_block();
         }
-        // LevelDB keeps filters here, TensorFlow nothing.
+        // LevelDB stores filters here, TensorFlow nothing.
         let meta = Block::new(RESTART).write(&mut self.file);
         if let Some(place) = self.complete.take() {
             let last = std::mem::take(&mut self.block.last);
@@ -148,7 +148,7 @@ impl TableWriter {
         let block = std::mem::replace(&mut self.block, Block::new(RESTART));
         let last = block.last.clone();
         self.complete = Some(block.write(&mut self.file));
-        // For the index alone: `add` takes it away, so that the new block shares nothing with it.
+        // For the index only: `add` resets it, so that the new block shares nothing with it.
         self.block.last = last;
     }
 
@@ -159,7 +159,7 @@ impl TableWriter {
     }
 }
 
-/// A short key from `last` on and below `next`.
+/// A short key that is at least `last` and less than `next`.
 fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let shared = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     match (last.get(shared), next.get(shared)) {
@@ -172,7 +172,7 @@ fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A short key from `last` on.
+/// A short key that is at least `last`.
 fn successor(last: &[u8]) -> Vec<u8> {
     match last.iter().position(|&byte| byte != 0xff) {
         Some(at) => {
@@ -184,12 +184,12 @@ fn successor(last: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Whether these, the last bytes of a file, end a table.
+/// Whether these last bytes of a file are the end of a table.
 pub(super) fn ends_a_table(bytes: &[u8]) -> bool {
     bytes.ends_with(&MAGIC)
 }
 
-/// Why a file that does not end as a table cannot be one.
+/// The reason why a file that does not end like a table is not one.
 pub(super) fn no_table(name: &Path, length: u64) -> Error {
     let name = name.display();
     match length {
@@ -203,10 +203,10 @@ pub(super) fn no_table(name: &Path, length: u64) -> Error {
     }
 }
 
-/// Hands each key of a table and its value to `take`, in order. `name` is for messages.
+/// Passes each key of a table and its value to `take`, in order. `name` is for messages.
 ///
 /// # Errors
-/// [`Error::Data`] if a byte is not as it was written, or a block is compressed.
+/// [`Error::Data`] if a byte was changed, or a block is compressed.
 pub(super) fn read(
     name: &Path,
     bytes: &[u8],
@@ -219,7 +219,7 @@ pub(super) fn read(
     let end = bytes.len() - FOOTER;
     let mut footer = &bytes[end..bytes.len() - MAGIC.len()];
     let (meta, index) = (table.place(&mut footer)?, table.place(&mut footer)?);
-    // As it is written, zeros behind it: no checksum covers the footer.
+    // As it is written, followed by zeros: no checksum covers the footer.
     let mut wanted = Vec::new();
     meta.encode(&mut wanted);
     index.encode(&mut wanted);
@@ -231,7 +231,7 @@ pub(super) fn read(
     let mut budget = Budget(RESTART * bytes.len());
     let mut last: Option<Vec<u8>> = None;
     let mut blocks = Vec::new();
-    // The index block needs a budget of its own, as its keys are short forms of the others.
+    // The index block needs a separate budget, because its keys are short forms of the others.
     table.entries(index, &mut Budget(RESTART * bytes.len()), |_, mut value| {
         blocks.push(table.place(&mut value)?);
         Ok(())
@@ -262,8 +262,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The bytes that keys may have when nothing is left out: with a whole one in each [`RESTART`] there are no more than so many
-/// times those of the file.
+/// The total length that keys may have without omissions: with a whole one in each [`RESTART`], at most this many times the
+/// size of the file.
 struct Budget(usize);
 
 struct Table<'a> {
@@ -287,7 +287,7 @@ impl<'a> Table<'a> {
         Ok(Place { offset: self.number(from)?, size: self.number(from)? })
     }
 
-    /// Checks that a block begins where the one before ended, so that every byte of the file belongs to one.
+    /// Checks that a block begins where the previous one ended, so that every byte of the file belongs to one.
     fn follows(&self, block: Place, at: &mut u64) -> Result<()> {
         if block.offset != *at {
             return Err(self.broken(format_args!(
@@ -295,7 +295,7 @@ impl<'a> Table<'a> {
                 block.offset
             )));
         }
-        // The block was read, so it lies within the file.
+        // The block was read, so it is within the file.
         *at = block.offset.saturating_add(block.size).saturating_add(TRAILER as u64);
         Ok(())
     }

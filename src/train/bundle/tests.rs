@@ -11,7 +11,7 @@ fn data(name: &str) -> PathBuf {
     root::root().join("tests/data/checkpoint").join(name)
 }
 
-/// Writes again what a bundle holds, in the order of its data.
+/// Writes the contents of a bundle again, in the order of its data.
 fn rewritten(reader: &BundleReader<'_>) -> (Vec<u8>, Vec<u8>) {
     let mut keys: Vec<&str> = reader.keys().collect();
     let offset = |key: &&str| {
@@ -34,7 +34,7 @@ fn rewritten(reader: &BundleReader<'_>) -> (Vec<u8>, Vec<u8>) {
     (index, data)
 }
 
-/// TensorFlow wrote these files, and its bytes are what is written.
+/// TensorFlow wrote these files, and the writer's output must have the same bytes.
 #[test]
 fn what_tensorflow_wrote_is_written_again_byte_for_byte() {
     for name in ["module/ckpt-1", "module/ckpt-2", "dtypes/ckpt-1", "keras/ckpt-1"] {
@@ -56,7 +56,7 @@ fn what_is_in_memory_is_read_as_files_are() {
     let reader = BundleReader::from_bytes(&index, in_memory().collect()).unwrap();
     assert!(reader.keys().eq(from_files.keys()) && reader.keys().count() > 10);
     assert!(rewritten(&reader) == rewritten(&from_files));
-    // A shard too few.
+    // One shard too few.
     let reader = BundleReader::from_bytes(&index, in_memory().take(2).collect()).unwrap();
     let missing = reader.keys().find(|key| reader.info(key).unwrap().shard == 2).unwrap();
     let Error::Io(error) = reader.read_strings(missing).unwrap_err() else { panic!() };

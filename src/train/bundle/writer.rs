@@ -1,4 +1,4 @@
-//! [`BundleWriter`]: writes tensors one behind the other, and then the index of them.
+//! [`BundleWriter`]: writes tensors one after another, and then their index.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,10 +12,10 @@ use super::{DataType, VERSION, elements, strings};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
 
-/// Writes a bundle of one shard. The bytes go to `W` at once; only the entries of the index are kept.
+/// Writes a bundle with one shard. The bytes go to `W` at once; only the entries of the index are stored.
 pub(crate) struct BundleWriter<W: Write> {
     data: W,
-    /// For messages.
+    /// The name in messages.
     name: PathBuf,
     offset: u64,
     entries: BTreeMap<String, BundleEntry>,
@@ -31,11 +31,11 @@ impl<W: Write> BundleWriter<W> {
         BundleWriter { data, name: name.to_path_buf(), offset: 0, entries: BTreeMap::new() }
     }
 
-    /// Adds a tensor: `bytes` are its elements row by row, each with the lowest byte first, a `bool` as one byte.
+    /// Adds a tensor: `bytes` are its elements in row-major order, each with its lowest byte first, a `bool` as one byte.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if the name is taken or empty, or the bytes are not those of the shape; [`Error::Io`] if the
-    /// system refuses to write.
+    /// [`Error::Checkpoint`] if the name is used or empty, or the number of bytes does not match the shape; [`Error::Io`]
+    /// if writing fails.
     pub(crate) fn add(
         &mut self,
         key: &str,
@@ -56,7 +56,7 @@ impl<W: Write> BundleWriter<W> {
         self.put(key, dtype, shape, masked_crc32c(bytes), &[bytes])
     }
 
-    /// Adds a tensor of strings, row by row.
+    /// Adds a tensor of strings, in row-major order.
     ///
     /// # Errors
     /// As for [`BundleWriter::add`].
@@ -78,22 +78,22 @@ impl<W: Write> BundleWriter<W> {
         self.put(key, DataType::String, shape, crc, &parts)
     }
 
-    /// What the bytes went to, and the contents of the index file.
+    /// The underlying writer, and the contents of the index file.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system refuses to write.
+    /// [`Error::Io`] if writing fails.
     pub(crate) fn finish(mut self) -> Result<(W, Vec<u8>)> {
         self.flush()?;
         let index = self.index(1);
         Ok((self.data, index))
     }
 
-    /// Hands all bytes on.
+    /// Flushes all bytes.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.data.flush().map_err(|error| Error::io(&self.name, error))
     }
 
-    /// The contents of the index file, if the data file is the first of `shards`, the others of which nothing needs.
+    /// The contents of the index file, if the data file is the first of `shards`, and the others are not needed.
     pub(super) fn index(&self, shards: u32) -> Vec<u8> {
         let version = Version { producer: VERSION, ..Version::default() };
         let header =

@@ -1,7 +1,8 @@
-//! Finds the layers of a model among those of a file.
+//! Matches the layers of a model with those of a file.
 //!
-//! wgrad's files know a layer by its name. Keras's know it by its number in the model, so that a model of other layers would take
-//! what belongs elsewhere: a number counts only where the layers' weights, their shapes and names do not speak against it.
+//! wgrad's files identify a layer by its name. Keras's identify it by its number in the model, so that a model with other
+//! layers would get the wrong values: a number counts only if the layers' weights, their shapes and their names do not
+//! contradict it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,23 +13,23 @@ use crate::error::{Error, Result, message};
 /// A layer, and the object of the file that it was saved from.
 pub(super) type Pair = (usize, usize);
 
-/// The layers of a model and what a file has of a model.
+/// The layers of a model and the objects of a file's model.
 pub(super) struct Layers<'a, 'b> {
     pub(super) graph: &'b Graph,
     pub(super) saved: &'b Saved<'a>,
-    /// Whether each part has values, or a part of it has.
+    /// Whether each part, or a part of it, has values.
     pub(super) valued: &'b [bool],
-    /// The shapes of the program's values that are known.
+    /// The known shapes of the program's values.
     pub(super) shapes: &'b HashMap<&'b str, &'b [usize]>,
 }
 
-/// How a layer fits to one of a file.
+/// How well a layer matches one of a file.
 enum Fit {
-    /// It has the same weights, of the same shapes as far as they are known.
+    /// It has the same weights, with the same shapes as far as they are known.
     Whole,
     /// One has weights that the other does not have.
     Partly,
-    /// A weight has two shapes.
+    /// The shapes of a weight differ.
     Not(String),
 }
 
@@ -44,7 +45,7 @@ impl<'a> Layers<'a, '_> {
         }
     }
 
-    /// Of a file of wgrad's. A layer that has got another name since is known by its place if nothing else could be meant.
+    /// For a file of wgrad. A renamed layer is identified by its position if it is the only candidate.
     fn by_names(&self, part: usize, object: usize, ours: &[&NumberedLayer]) -> Result<Vec<Pair>> {
         let mut pairs: Vec<Pair> = Vec::with_capacity(ours.len());
         let (mut taken, mut left) = (HashSet::new(), Vec::new());
@@ -87,7 +88,7 @@ impl<'a> Layers<'a, '_> {
         Ok(pairs)
     }
 
-    /// Of a file of Keras's, or of wgrad's where all layers have got other names since.
+    /// For a file of Keras, or of wgrad if all layers have been renamed.
     fn by_numbers(&self, part: usize, object: usize, ours: &[&NumberedLayer]) -> Result<Vec<Pair>> {
         let with_weights = self.saved.numbered(object, "layer_with_weights-");
         let (theirs, mut ours): (Vec<_>, Vec<(usize, &NumberedLayer)>) = if with_weights.is_empty()
@@ -109,7 +110,7 @@ impl<'a> Layers<'a, '_> {
             true => {
                 ours.iter().zip(&theirs).map(|((_, layer), (_, found))| (*layer, *found)).collect()
             }
-            // A part of the file's model, or the other way round.
+            // One model is a part of the other.
             false => {
                 let numbers: HashMap<usize, usize> = theirs.iter().copied().collect();
                 let found = ours.iter().map(|(number, layer)| (*layer, numbers.get(number)));
@@ -137,7 +138,7 @@ impl<'a> Layers<'a, '_> {
         Ok(pairs.into_iter().map(|(layer, found)| (layer.node, found)).collect())
     }
 
-    /// Where layers have the same weights, their names must not speak against their numbers.
+    /// If layers have the same weights, their names must not contradict their numbers.
     fn ask_names(
         &self,
         part: usize,
@@ -173,7 +174,7 @@ impl<'a> Layers<'a, '_> {
                 ours.iter().map(|name| places.get(name).copied()).collect();
             if let Some(found) = found.filter(|_| places.len() == ours.len()) {
                 let Some(at) = (0..found.len()).find(|at| found[*at] != *at) else { continue };
-                // Names that a program has given tell the layers apart; those that count up do not.
+                // Names that a program has set distinguish the layers; numbered default names do not.
                 if ours.iter().any(|name| numbered(name).is_some()) || is_counted(&ours) {
                     return Err(unclear(group[at], group[found[at]]));
                 }
@@ -197,7 +198,7 @@ impl<'a> Layers<'a, '_> {
         Ok(())
     }
 
-    /// How a layer of the program fits to one of the file.
+    /// How well a layer of the program matches one of the file.
     fn fit(&self, part: usize, object: usize) -> Fit {
         let (mut parts, mut objects) = (HashSet::from([part]), HashSet::from([object]));
         let root = (part, object);
@@ -224,7 +225,7 @@ impl<'a> Layers<'a, '_> {
         if ours == values && theirs == values { Fit::Whole } else { Fit::Partly }
     }
 
-    /// How many values a part has.
+    /// The number of values of a part.
     fn values_below(&self, part: usize) -> usize {
         let (mut seen, mut open, mut count) = (HashSet::from([part]), vec![part], 0);
         while let Some(part) = open.pop() {
@@ -250,7 +251,7 @@ impl<'a> Layers<'a, '_> {
         if path.is_empty() { layer.name.clone() } else { format!("{path}/{}", layer.name) }
     }
 
-    /// What the file calls an object.
+    /// The name of an object in the file.
     fn name_at(&self, object: usize) -> String {
         let content = self.saved.content(object);
         let key = content.full_names.first().copied().unwrap_or("a layer without a name");
@@ -258,7 +259,7 @@ impl<'a> Layers<'a, '_> {
     }
 }
 
-/// The names of layers, which follow in the names of their values behind what is common to all.
+/// The names of layers, which follow the common prefix in the names of their values.
 fn names_of<'a>(contents: &[Content<'a>]) -> Vec<Option<&'a str>> {
     let mut all = contents.iter().flat_map(|content| &content.full_names);
     let first: Vec<&str> = all.next().map_or_else(Vec::new, |name| name.split('/').collect());
@@ -274,18 +275,18 @@ fn names_of<'a>(contents: &[Content<'a>]) -> Vec<Option<&'a str>> {
     contents.iter().map(name).collect()
 }
 
-/// A name that ends in a number, as those that count up do: `dense_1`.
+/// Splits a name that ends in a number, like the numbered default names: `dense_1`.
 fn numbered(name: &str) -> Option<(&str, usize)> {
     let (base, number) = name.rsplit_once('_')?;
     Some((base, number.parse().ok()?))
 }
 
-/// Whether names count up, `dense`, `dense_1`.
+/// Whether names are numbered, `dense`, `dense_1`.
 fn is_counted(names: &[&str]) -> bool {
     order(names).is_some()
 }
 
-/// The ranks of names that count up with one base.
+/// The ranks of numbered names with the same base.
 fn order(names: &[&str]) -> Option<Vec<usize>> {
     let split = |name: &&str| numbered(name).map_or((name.to_string(), 0), |(b, n)| (b.into(), n));
     let split: Vec<(String, usize)> = names.iter().map(split).collect();

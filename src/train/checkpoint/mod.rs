@@ -1,8 +1,8 @@
 //! [`Checkpoint`]: saves the state of a training run in TensorFlow's format, and restores it.
 //!
-//! A checkpoint is a bundle of tensors and a graph of the objects that they belong to. `graph` makes that of a program's parts,
-//! under wgrad's names and Keras's (`keras_names`); `matching` finds for each part the object of a file; `snapshot` holds
-//! values on their way into a file, `source` those on their way out of one.
+//! A checkpoint is a bundle of tensors and a graph of the objects that they belong to. `graph` makes the graph of a program's
+//! parts, with wgrad's names and Keras's (`keras_names`); `matching` finds the object of a file for each part; `snapshot` holds
+//! values that are being saved, `source` those that are being restored.
 
 mod graph;
 mod keras_names;
@@ -36,25 +36,25 @@ use crate::trackable::{Parts, Trackable};
 
 /// The name of the global generator.
 const GLOBAL_GENERATOR: &str = "global_generator";
-/// The name of the count of saves, which is TensorFlow's.
+/// The name of the save counter, as in TensorFlow.
 const SAVE_COUNTER: &str = "save_counter";
 
 /// A part and its name.
 type Part<'a> = (String, &'a dyn Trackable);
 
-/// The state of a training run: named parts, such as a model, its optimizer, a count of steps and the iterator of a dataset.
-/// The global generator always belongs to it.
+/// The state of a training run: named parts, such as a model, its optimizer, a step counter and the iterator of a dataset. The
+/// global generator is always included.
 ///
-/// A process that restores a checkpoint and goes on computes what the process that saved it would have computed, bit for
-/// bit, on the same adapter and driver, if both call the same ops with the same data between two steps of the optimizer
-/// (or between two [`Device::flush`] in a loop by hand), and `WGRAD_TUNE` is not `background`.
+/// A process that restores a checkpoint and continues computes the same values as the process that saved it, bit for bit, on
+/// the same adapter and driver, if both call the same ops with the same data between two steps of the optimizer (or between two
+/// [`Device::flush`] in a custom loop), and `WGRAD_TUNE` is not `background`.
 ///
-/// A program may restore it before a model's first call and an optimizer's first step: the values wait for their
-/// variables.
+/// A program may restore it before a model's first call and an optimizer's first step: the values are stored until the
+/// variables exist.
 ///
-/// The files are TensorFlow's: `PREFIX-1.index`, `PREFIX-1.data-00000-of-00001`, and `checkpoint` in the same folder, which names
-/// the newest. `tf.train.Checkpoint` restores them into a Keras model of the same layers and its optimizer, and what it has
-/// saved is restored here. `docs/checkpoints.md` tells more.
+/// The files are TensorFlow's: `PREFIX-1.index`, `PREFIX-1.data-00000-of-00001`, and `checkpoint` in the same folder, which
+/// names the newest. `tf.train.Checkpoint` restores them into a Keras model with the same layers and its optimizer, and
+/// checkpoints that it has saved are restored here. `docs/checkpoints.md` describes the details.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -97,12 +97,12 @@ pub struct Checkpoint<'a> {
     save_counter: AtomicU64,
 }
 
-/// The contents of a checkpoint's two files, where there are none: in a browser, or in a message.
+/// The contents of a checkpoint's two files, for programs without files: in a browser, or for a message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CheckpointBytes {
-    /// What stands in `PREFIX.index`.
+    /// The contents of `PREFIX.index`.
     pub index: Vec<u8>,
-    /// What stands in `PREFIX.data-00000-of-00001`.
+    /// The contents of `PREFIX.data-00000-of-00001`.
     pub data: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ impl std::fmt::Debug for CheckpointBytes {
     }
 }
 
-/// What a walk over a checkpoint begins at.
+/// The root of a walk over a checkpoint.
 struct Root<'a> {
     parts: &'a [Part<'a>],
     /// The number of saves, in a checkpoint that counts them.
@@ -134,18 +134,18 @@ impl Trackable for Root<'_> {
 }
 
 impl<'a> Checkpoint<'a> {
-    /// A checkpoint of the global generator alone.
+    /// A checkpoint that contains only the global generator.
     pub fn new() -> Self {
         Checkpoint::default()
     }
 
-    /// Adds a part under a name, which is that of the keyword in `tf.train.Checkpoint(model=model)`.
+    /// Adds a part with a name, which is the keyword in `tf.train.Checkpoint(model=model)`.
     pub fn with(mut self, name: &str, part: &'a dyn Trackable) -> Self {
         self.parts.push((name.to_string(), part));
         self
     }
 
-    /// How often [`Checkpoint::save`] has saved; the next file has the next number.
+    /// The number of saves by [`Checkpoint::save`]; the next file has the next number.
     pub fn save_counter(&self) -> u64 {
         self.save_counter.load(Ordering::Relaxed)
     }
@@ -154,10 +154,10 @@ impl<'a> Checkpoint<'a> {
         Root { parts: &self.parts, counter: counts.then_some(&self.save_counter) }
     }
 
-    /// The values of this moment, unread. Training may go on while another thread writes them.
+    /// The current values, unread. Training may continue while another thread writes them.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if two names are equal or a layer was never called, and what an iterator says that cannot be
+    /// [`Error::Checkpoint`] if two names are equal or a layer was never called, and the error of an iterator that cannot be
     /// saved.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::of(&self.root(false))
@@ -197,13 +197,13 @@ impl<'a> Checkpoint<'a> {
 #[cfg(not(target_family = "wasm"))]
 impl<'a> Checkpoint<'a> {
     /// Writes the files `PREFIX-N.index` and `PREFIX-N.data-00000-of-00001`, where N counts the saves, makes them the newest
-    /// checkpoint of the folder, and returns `PREFIX-N`. The folder is made if it is not there. Blocks.
+    /// checkpoint of the folder, and returns `PREFIX-N`. It creates the folder if it is missing. Blocks.
     ///
-    /// The files are complete, and on the disk, before the folder's file `checkpoint` names them; whatever fails before, the
-    /// checkpoint that was the newest stays it.
+    /// The files are complete, and on the disk, before the folder's file `checkpoint` names them; if anything fails before
+    /// that, the previous checkpoint remains the newest.
     ///
     /// # Errors
-    /// [`Error::Io`] if a file cannot be written; else as for [`Checkpoint::to_bytes_async`].
+    /// [`Error::Io`] if a file cannot be written; otherwise as for [`Checkpoint::to_bytes_async`].
     pub fn save(&self, prefix: impl AsRef<std::path::Path>) -> Result<PathBuf> {
         let number = self.save_counter() + 1;
         self.save_counter.store(number, Ordering::Relaxed);
@@ -214,12 +214,12 @@ impl<'a> Checkpoint<'a> {
         save().inspect_err(|_| self.save_counter.store(number - 1, Ordering::Relaxed))
     }
 
-    /// As [`Checkpoint::write`], and makes it the newest checkpoint of the folder.
+    /// As [`Checkpoint::write`], and marks it as the newest checkpoint of the folder.
     pub(crate) fn write_newest(&self, prefix: &std::path::Path) -> Result<PathBuf> {
         self.write(prefix).and_then(name_as_newest)
     }
 
-    /// As [`Checkpoint::snapshot`], with the count of saves, which is then `count`.
+    /// As [`Checkpoint::snapshot`], and includes `count` as the number of saves.
     pub(super) fn counted_snapshot(&self, count: u64) -> Result<Snapshot> {
         self.set_save_counter(count);
         Snapshot::of(&self.root(true))
@@ -229,8 +229,8 @@ impl<'a> Checkpoint<'a> {
         self.save_counter.store(count, Ordering::Relaxed);
     }
 
-    /// Writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`, and returns the prefix. No number is counted, and no
-    /// file `checkpoint` is written; [`Checkpoint::read`] reads them. Blocks.
+    /// Writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`, and returns the prefix. It does not count the save or
+    /// write the file `checkpoint`; [`Checkpoint::read`] reads the files. Blocks.
     ///
     /// # Errors
     /// As for [`Checkpoint::save`].
@@ -238,22 +238,22 @@ impl<'a> Checkpoint<'a> {
         self.snapshot()?.write(prefix)
     }
 
-    /// Gives every part its values from the checkpoint at `prefix`, on [`Device::current`], and goes on counting saves where
-    /// it stopped. `None`, as [`latest_checkpoint`](super::latest_checkpoint) gives where there is none, changes nothing. After an
-    /// error all parts are as they were.
+    /// Restores every part from the checkpoint at `prefix`, on [`Device::current`], and continues counting saves from its
+    /// number. `None`, which [`latest_checkpoint`](super::latest_checkpoint) returns if there is no checkpoint, changes
+    /// nothing. After an error all parts are unchanged.
     ///
-    /// Parts without a value stay as they are: ask the [`RestoreStatus`]. Where nobody asks, a warning names them, on the standard
-    /// error stream if the program has no logger.
+    /// Parts without a value stay unchanged: query the [`RestoreStatus`]. If it is not queried, a warning lists them, on
+    /// standard error if the program has no logger.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if a value may belong to one part or to another, as the names, shapes and numbers of layers do not agree;
-    /// if a value has another shape than its variable, or a dtype that does not fit into it;
-    /// [`Error::Io`] if a file cannot be read; [`Error::Data`] if one is damaged; [`Error::Device`] if there is no memory.
+    /// [`Error::Checkpoint`] if a value may belong to more than one part, because the names, shapes and numbers of layers do
+    /// not agree; if a value has another shape than its variable, or a dtype that does not fit into it; [`Error::Io`] if a file
+    /// cannot be read; [`Error::Data`] if one is damaged; [`Error::Device`] if there is no memory.
     pub fn restore(&self, prefix: impl CheckpointPath) -> Result<RestoreStatus<'a>> {
         self.open(prefix, true)
     }
 
-    /// As [`Checkpoint::restore`], of what [`Checkpoint::write`] has written: the number of saves stays as it is.
+    /// As [`Checkpoint::restore`], for files of [`Checkpoint::write`]: the number of saves stays unchanged.
     ///
     /// # Errors
     /// As for [`Checkpoint::restore`].
@@ -281,7 +281,7 @@ impl<'a> Checkpoint<'a> {
     }
 }
 
-/// Lets the file `checkpoint` name what lies at `path`.
+/// Makes the file `checkpoint` name the checkpoint at `path`.
 #[cfg(not(target_family = "wasm"))]
 fn name_as_newest(path: PathBuf) -> Result<PathBuf> {
     let state = CheckpointState {
@@ -293,8 +293,9 @@ fn name_as_newest(path: PathBuf) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// One file in the safetensors format, whose names are wgrad's alone: `model/dense/kernel`, and for what an optimizer keeps its
-/// path, the slot's name and the variable's path, `optimizer/momentum/model/dense/kernel`. Numbers are arrays of `U64`.
+/// One file in the safetensors format, only with wgrad's names: `model/dense/kernel`, and for an optimizer's slot the path of
+/// the optimizer, the slot's name and the variable's path, `optimizer/momentum/model/dense/kernel`. Numbers are arrays of
+/// `U64`.
 #[cfg(feature = "safetensors")]
 impl Checkpoint<'_> {
     /// The contents of a safetensors file with all values.
@@ -308,11 +309,11 @@ impl Checkpoint<'_> {
         file::to_bytes(&everything.into_arrays(root.kind()).await?)
     }
 
-    /// Gives every part its values from the contents of such a file, which must be of the same parts. After an error all parts
-    /// are as they were.
+    /// Restores every part from the contents of such a file, which must have the same parts. After an error all parts are
+    /// unchanged.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if they are not of the same parts; [`Error::Data`] if they are damaged; [`Error::Device`] if
+    /// [`Error::Checkpoint`] if they do not have the same parts; [`Error::Data`] if they are damaged; [`Error::Device`] if
     /// there is no memory.
     pub fn restore_safetensors(&self, bytes: &[u8]) -> Result<()> {
         use crate::trackable::{Scope, file, set};

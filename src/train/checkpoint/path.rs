@@ -1,8 +1,9 @@
-//! [`CheckpointPath`]: how a program names the checkpoint that it restores.
+//! [`CheckpointPath`]: the path of a checkpoint to restore.
 
 use std::path::{Path, PathBuf};
 
-/// What names a checkpoint: its prefix, or what [`latest_checkpoint`](crate::train::latest_checkpoint) found.
+/// The path of a checkpoint: its prefix, or the result of
+/// [`latest_checkpoint`](crate::train::latest_checkpoint).
 pub trait CheckpointPath {
     /// The prefix of the files, if there is a checkpoint.
     fn prefix(self) -> Option<PathBuf>;
@@ -51,7 +52,7 @@ pub(super) fn numbered(prefix: &Path, number: u64) -> crate::error::Result<PathB
     Ok(PathBuf::from(path))
 }
 
-/// Why there is no checkpoint at `prefix`, if a program is likely to have meant another.
+/// The reason why there is no checkpoint at `prefix`, if the program probably meant another one.
 #[cfg(not(target_family = "wasm"))]
 pub(super) fn mistake(prefix: &Path) -> Option<String> {
     let shown = prefix.display();

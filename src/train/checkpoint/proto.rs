@@ -1,4 +1,4 @@
-//! TensorFlow's object graph (`trackable_object_graph.proto`): which objects a checkpoint was made of, and where their values are.
+//! TensorFlow's object graph (`trackable_object_graph.proto`): the objects of a checkpoint, and the keys of their values.
 
 use prost::Message;
 
@@ -11,7 +11,7 @@ pub struct TrackableObjectGraph {
     pub nodes: Vec<TrackableObject>,
 }
 
-/// An object: what it consists of, and its own values.
+/// An object: its parts, and its own values.
 #[derive(Clone, PartialEq, Message)]
 pub struct TrackableObject {
     #[prost(message, repeated, tag = "1")]
@@ -24,7 +24,7 @@ pub struct TrackableObject {
     pub has_checkpoint_values: Option<BoolValue>,
 }
 
-/// A part of an object, under the name that it has there.
+/// A part of an object, with its name there.
 #[derive(Clone, PartialEq, Message)]
 pub struct ObjectReference {
     #[prost(int32, tag = "1")]
@@ -45,7 +45,7 @@ pub struct SerializedTensor {
     pub checkpoint_key: String,
 }
 
-/// What an optimizer of Keras 2 keeps for a variable.
+/// A variable that an optimizer of Keras 2 stores for another variable.
 #[derive(Clone, PartialEq, Message)]
 pub struct SlotVariableReference {
     #[prost(int32, tag = "1")]
@@ -63,9 +63,9 @@ pub struct BoolValue {
     pub value: bool,
 }
 
-/// The tensor that holds the graph.
+/// The tensor that contains the graph.
 pub(super) const GRAPH: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
-/// What the value of a variable is called.
+/// The name of a variable's value.
 pub(super) const VALUE: &str = "VARIABLE_VALUE";
 
 impl TrackableObjectGraph {
@@ -105,7 +105,7 @@ mod tests {
     use crate::train::checkpoint::graph::Graph;
     use crate::train::checkpoint::matching::matching;
 
-    /// Whatever the bytes are, matching ends, with an error or without.
+    /// Whatever the bytes are, matching ends, with or without an error.
     #[test]
     fn any_bytes_are_a_graph_or_an_error() {
         use crate::keras::layers::Dense;

@@ -1,11 +1,11 @@
-//! [`Saved`]: the objects of a checkpoint, as matching asks about them.
+//! [`Saved`]: the objects of a checkpoint, with the queries of matching.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 
 use super::proto::{TrackableObjectGraph, VALUE};
 
-/// The objects of a file. Whatever it holds, no question walks over an object more often than a few times.
+/// The objects of a file. Whatever its contents, no query visits an object more than a few times.
 pub(super) struct Saved<'a> {
     graph: &'a TrackableObjectGraph,
     /// The shape of the tensor at a key.
@@ -13,21 +13,21 @@ pub(super) struct Saved<'a> {
     children: Vec<OnceCell<HashMap<&'a str, usize>>>,
     /// Whether a part of the object has a value that a program could have.
     valued: Vec<bool>,
-    /// So many more objects may be looked at for what tells layers apart.
+    /// The number of objects that may still be visited to distinguish layers.
     steps: Cell<usize>,
 }
 
 /// The names from a layer to a value, and the value's shape.
 pub(super) type Form = (String, Option<Vec<usize>>);
 
-/// What a layer of a file consists of.
+/// The contents of a layer of a file.
 pub(super) struct Content<'a> {
     pub(super) form: Vec<Form>,
-    /// What the program that wrote the file called each value.
+    /// The names of the values in the program that wrote the file.
     pub(super) full_names: Vec<&'a str>,
 }
 
-/// How Keras's and wgrad's bookkeeping for the draws of random numbers ends.
+/// The name ending of the random seed states of Keras and wgrad.
 pub(super) const SEED: &str = "seed_generator_state";
 
 impl<'a> Saved<'a> {
@@ -38,7 +38,7 @@ impl<'a> Saved<'a> {
         let count = graph.nodes.len();
         let mut children = Vec::new();
         children.resize_with(count, OnceCell::new);
-        // From the values to what they are parts of.
+        // From the values to the objects that contain them.
         let mut parents: Vec<Vec<u32>> = vec![Vec::new(); count];
         let mut edges = 0;
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -77,7 +77,7 @@ impl<'a> Saved<'a> {
         self.children(object).get(name).copied()
     }
 
-    /// The children that are called by numbers, in their order.
+    /// The children whose names are numbers, in order.
     pub(super) fn numbered(&self, object: usize, prefix: &str) -> Vec<(usize, usize)> {
         let number = |(name, child): (&&str, &usize)| {
             Some((name.strip_prefix(prefix)?.parse().ok()?, *child))
@@ -114,14 +114,14 @@ impl<'a> Saved<'a> {
         attributes.map(|attribute| &*attribute.checkpoint_key)
     }
 
-    /// The keys of Keras's seeds, which wgrad's generators have no place for.
+    /// The keys of Keras's seeds, which wgrad's generators do not use.
     pub(super) fn seeds(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let attributes = self.graph.nodes.iter().flat_map(|node| &node.attributes);
         let seeds = attributes.filter(|attribute| attribute.full_name.ends_with(SEED));
         seeds.map(|attribute| &*attribute.checkpoint_key)
     }
 
-    /// What an object of the file consists of.
+    /// The contents of an object of the file.
     pub(super) fn content(&self, object: usize) -> Content<'a> {
         let mut content = Content { form: Vec::new(), full_names: Vec::new() };
         let (mut seen, mut open) = (HashSet::from([object]), vec![(object, String::new())]);

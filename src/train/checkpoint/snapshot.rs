@@ -1,4 +1,4 @@
-//! [`Snapshot`]: the values of one moment, on their way into a checkpoint.
+//! [`Snapshot`]: the values of one moment, for saving them in a checkpoint.
 
 use std::collections::HashSet;
 #[cfg(not(target_family = "wasm"))]
@@ -18,14 +18,14 @@ use crate::trackable::{Everything, Item, Scope, Trackable};
 use crate::train::bundle::BundleFiles;
 use crate::train::bundle::{BundleWriter, DataType};
 
-/// So many bytes of small tensors are read together; a larger tensor is read alone, which copies it less often.
+/// Small tensors are read together up to this many bytes; a larger tensor is read alone, which avoids a copy.
 const TOGETHER: usize = 4 << 20;
 
-/// All values of a checkpoint at the moment of [`Checkpoint::snapshot`](super::Checkpoint::snapshot). Training goes on while another
-/// thread [writes](Self::write) them.
+/// All values of a checkpoint at the moment of [`Checkpoint::snapshot`](super::Checkpoint::snapshot). Training continues while
+/// another thread [writes](Self::write) them.
 ///
-/// Nothing has been read yet. As long as the snapshot is there, the device keeps these values beside the new ones that training
-/// computes: as much memory again as the parts have.
+/// Nothing has been read yet. While the snapshot exists, the device stores these values in addition to the new ones from
+/// training: as much memory again as the parts occupy.
 #[must_use = "it is in no file until `write` puts it there"]
 pub struct Snapshot {
     stored: Vec<Stored>,
@@ -34,7 +34,7 @@ pub struct Snapshot {
 
 struct Stored {
     key: String,
-    /// wgrad's name.
+    /// The name in wgrad.
     name: String,
     dtype: DataType,
     shape: Vec<usize>,
@@ -129,7 +129,7 @@ impl Snapshot {
         self.stored.iter().map(size).sum()
     }
 
-    /// Reads the values and writes them. Each leaves the device's memory once it is written, if training has replaced it.
+    /// Reads the values and writes them. After it is written, a value that training has replaced is freed on the device.
     pub(super) async fn write_to(self, writer: &mut impl Sink) -> Result<()> {
         writer.add_graph(&self.graph)?;
         let mut rest = self.stored;
@@ -169,7 +169,7 @@ impl Snapshot {
                             bytes.first_chunk().map_or(0, |word| i32::from_le_bytes(*word));
                         i64::from(narrow).to_le_bytes().to_vec()
                     }
-                    // The device has four bytes for a truth value.
+                    // The device stores a Boolean in four bytes.
                     DataType::Bool if bytes.len() != shape.iter().product::<usize>() => {
                         bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect()
                     }
@@ -184,8 +184,8 @@ impl Snapshot {
 
 #[cfg(not(target_family = "wasm"))]
 impl Snapshot {
-    /// Reads the values and writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`; returns the prefix. Blocks, in any
-    /// thread.
+    /// Reads the values and writes the files `PREFIX.index` and `PREFIX.data-00000-of-00001`; returns the prefix. Blocks; any
+    /// thread may call it.
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be written; [`Error::Device`] if the device is lost.
@@ -193,7 +193,7 @@ impl Snapshot {
         let prefix = prefix.as_ref();
         let mut files = BundleFiles::begin(prefix)?;
         files.add_strings(GRAPH, &[], &[&self.graph])?;
-        // While one thread writes what has been read, this one reads what comes next.
+        // While one thread writes the values that have been read, this one reads the next ones.
         let (to, from) = sync_channel::<Ready>(WAITING);
         let (read, written) = std::thread::scope(|scope| {
             let write = move || -> Result<BundleFiles> {
@@ -207,7 +207,7 @@ impl Snapshot {
             let read = pollster::block_on(self.write_to(&mut Writer(to)));
             Ok::<_, Error>((read, writer.join()))
         })?;
-        // Where writing fails, reading stops, so that what the writer says comes first.
+        // If writing fails, reading stops, so that the writer's error is returned first.
         let files = written.map_err(|_| {
             Error::Checkpoint("save: the thread that writes the file has panicked.".into())
         })??;
@@ -225,7 +225,7 @@ pub(super) struct Ready {
     bytes: Vec<u8>,
 }
 
-/// Where the values go: files, or bytes.
+/// The destination of the values: files, or bytes.
 pub(super) trait Sink {
     fn add(&mut self, value: Ready) -> Result<()>;
 
@@ -245,18 +245,18 @@ impl Sink for BundleWriter<Vec<u8>> {
     }
 }
 
-/// The thread that writes files, whose graph is there already.
+/// The thread that writes files; the graph has already been written.
 #[cfg(not(target_family = "wasm"))]
 struct Writer(SyncSender<Ready>);
 
-/// So many values at most wait for the thread that writes.
+/// The maximum number of values that wait for the writing thread.
 #[cfg(not(target_family = "wasm"))]
 const WAITING: usize = 2;
 
 #[cfg(not(target_family = "wasm"))]
 impl Sink for Writer {
     fn add(&mut self, value: Ready) -> Result<()> {
-        // It ends early if it cannot write, and says so itself.
+        // The thread ends early if it cannot write, and reports the error itself.
         let stopped = |_| Error::Checkpoint("save: the file could not be written.".into());
         self.0.send(value).map_err(stopped)
     }
@@ -279,7 +279,7 @@ fn data_type(dtype: DType) -> DataType {
     }
 }
 
-/// The dtypes that files of arrays and TensorFlow's checkpoints both have: safetensors' name and TensorFlow's type.
+/// The dtypes that both files of arrays and TensorFlow's checkpoints support: the safetensors name and TensorFlow's type.
 const TYPES: [(&str, DataType); 13] = [
     ("F32", DataType::Float32),
     ("F16", DataType::Float16),
@@ -300,7 +300,7 @@ fn type_called(name: &str) -> Option<DataType> {
     TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
 }
 
-/// Safetensors' name of a type, if it has one.
+/// The safetensors name of a type, if it has one.
 pub(super) fn name_of(dtype: DataType) -> Option<&'static str> {
     TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
 }

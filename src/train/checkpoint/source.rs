@@ -14,7 +14,7 @@ use crate::train::bundle::{BundleReader, DataType};
 
 /// The values of a checkpoint and the graph of the objects that it was made of.
 pub(super) struct Source {
-    /// What messages call it.
+    /// The name in messages.
     pub(super) name: PathBuf,
     reader: BundleReader<'static>,
     graph: TrackableObjectGraph,
@@ -33,7 +33,7 @@ impl Source {
         Ok(Source { graph: TrackableObjectGraph::parse(&bytes)?, name, reader })
     }
 
-    /// Gives the parts of `root` their values, but for those in `restored`. After an error nothing has changed.
+    /// Restores the values of the parts of `root`, except those in `restored`. After an error nothing has changed.
     pub(super) fn restore(
         &self,
         root: &dyn Trackable,
@@ -44,7 +44,7 @@ impl Source {
         let graph = Graph::of(root, &everything);
         let known = graph.keys();
         let (mut states, mut counts) = (Vec::new(), HashSet::new());
-        // TensorFlow stores no generator of wgrad's.
+        // TensorFlow does not store wgrad's generators.
         let has_generators = self.reader.keys().any(is_state_key);
         for (name, item) in everything.entries() {
             let Item::State { dtype, shape, .. } = item else { continue };
@@ -102,7 +102,7 @@ impl Source {
         Ok(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes: Cow::Owned(bytes) })
     }
 
-    /// Names the checkpoint in an error.
+    /// Adds the checkpoint's name to an error.
     pub(super) fn name(&self, error: Error) -> Error {
         error.reworded(|text| message!("{}: {text}", self.name.display()))
     }

@@ -1,4 +1,4 @@
-//! [`RestoreStatus`]: what a restored checkpoint and a program had in common.
+//! [`RestoreStatus`]: how well a restored checkpoint matched a program.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use super::{Part, Root, SAVE_COUNTER};
 use crate::error::{Error, Result, message};
 use crate::warnings::warn_user;
 
-/// What became of a restored checkpoint: what of it was taken, and what the program has for which it holds nothing.
+/// The result of restoring a checkpoint: the values that were used, and the parts for which it has no value.
 ///
-/// As in TensorFlow, a part for which the checkpoint has no value stays as it is, and what the checkpoint holds beyond the
-/// parts waits. The methods below say which of that is a mistake; each first gives their values to parts that have come since.
-/// Where none is called, the log warns of what did not fit; without a logger, the standard error stream does.
+/// As in TensorFlow, a part for which the checkpoint has no value stays unchanged, and the checkpoint's unused values are kept
+/// for later. The methods below define which differences are errors; each first restores parts that have been created since.
+/// If none is called, the log warns of the differences; without a logger, the warning goes to standard error.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -56,14 +56,14 @@ impl<'a> RestoreStatus<'a> {
         }
     }
 
-    /// Gives their values to all parts that did not have them.
+    /// Restores all parts that did not have their values.
     pub(super) fn take(&mut self, counter: &std::sync::atomic::AtomicU64) -> Result<()> {
         let Some(source) = self.source.clone() else { return Ok(()) };
         let root = Root { parts: &self.parts, counter: self.with_counter.then_some(counter) };
         let matching = source.restore(&root, &self.restored)?;
         self.restored.extend(matching.values.into_iter().map(|(name, _)| name));
         (self.unused, self.missing) = (matching.unused, matching.missing);
-        // `write` stores no count of saves, and `read` takes none.
+        // `write` does not store the number of saves, and `read` does not use one.
         self.missing.retain(|name| name != SAVE_COUNTER);
         let counts = format!("{SAVE_COUNTER}/.ATTRIBUTES/{VALUE}");
         self.unused.retain(|key| *key != counts);
@@ -78,14 +78,14 @@ impl<'a> RestoreStatus<'a> {
             )));
         };
         let nobody = std::sync::atomic::AtomicU64::new(0);
-        // The count of saves has been taken.
+        // The number of saves has been used.
         self.take(&nobody).map_err(|error| source.name(error))
     }
 
-    /// Makes sure that every value of the checkpoint was taken and that every part had one.
+    /// Checks that every value of the checkpoint was used and that every part had one.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`], which names what is left over or missing.
+    /// [`Error::Checkpoint`], which lists unused values or parts without a value.
     pub fn assert_consumed(mut self) -> Result<()> {
         self.ask("assert_consumed")?;
         self.check_missing("assert_consumed")?;
@@ -101,19 +101,19 @@ impl<'a> RestoreStatus<'a> {
         )))
     }
 
-    /// Makes sure that every part of the program had a value. The checkpoint may hold more.
+    /// Checks that every part of the program had a value. The checkpoint may contain more.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`], which names the parts without a value.
+    /// [`Error::Checkpoint`], which lists the parts without a value.
     pub fn assert_existing_objects_matched(mut self) -> Result<()> {
         self.ask("assert_existing_objects_matched")?;
         self.check_missing("assert_existing_objects_matched")
     }
 
-    /// Makes sure that at least one part had a value: a checkpoint of another program has none for any.
+    /// Checks that at least one part had a value: a checkpoint of another program has none.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`], which names what the checkpoint holds.
+    /// [`Error::Checkpoint`], which lists the contents of the checkpoint.
     pub fn assert_nontrivial_match(mut self) -> Result<()> {
         self.ask("assert_nontrivial_match")?;
         let own = [SAVE_COUNTER, super::GLOBAL_GENERATOR];
@@ -128,12 +128,12 @@ impl<'a> RestoreStatus<'a> {
         )))
     }
 
-    /// Says that the checkpoint and the program need not have all in common, so that the log does not warn.
+    /// Declares that the checkpoint and the program may differ, so that the log does not warn.
     pub fn expect_partial(mut self) {
         self.told = true;
     }
 
-    /// The values of the checkpoint that nobody has taken, by their names there.
+    /// The values of the checkpoint that no part has used, by their names there.
     pub fn unused(&self) -> &[String] {
         &self.unused
     }
@@ -176,7 +176,7 @@ impl Drop for RestoreStatus<'_> {
             list(&self.missing),
             list(&self.unused)
         );
-        // Wrong numbers without a word are worse than a line that nobody asked for.
+        // Silently wrong numbers are worse than an unexpected log line.
         warn_user!("{text}");
     }
 }

@@ -1,18 +1,18 @@
-//! [`Background`]: one piece of work in a thread, whose error the program gets later.
+//! [`Background`]: a single task in a thread, whose error the program receives later.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::error::{Error, Result, message};
 
-/// The work that is under way, if there is one.
+/// The running task, if there is one.
 #[derive(Default)]
 pub(super) struct Background(Option<JoinHandle<Result<()>>>);
 
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
 impl Background {
-    /// Waits for the work that is under way. Its error is told once.
+    /// Waits for the running task. Its error is returned once.
     pub(super) fn wait(&mut self) -> Result<()> {
         let Some(thread) = self.0.take() else { return Ok(()) };
         thread.join().unwrap_or_else(|panic| {
@@ -25,10 +25,10 @@ impl Background {
         })
     }
 
-    /// Begins `work`. Nothing may be under way. Where no thread is to be had, the work is done at once.
+    /// Begins `work`. No task may be running. If no thread is available, the task runs immediately.
     pub(super) fn begin(&mut self, work: Work) -> Result<()> {
         let work = Arc::new(Mutex::new(Some(work)));
-        // A thread that cannot be started does not give the work back.
+        // A thread that cannot be started does not return the task.
         let shared = work.clone();
         let take = |work: &Mutex<Option<Work>>| {
             work.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), |work| work())

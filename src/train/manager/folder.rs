@@ -1,4 +1,4 @@
-//! A manager's folder: the state file with the list of its checkpoints, and the numbers by which they are the best.
+//! A manager's folder: the state file with the list of its checkpoints, and the metrics by which the best are selected.
 
 use std::fs;
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use crate::files;
 use crate::train::bundle;
 use crate::train::state_file::{CheckpointState, get_checkpoint_state, update_checkpoint_state};
 
-/// The file of the numbers, beside TensorFlow's state file, which has no place for them.
+/// The file of the metrics, next to TensorFlow's state file, which has no field for them.
 const METRICS: &str = "checkpoint_metrics";
 
 /// TensorFlow's state file.
 const STATE: &str = "checkpoint";
 
-/// What the folder's files say, in memory.
+/// The contents of the folder's files, in memory.
 pub(super) struct Folder {
     pub(super) directory: PathBuf,
     pub(super) active: Active,
@@ -31,7 +31,7 @@ pub(super) fn now() -> f64 {
 }
 
 impl Folder {
-    /// What earlier managers have left in `directory`.
+    /// The state that earlier managers have left in `directory`.
     pub(super) fn open(directory: &Path) -> Result<Self> {
         let (directory, now) = (directory.to_path_buf(), now());
         let Some(state) = get_checkpoint_state(&directory)? else {
@@ -46,23 +46,23 @@ impl Folder {
             metric: metrics.iter().find(|(name, _)| *name == file_name(&path)).map(|(_, m)| *m),
             path,
         });
-        // A process that was killed while it deleted one has left its name.
+        // A process that was killed while it deleted a checkpoint has left its name.
         let there = |kept: &Kept| kept.path == latest || bundle::index_path(&kept.path).exists();
         let active = Active::recovered(kept.filter(there).collect(), last_preserved, now);
         Ok(Folder { directory, active, latest: Some(latest) })
     }
 
-    /// Names the newest checkpoint, which lies there whole, and then deletes those that are too many. If it cannot be named, all
-    /// is as it was.
+    /// Records the newest checkpoint, whose files are complete, and then deletes obsolete ones. If it cannot be recorded,
+    /// nothing changes.
     pub(super) fn record(&mut self, path: &Path, metric: Option<f64>, rules: &Rules) -> Result<()> {
         let before = (self.active.clone(), self.latest.clone());
         self.active.add(path, now(), metric);
         self.latest = Some(path.to_path_buf());
-        // The state names the new one before an old one goes, and all old ones until they are gone.
+        // The state lists the new one before an old one is deleted, and all old ones until they are deleted.
         if let Err(error) = self.write() {
             (self.active, self.latest) = before;
             if self.active.kept.iter().all(|kept| kept.path != path) {
-                // Nothing names it, and the disk may be full.
+                // No file lists it, and the disk may be full.
                 let _ = bundle::remove(path);
             }
             return Err(error);
@@ -80,9 +80,9 @@ impl Folder {
         if changed { self.write() } else { Ok(()) }
     }
 
-    /// Deletes all checkpoints, and the folder if nothing else lies there.
+    /// Deletes all checkpoints, and the folder if it contains nothing else.
     pub(super) fn clear(&mut self) -> Result<()> {
-        // First of all nobody is to be led to them.
+        // First of all, no state file may refer to them.
         for name in [STATE, METRICS] {
             let path = self.directory.join(name);
             match fs::remove_file(&path) {
@@ -94,14 +94,14 @@ impl Folder {
         }
         self.latest = None;
         if self.directory.is_dir() {
-            // Whatever the disk does first: a state names nothing that is gone.
+            // In whatever order the disk writes: a state never lists a deleted checkpoint.
             files::sync_folder(&self.directory)
                 .map_err(|error| Error::io(&self.directory, error))?;
         }
         for kept in std::mem::take(&mut self.active.kept) {
             bundle::remove(&kept.path)?;
         }
-        // What others have put there stays.
+        // Files of others stay.
         let _ = fs::remove_dir(&self.directory);
         Ok(())
     }
@@ -129,7 +129,7 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The numbers by the names of checkpoints.
+/// The metrics by the names of checkpoints.
 fn read_metrics(directory: &Path) -> Result<Vec<(String, f64)>> {
     let path = directory.join(METRICS);
     let text = match files::read(&path) {

@@ -1,6 +1,6 @@
-//! [`CheckpointManager`]: saves checkpoints in a folder and deletes those that are too many.
+//! [`CheckpointManager`]: saves checkpoints in a folder and deletes obsolete ones.
 //!
-//! `policy` decides which stay, `folder` writes that down, `background` saves beside the training.
+//! `policy` decides which stay, `folder` records them, `background` saves while training continues.
 
 mod background;
 mod folder;
@@ -23,21 +23,21 @@ options! {
     /// The options of [`CheckpointManager::save_with`].
     #[derive(Debug, Clone, PartialEq)]
     pub struct SaveOptions {
-        /// The number in the checkpoint's name. Without one it is the checkpoint's own count of saves, which goes on in any case.
+        /// The number in the checkpoint's name. By default it is the checkpoint's own number of saves, which increases in any
+        /// case.
         checkpoint_number: Option<u64> as impl Into<Option<u64>> = None,
-        /// Whether nothing is saved until the interval has passed. If not, only a second checkpoint of the same step is left
-        /// out.
+        /// Whether to save only after the interval has passed. If not, only a second checkpoint of the same step is skipped.
         check_interval: bool = true,
-        /// How good the checkpoint is: a loss or an accuracy, for [`CheckpointManager::best`].
+        /// The metric of the checkpoint: a loss or an accuracy, for [`CheckpointManager::best`].
         metric: Option<f64> as impl Into<Option<f64>> = None,
     }
 }
 
-/// Saves checkpoints in a folder, and deletes those that are too many (`tf.train.CheckpointManager`).
+/// Saves checkpoints in a folder, and deletes obsolete ones (`tf.train.CheckpointManager`).
 ///
-/// Its list of checkpoints lies in the folder, in TensorFlow's state file, so that the manager of the next process goes on with
-/// it. A checkpoint is deleted only once the file names a newer one, which lies there whole. Of two managers of one folder at
-/// the same time, each would delete what the other does not know.
+/// Its list of checkpoints is stored in the folder, in TensorFlow's state file, so that the manager of the next process
+/// continues with it. A checkpoint is deleted only once the file lists a newer one, whose files are complete. A folder must
+/// have only one manager at a time: two would each delete checkpoints that the other does not know.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -75,10 +75,10 @@ pub struct CheckpointManager<'a> {
 }
 
 impl<'a> CheckpointManager<'a> {
-    /// A manager of the checkpoints in `directory`, which it makes with the first one. It keeps all.
+    /// A manager of the checkpoints in `directory`, which the first save creates. By default it keeps all checkpoints.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be read; [`Error::Data`] if its state file is broken.
+    /// [`Error::Io`] if the folder cannot be read; [`Error::Data`] if its state file is corrupt.
     pub fn new(checkpoint: &'a Checkpoint<'a>, directory: impl AsRef<Path>) -> Result<Self> {
         let directory = directory.as_ref().to_path_buf();
         let folder = Folder::open(&directory)?;
@@ -98,21 +98,21 @@ impl<'a> CheckpointManager<'a> {
         })
     }
 
-    /// Sets how many checkpoints stay: the newest, or with [`best`](CheckpointManager::best) the best. All unless set.
+    /// Sets how many checkpoints to keep: the newest, or with [`best`](CheckpointManager::best) the best. Default: all.
     pub fn max_to_keep(mut self, max_to_keep: impl Into<Option<usize>>) -> Self {
         self.rules.max_to_keep = max_to_keep.into();
         self
     }
 
-    /// Sets that of the checkpoints that are too many one of so many hours is preserved for ever. It is not among
+    /// For each interval of this many hours, preserves one of the obsolete checkpoints permanently. It is not in
     /// [`checkpoints`](CheckpointManager::checkpoints).
     pub fn keep_checkpoint_every_n_hours(mut self, hours: f64) -> Self {
         self.rules.keep_checkpoint_every_n_hours = Some(hours);
         self
     }
 
-    /// Sets that the best checkpoints stay, by the number that [`SaveOptions::metric`] gives each, and beside them the newest, from
-    /// which a program goes on. One without a number counts as the worst.
+    /// Keeps the best checkpoints, by the [`SaveOptions::metric`] of each, and the newest, from which a program continues. A
+    /// checkpoint without a metric counts as the worst.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -135,44 +135,44 @@ impl<'a> CheckpointManager<'a> {
         self
     }
 
-    /// Sets the name in front of the number, `ckpt` unless set.
+    /// Sets the name before the number; default: `ckpt`.
     pub fn checkpoint_name(mut self, name: &str) -> Self {
         self.checkpoint_name = name.to_string();
         self
     }
 
-    /// Sets what says how many steps were made, such as `|| Ok(adam.iterations())`.
+    /// Sets the function that returns the number of steps, such as `|| Ok(adam.iterations())`.
     pub fn step_counter(mut self, step_counter: impl Fn() -> Result<u64> + 'a) -> Self {
         self.step_counter = Some(Box::new(step_counter));
         self
     }
 
-    /// Sets how many steps at least lie between two checkpoints; a save before that does nothing.
+    /// Sets the minimum number of steps between two checkpoints; an earlier save does nothing.
     pub fn checkpoint_interval(mut self, steps: u64) -> Self {
         self.checkpoint_interval = Some(steps);
         self
     }
 
-    /// Sets what [`restore_or_initialize`](CheckpointManager::restore_or_initialize) does where there is no checkpoint: it may
-    /// load weights from elsewhere.
+    /// Sets what [`restore_or_initialize`](CheckpointManager::restore_or_initialize) does if there is no checkpoint: for
+    /// example, it may load pretrained weights.
     pub fn init_fn(mut self, init_fn: impl Fn() -> Result<()> + 'a) -> Self {
         self.init_fn = Some(Box::new(init_fn));
         self
     }
 
-    /// Sets whether a thread reads the values and writes the files while the program trains on.
+    /// Sets whether a thread reads the values and writes the files while training continues.
     ///
-    /// A save then takes the values of this moment and returns; they stay on the device until they are read, and from there the
-    /// files are written piece by piece. One save is under way at a time: the next waits for it, so that at most one set of
-    /// old values takes memory beside those in use. The error of a save is returned by the next, which then saves nothing, or
-    /// by [`sync`](CheckpointManager::sync); a manager that is dropped waits, and logs it.
+    /// A save then captures the current values and returns; they stay on the device until they are read, and are written to the
+    /// files piece by piece. One save runs at a time: the next waits for it, so that at most one set of old values uses memory
+    /// in addition to the current ones. The error of a save is returned by the next, which then saves nothing, or by
+    /// [`sync`](CheckpointManager::sync); a manager that is dropped waits, and logs it.
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
         self
     }
 
-    /// Sets whether [`restore_or_initialize`](CheckpointManager::restore_or_initialize) goes back to an older checkpoint if the
-    /// newest cannot be read, with a warning in the log. If not, as unless set, it returns the error.
+    /// Sets whether [`restore_or_initialize`](CheckpointManager::restore_or_initialize) falls back to an older checkpoint if
+    /// the newest cannot be read, with a warning in the log. By default it returns the error.
     pub fn fall_back(mut self, fall_back: bool) -> Self {
         self.fall_back = fall_back;
         self
@@ -183,18 +183,18 @@ impl<'a> CheckpointManager<'a> {
         &self.directory
     }
 
-    /// The newest checkpoint that lies there whole.
+    /// The newest complete checkpoint.
     pub fn latest_checkpoint(&self) -> Option<PathBuf> {
         self.folder().latest.clone()
     }
 
-    /// The checkpoints that the manager may delete, the oldest first.
+    /// The checkpoints that the manager may delete, oldest first.
     pub fn checkpoints(&self) -> Vec<PathBuf> {
         self.folder().active.kept.iter().map(|kept| kept.path.clone()).collect()
     }
 
-    /// The best of [`checkpoints`](CheckpointManager::checkpoints), if one has a number and [`best`](CheckpointManager::best) says
-    /// what is better.
+    /// The best of [`checkpoints`](CheckpointManager::checkpoints), if one has a metric and [`best`](CheckpointManager::best)
+    /// defines which is better.
     pub fn best_checkpoint(&self) -> Option<PathBuf> {
         let best = self.rules.best?;
         self.folder().active.best(best).map(|kept| kept.path.clone())
@@ -203,19 +203,19 @@ impl<'a> CheckpointManager<'a> {
     /// Saves the checkpoint under the next number. Returns its path; `None` if the interval has not passed.
     ///
     /// # Errors
-    /// As [`Checkpoint::save`]; then all earlier checkpoints are as they were.
+    /// As [`Checkpoint::save`]; after an error all earlier checkpoints are unchanged.
     pub fn save(&self) -> Result<Option<PathBuf>> {
         self.save_with(SaveOptions::new())
     }
 
-    /// As [`CheckpointManager::save`], with a number of the program's, such as that of the batch.
+    /// As [`CheckpointManager::save`], with options, such as a number other than the count of saves.
     ///
     /// # Errors
     /// As [`CheckpointManager::save`].
     pub fn save_with(&self, options: SaveOptions) -> Result<Option<PathBuf>> {
         let mut running = self.running();
         if let Err(error) = running.wait() {
-            // The step of the save that has failed is not saved.
+            // The step of the failed save has not been saved.
             *self.last_step() = None;
             return Err(error);
         }
@@ -228,7 +228,7 @@ impl<'a> CheckpointManager<'a> {
         let counted = before.saturating_add(1);
         let number = options.checkpoint_number.unwrap_or(counted);
         let prefix = self.directory.join(format!("{}-{number}", self.checkpoint_name));
-        // The count is a part of what is saved.
+        // The count is one of the saved values.
         let snapshot = self.checkpoint.counted_snapshot(counted);
         let saved = snapshot.and_then(|snapshot| {
             self.write(&mut running, snapshot, prefix.clone(), options.metric)
@@ -256,7 +256,8 @@ impl<'a> CheckpointManager<'a> {
         };
         match self.background {
             true => {
-                // What is computed needs no flush when the thread reads it, which would come in the midst of a step.
+                // Computed values need no flush when the thread reads them, which would otherwise occur in the middle of a
+                // step.
                 Device::current()?.flush()?;
                 running.begin(Box::new(work))
             }
@@ -264,11 +265,11 @@ impl<'a> CheckpointManager<'a> {
         }
     }
 
-    /// Restores the newest checkpoint and returns its path; without one calls `init_fn` and returns `None`.
+    /// Restores the newest checkpoint and returns its path; without a checkpoint it calls `init_fn` and returns `None`.
     ///
     /// # Errors
-    /// As [`Checkpoint::restore`]: a checkpoint that is damaged is an error that names the older ones, unless
-    /// [`fall_back`](CheckpointManager::fall_back) is set. The errors of `init_fn`, and of a save that was under way.
+    /// As [`Checkpoint::restore`]: a damaged checkpoint is an error that lists the older ones, unless
+    /// [`fall_back`](CheckpointManager::fall_back) is set. The errors of `init_fn`, and of a running save.
     pub fn restore_or_initialize(&self) -> Result<Option<PathBuf>> {
         self.sync()?;
         self.check()?;
@@ -288,7 +289,7 @@ impl<'a> CheckpointManager<'a> {
                 Ok(_) => break,
                 Err(error) => error,
             };
-            // Another model, or a device that is gone, would refuse the older ones as well.
+            // Another model, or a lost device, would reject the older ones as well.
             let damaged = matches!(error, Error::Data(_) | Error::Io(_));
             match older.pop() {
                 Some(next) if damaged && self.fall_back => {
@@ -312,7 +313,7 @@ impl<'a> CheckpointManager<'a> {
         Ok(Some(path))
     }
 
-    /// Waits until the save that is under way has ended.
+    /// Waits until the running save has ended.
     ///
     /// # Errors
     /// Those of the save.
@@ -324,7 +325,7 @@ impl<'a> CheckpointManager<'a> {
         ended
     }
 
-    /// Deletes all checkpoints, and the folder if nothing else lies there.
+    /// Deletes all checkpoints, and the folder if it contains nothing else.
     pub(crate) fn clear(&self) -> Result<()> {
         self.sync()?;
         self.folder().clear()
@@ -352,7 +353,7 @@ impl<'a> CheckpointManager<'a> {
         Ok(())
     }
 
-    /// The step that was made last, if the interval counts.
+    /// The current step, if the interval uses it.
     fn step(&self) -> Result<Option<u64>> {
         match (&self.step_counter, self.checkpoint_interval) {
             (Some(step_counter), Some(_)) => step_counter().map(Some),
@@ -381,7 +382,7 @@ impl<'a> CheckpointManager<'a> {
     }
 }
 
-/// What went wrong with the newest checkpoint, and which others there are.
+/// The problem of the newest checkpoint, and the list of the others.
 fn cannot_be_read(path: &Path, error: &Error, older: &[PathBuf]) -> Error {
     let names: Vec<String> = older.iter().rev().map(|path| folder::file_name(path)).collect();
     Error::Data(message!(

@@ -1,8 +1,8 @@
-//! Which checkpoints a manager keeps: a function of their times, their numbers and the rules, without a disk.
+//! Which checkpoints a manager keeps: a function of their times, their metrics and the rules, without disk access.
 
 use std::path::{Path, PathBuf};
 
-/// Which numbers are the better ones, for [`CheckpointManager::best`](super::CheckpointManager::best).
+/// Which metrics are better, for [`CheckpointManager::best`](super::CheckpointManager::best).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Best {
     /// Small ones, such as losses.
@@ -15,13 +15,13 @@ pub enum Best {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kept {
     pub(super) path: PathBuf,
-    /// When it was saved, in seconds since 1970.
+    /// The time when it was saved, in seconds since 1970.
     pub(super) timestamp: f64,
-    /// How good it is, if the program has said so.
+    /// Its metric, if the program has set one.
     pub(super) metric: Option<f64>,
 }
 
-/// What the program wants to keep.
+/// The rules for keeping checkpoints.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rules {
     pub(super) max_to_keep: Option<usize>,
@@ -29,24 +29,24 @@ pub(super) struct Rules {
     pub(super) best: Option<Best>,
 }
 
-/// The checkpoints that may be deleted, the oldest first.
+/// The checkpoints that may be deleted, oldest first.
 #[derive(Debug, Clone)]
 pub(super) struct Active {
     pub(super) kept: Vec<Kept>,
-    /// When the last one was saved that no manager will ever delete.
+    /// The time when the last permanent checkpoint was saved.
     pub(super) last_preserved: f64,
 }
 
 impl Active {
-    /// Of a folder without checkpoints.
+    /// For a folder without checkpoints.
     pub(super) fn new(now: f64) -> Self {
         // As in TensorFlow: a checkpoint that is saved at once is younger.
         Active { kept: Vec::new(), last_preserved: now - 1.0 }
     }
 
-    /// What an earlier manager has left.
+    /// For the state that an earlier manager has left.
     pub(super) fn recovered(kept: Vec<Kept>, last_preserved: f64, now: f64) -> Self {
-        // If the clock was set back, nothing is older for it.
+        // If the clock was set back, no checkpoint counts as older.
         let last_preserved = last_preserved.min(now);
         let mut active = Active { kept, last_preserved };
         active.kept.iter_mut().for_each(|kept| kept.timestamp = kept.timestamp.min(now));
@@ -54,13 +54,13 @@ impl Active {
         active
     }
 
-    /// Adds the newest one. One of that name is overwritten.
+    /// Adds the newest one. An existing one with its name is replaced.
     pub(super) fn add(&mut self, path: &Path, timestamp: f64, metric: Option<f64>) {
         self.kept.retain(|kept| kept.path != path);
         self.kept.push(Kept { path: path.to_path_buf(), timestamp, metric });
     }
 
-    /// Takes out those that are too many, and returns those of them that are to be deleted; the others are preserved for ever.
+    /// Removes the obsolete ones, and returns those of them that should be deleted; the others are preserved permanently.
     pub(super) fn sweep(&mut self, rules: &Rules) -> Vec<Kept> {
         let Some(most) = rules.max_to_keep else { return Vec::new() };
         let mut ranks: Vec<usize> = (0..self.kept.len()).collect();
@@ -71,7 +71,7 @@ impl Active {
                 goodness(y, best).total_cmp(&goodness(x, best)).then(b.cmp(a))
             }),
         }
-        // The newest stays in any case: a program goes on from it.
+        // The newest always stays, because a program continues from it.
         let newest = self.kept.len().saturating_sub(1);
         let mut surplus: Vec<usize> =
             ranks.into_iter().skip(most).filter(|at| *at != newest).collect();
@@ -94,14 +94,14 @@ impl Active {
         deleted
     }
 
-    /// The best one, the newest of equals.
+    /// The best one; of equals, the newest.
     pub(super) fn best(&self, best: Best) -> Option<&Kept> {
         let known = self.kept.iter().filter(|kept| goodness(kept, best) > f64::NEG_INFINITY);
         known.max_by(|a, b| goodness(a, best).total_cmp(&goodness(b, best)))
     }
 }
 
-/// Larger is better; without a number nothing is worse.
+/// Larger is better; a missing metric is the worst.
 fn goodness(kept: &Kept, best: Best) -> f64 {
     match (kept.metric.filter(|metric| !metric.is_nan()), best) {
         (Some(metric), Best::Max) => metric,
@@ -126,7 +126,7 @@ mod tests {
         value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_string()).collect()
     }
 
-    /// `tests/data/checkpoint_manager.py` has asked TensorFlow.
+    /// `tests/data/checkpoint_manager.py` recorded TensorFlow's results.
     #[test]
     fn as_tensorflow_keeps_them() {
         let table = include_str!("../../../tests/data/checkpoint_manager.json");
@@ -141,7 +141,7 @@ mod tests {
             };
             let mut now = case["start"].as_f64().unwrap();
             let mut active = Active::new(now);
-            // What a manager writes down, and the files that lie there.
+            // The state that a manager writes, and the existing files.
             let (mut state, mut files) = (None::<Active>, BTreeSet::new());
             let saves = case["saves"].as_array().unwrap();
             for (save, after) in saves.iter().zip(case["after"].as_array().unwrap()) {
