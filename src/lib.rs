@@ -31,7 +31,7 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
-// A browser has none, and checkpoints need most of it.
+// A browser has no files, and checkpoints need most of this module.
 #[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
 mod files;
 mod graph;
@@ -109,5 +109,7 @@ pub use tape::{
 pub use tensor::{
     Element, HostElement, HostOptions, Nested, Operand, Tensor, constant, fill, range, range_of,
 };
-pub use trackable::{NamedArray, Parts, SummaryOptions, Trackable};
+pub use trackable::{
+    Class, Layout, NamedArray, Parts, PyTorchParameter, SummaryOptions, Trackable,
+};
 pub use variable::Variable;

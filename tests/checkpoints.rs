@@ -468,3 +468,83 @@ fn slots_without_their_variables_are_not_guessed() {
         assert!(error.contains("nothing but its number says"), "{error}");
     }
 }
+
+/// Types of a program that have the names of Keras's classes.
+mod own {
+    use wgrad::keras::optimizers::{self, Optimizer, OptimizerState, Step};
+    use wgrad::{Tensor, Trackable, Variable};
+
+    #[derive(Trackable)]
+    pub struct Dense {
+        pub kernel: Variable,
+    }
+
+    #[derive(Trackable)]
+    pub struct Sequential {
+        pub first: Dense,
+        pub second: Dense,
+    }
+
+    #[derive(Trackable)]
+    pub struct Adamax {
+        #[track(flatten)]
+        pub rule: optimizers::Adamax,
+    }
+
+    impl Optimizer for Adamax {
+        fn state(&self) -> &OptimizerState {
+            self.rule.state()
+        }
+
+        fn slot_names(&self, variable: &Variable) -> Vec<&'static str> {
+            self.rule.slot_names(variable)
+        }
+
+        fn update(
+            &self,
+            step: &Step,
+            w: &Tensor,
+            g: &Tensor,
+            slots: &[Tensor],
+        ) -> wgrad::Result<(Tensor, Vec<Tensor>)> {
+            self.rule.update(step, w, g, slots)
+        }
+    }
+}
+
+#[test]
+fn a_type_of_a_program_is_stored_under_its_own_names() {
+    let variable = |at: f32| Variable::new(Tensor::full([2, 2], at).unwrap());
+    let dense = |at| own::Dense { kernel: variable(at) };
+    let program = || {
+        let model = own::Sequential { first: dense(1.0), second: dense(2.0) };
+        (model, own::Adamax { rule: wgrad::keras::optimizers::Adamax::new(0.1) })
+    };
+    let (model, adamax) = program();
+    let grads = || vec![Some(Tensor::ones([2, 2]).unwrap()); 2];
+    adamax.apply_gradients(&grads(), &model).unwrap();
+
+    let folder = Folder::new("checkpoint-own-names");
+    let saved = Checkpoint::new().with("model", &model).with("optimizer", &adamax);
+    let path = saved.save(folder.path("ckpt")).unwrap();
+    // The object graph has each part's names, with their length before them.
+    let data = std::fs::read(format!("{}.data-00000-of-00001", path.display())).unwrap();
+    let has = |name: &str| {
+        let written = [&[name.len() as u8][..], name.as_bytes()].concat();
+        data.windows(written.len()).any(|window| window == written)
+    };
+    for name in ["first", "second", "kernel", "_momentums", "_norms"] {
+        assert!(has(name), "{name}");
+    }
+    // Keras's Adamax has other lists, its models number their layers, and its `Dense` has another name for the kernel.
+    for name in ["_m", "_u", "layer_with_weights-0", "_kernel"] {
+        assert!(!has(name), "{name}");
+    }
+
+    let (again, its) = program();
+    let restored = Checkpoint::new().with("model", &again).with("optimizer", &its);
+    restored.restore(&path).unwrap().assert_consumed().unwrap();
+    adamax.apply_gradients(&grads(), &model).unwrap();
+    its.apply_gradients(&grads(), &again).unwrap();
+    assert_eq!(again.get_weights().unwrap(), model.get_weights().unwrap());
+}

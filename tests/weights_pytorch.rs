@@ -229,3 +229,67 @@ fn convolutions_of_lines_and_their_reverse() {
     let (x, y) = (x.transpose([0, 2, 1]).unwrap(), y.transpose([0, 2, 1]).unwrap());
     there_and_back("upwards", &model, LoadOptions::new().from_pytorch(), &x, &y);
 }
+
+/// Types of a program that bear the names of Keras's layers.
+mod own {
+    use wgrad::{Class, Layout, PyTorchParameter, Trackable, Variable};
+
+    #[derive(Trackable)]
+    pub struct Dense {
+        pub kernel: Variable,
+        pub bias: Variable,
+    }
+
+    #[derive(Trackable)]
+    pub struct LSTM {
+        pub lstm_cell: Dense,
+    }
+
+    static LINEAR: Class = Class::new("own>Linear").pytorch(&[PyTorchParameter::new(
+        "kernel",
+        &["weight"],
+        Layout::Permuted(&[1, 0]),
+    )]);
+
+    #[derive(Trackable)]
+    #[track(class = &LINEAR, kind = "Linear")]
+    pub struct Renamed {
+        pub kernel: Variable,
+    }
+}
+
+fn matrix() -> wgrad::Variable {
+    let numbers: Vec<f32> = (0..6u8).map(f32::from).collect();
+    wgrad::Variable::new(Tensor::from_slice(&numbers, [2, 3]).unwrap())
+}
+
+#[test]
+fn a_type_has_the_names_of_its_class_and_not_of_its_rust_name() {
+    let dense =
+        || own::Dense { kernel: matrix(), bias: wgrad::Variable::new(Tensor::ones([3]).unwrap()) };
+    let model = (dense(), own::LSTM { lstm_cell: dense() }, own::Renamed { kernel: matrix() });
+    assert!(model.0.class().is_none() && model.0.kind() == "Dense");
+    assert_eq!((model.2.class().unwrap().name(), model.2.kind()), ("own>Linear", "Linear"));
+
+    let save = model.to_safetensors_with_async(SaveOptions::new().to_pytorch());
+    let bytes = pollster::block_on(save).unwrap();
+    let file = SafetensorsFile::from_bytes(bytes.clone()).unwrap();
+    let names: Vec<&str> = file.names().collect();
+    assert_eq!(
+        names,
+        ["0.bias", "0.kernel", "1.lstm_cell.bias", "1.lstm_cell.kernel", "2.weight"],
+        "only the class that declares a name has another one"
+    );
+    let values = |name: &str| file.tensor(name).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(file.info("0.kernel").unwrap().shape, [2, 3]);
+    assert_eq!(values("0.kernel"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(file.info("2.weight").unwrap().shape, [3, 2]);
+    assert_eq!(values("2.weight"), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+
+    let before = model.get_weights().unwrap();
+    for variable in model.variables() {
+        variable.assign(Tensor::zeros(variable.shape().to_vec()).unwrap()).unwrap();
+    }
+    model.load_safetensors_with(&bytes, LoadOptions::new().from_pytorch()).unwrap();
+    assert_eq!(model.get_weights().unwrap(), before);
+}

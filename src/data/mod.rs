@@ -1,6 +1,6 @@
-//! Data sets: readers, the real MNIST, a generator of digits; and the batches that a model is trained on.
+//! Data sets: readers, the real MNIST, a generator of digits; and the batches for training a model.
 //!
-//! The code runs on the host only, and makes tensors a batch at a time.
+//! The code runs on the host only, and makes tensors one batch at a time.
 
 mod batch;
 mod cardinality;
@@ -50,7 +50,7 @@ pub use files::{
 };
 pub use item::{IntoItem, Item, ItemSpec, PadTo, PaddedShapes, Scalar, same_rows};
 pub use iterator::{DatasetIter, IteratorState};
-pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind};
+pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind, Origin};
 pub use model_data::{IntoModelData, ModelData};
 pub use sources::{RandomOptions, TensorSlices, random, range};
 #[cfg(not(target_family = "wasm"))]
@@ -66,8 +66,9 @@ pub use tfrecord::TfRecordDataset;
 
 /// Derives [`Item`](trait@Item) for a struct of elements.
 ///
-/// A struct `Pet` gets two beside it, with the same names of fields and the same visibility: `PetBatch` holds a batch of each field, and
-/// `PetPadding` what [`Dataset::padded_batch_with`] fills each up with. `#[item(crate = path)]` says where `wgrad` is, if not at `::wgrad`.
+/// For a struct `Pet` it generates two structs with the same field names and the same visibility: `PetBatch` holds a batch of
+/// each field, and `PetPadding` the values with which [`Dataset::padded_batch_with`] pads each. `#[item(crate = path)]`
+/// specifies the path of `wgrad` if it is not `::wgrad`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -90,5 +91,5 @@ pub use tfrecord::TfRecordDataset;
 /// ```
 pub use wgrad_derive::Item;
 
-/// Lets the dataset choose how much runs at the same time, or ahead (`tf.data.AUTOTUNE`).
+/// Lets the dataset choose how many elements it makes at the same time, or ahead (`tf.data.AUTOTUNE`).
 pub const AUTOTUNE: usize = usize::MAX;

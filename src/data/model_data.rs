@@ -1,4 +1,5 @@
-//! [`ModelData`]: what a model is trained on: arrays, which can be shuffled and split, a dataset, or an iterator that can
+//! [`ModelData`]: a model's training data: arrays, which can be shuffled and split, a dataset, or an iterator that can begin
+//! again.
 //! begin again.
 
 use std::rc::Rc;
@@ -17,10 +18,10 @@ use super::iterator::IteratorState;
 use crate::error::{Error, Result, message};
 use crate::tensor::{HostElement, Tensor};
 
-/// The batches of a dataset that a thread has ready for the next steps.
+/// The number of batches that a thread prepares for the next steps.
 const AHEAD: usize = 2;
 
-/// What a model is trained on, measured on, or called on.
+/// The data for training, evaluating or calling a model.
 pub struct ModelData<'a>(pub(crate) Kind<'a>);
 
 /// The two kinds of data.
@@ -32,15 +33,15 @@ pub(crate) enum Kind<'a> {
 /// The batches of one pass through the data.
 pub(crate) type Batches<'a> = Box<dyn BatchPass + 'a>;
 
-/// A pass, which may say where it stands.
+/// A pass, which may be able to report its position.
 pub(crate) trait BatchPass: Iterator<Item = Result<Batch>> {
-    /// Where the pass stands; `None` if only counting its batches tells.
+    /// The position of the pass; `None` if only counting its batches determines it.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn state(&self) -> Result<Option<IteratorState>> {
         Ok(None)
     }
 
-    /// Goes on where a pass stood, behind so many batches.
+    /// Continues a saved pass after this many batches.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn go_on(&mut self, _state: Option<&IteratorState>, given: usize) -> Result<()> {
         for _ in 0..given {
@@ -89,14 +90,20 @@ impl<T: Item + IntoBatch> BatchPass for OfDataset<T> {
     }
 }
 
-/// What begins a pass again.
+/// What makes the batches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Origin {
+    Closure,
+    Dataset,
+}
+
+/// Begins a new pass.
 pub(crate) struct BatchSource<'a> {
     pub(crate) begin: Box<dyn FnMut() -> Batches<'a> + 'a>,
-    /// How many batches a pass has.
+    /// The number of batches in a pass.
     pub(crate) count: Cardinality,
-    /// What error messages call it.
-    pub(crate) kind: &'static str,
-    /// What the batches are, if that is known.
+    pub(crate) origin: Origin,
+    /// The specification of the batches, if it is known.
     pub(crate) spec: Option<ItemSpec>,
 }
 
@@ -126,7 +133,7 @@ impl<'a> Arrays<'a> {
         self.x.first().map_or(0, Column::len)
     }
 
-    /// The examples at `places`, which must exist.
+    /// The examples at the indices `places`, which must exist.
     pub(crate) fn batch(&self, places: &[usize]) -> Result<Batch> {
         let rows = |columns: &[Column<'_>]| {
             columns.iter().map(|column| column.rows(places)).collect::<Result<Vec<Tensor>>>()
@@ -148,12 +155,12 @@ impl<'a> ModelData<'a> {
         ModelData(Kind::Batches(BatchSource {
             begin: Box::new(move || Box::new(Plain(begin().into_iter()))),
             count: Cardinality::Unknown,
-            kind: "data",
+            origin: Origin::Closure,
             spec: None,
         }))
     }
 
-    /// What stands in the dataset runs ahead in a thread; the upload is the caller's.
+    /// The dataset's work runs ahead in a thread; the caller uploads the batches.
     fn of_dataset<T: Item + IntoBatch>(dataset: &Dataset<T>) -> Result<Self> {
         let spec = dataset.element_spec();
         if has_scalar(&spec) {
@@ -166,12 +173,12 @@ impl<'a> ModelData<'a> {
         Ok(ModelData(Kind::Batches(BatchSource {
             begin: Box::new(move || Box::new(OfDataset(ahead.iter()))),
             count: dataset.cardinality(),
-            kind: "dataset",
+            origin: Origin::Dataset,
             spec: Some(spec),
         })))
     }
 
-    /// True if the data come in batches.
+    /// True if the data consist of batches.
     pub(crate) fn in_batches(&self) -> bool {
         matches!(self.0, Kind::Batches(_))
     }
@@ -190,16 +197,16 @@ fn has_scalar(spec: &ItemSpec) -> bool {
     }
 }
 
-/// What a model is trained on, measured on, or called on.
+/// The data for training, evaluating or calling a model.
 ///
 /// - Arrays: `(x, y)`, `(x, y, sample_weight)`, and `x` or `(x,)` for `predict`. Each is a [`Tensor`], an `ndarray` array, a
 ///   slice, a `Vec`, nested ones, or a tuple of them for several inputs or outputs: `((&images, &ages), &labels)`.
-/// - [`Images`](super::mnist::Images): MNIST and its like, behind a reference.
-/// - A [`Dataset`](super::Dataset) of batches, by value or behind a reference: `x`, `(x, y)` or `(x, y, sample_weight)` of
-///   host arrays, of tensors, or of tuples of them. Each epoch begins a new pass, which shuffles again. A thread makes the
-///   next batches while the device computes.
-/// - Batches: a closure that gives an iterator of batches for each pass, or a reference to a `Vec` or slice of batches. A
-///   batch is what a dataset has, or a [`Batch`].
+/// - [`Images`](super::mnist::Images): MNIST and similar data sets, by reference.
+/// - A [`Dataset`](super::Dataset) of batches, by value or by reference: `x`, `(x, y)` or `(x, y, sample_weight)` of host
+///   arrays, of tensors, or of tuples of them. Each epoch begins a new pass, which shuffles again. A thread makes the next
+///   batches while the device computes.
+/// - Batches: a closure that returns an iterator of batches for each pass, or a reference to a `Vec` or slice of batches. A
+///   batch is an element like those of a dataset, or a [`Batch`].
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, message};
 use crate::random;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Slot, Trackable, to_tensor_if_exact};
+use crate::trackable::{Parts, Slot, Trackable, to_tensor_if_exact, value};
 use crate::variable::Variable;
 
 /// A weight of a layer: how it starts, whether training changes it, and what else holds for it. The layer's first input gives its size; then
@@ -196,4 +196,6 @@ impl Trackable for Weight {
             Some(regularizer) => parts.penalized(&self.slot, &|value| regularizer.call(value)),
         }
     }
+
+    value!();
 }

@@ -1,32 +1,52 @@
-//! Implements [`Trackable`] for variables, generators, containers, and types that own nothing.
+//! Implements [`Trackable`] for variables, generators, containers, and types that own no variables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use super::class::{Class, Role};
 use super::parts::HostState;
 use super::{Parts, Slot, Trackable};
 use crate::error::Result;
 use crate::random::Generator;
 use crate::variable::Variable;
 
+/// The class of what tables show as a value of the part that holds it.
+pub(crate) static VALUE: Class = Class::new("").role(Role::Value);
+
+/// In the `impl Trackable` of such a value.
+macro_rules! value {
+    () => {
+        fn class(&self) -> Option<&'static $crate::trackable::Class> {
+            Some(&$crate::trackable::VALUE)
+        }
+    };
+}
+pub(crate) use value;
+
 impl Trackable for Variable {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.variable(self);
     }
+
+    value!();
 }
 
 impl Trackable for Slot {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.slot(self);
     }
+
+    value!();
 }
 
 impl Trackable for Generator {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.state_here(self);
     }
+
+    value!();
 }
 
 impl HostState for Generator {
@@ -50,6 +70,8 @@ impl Trackable for AtomicU64 {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.state_here(self);
     }
+
+    value!();
 }
 
 impl HostState for AtomicU64 {
@@ -67,7 +89,7 @@ impl HostState for AtomicU64 {
     }
 }
 
-// ---- pointers and cells, which have the parts of what they hold -----------------------------------------------
+// ---- pointers and cells, whose parts are those of their contents -----------------------------------------------
 
 macro_rules! inner {
     ($($pointer:ty $(=> $identity:ident)?),*) => {$(
@@ -78,6 +100,10 @@ macro_rules! inner {
 
             fn kind(&self) -> &'static str {
                 (**self).kind()
+            }
+
+            fn class(&self) -> Option<&'static Class> {
+                (**self).class()
             }
 
             fn title(&self) -> String {
@@ -94,7 +120,7 @@ macro_rules! inner {
         }
     )*};
 }
-// Others may hold what these two point to.
+// These two may point to a shared part.
 inner!(&T => identity, Box<T>, Arc<T> => identity);
 
 impl<T: Trackable> Trackable for Option<T> {
@@ -104,6 +130,10 @@ impl<T: Trackable> Trackable for Option<T> {
 
     fn kind(&self) -> &'static str {
         self.as_ref().map_or("", T::kind)
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        self.as_ref().and_then(T::class)
     }
 }
 
@@ -125,11 +155,15 @@ impl<T: Trackable> Trackable for RwLock<T> {
     }
 }
 
-// ---- several, called by their numbers or keys -----------------------------------------------------------------
+// ---- collections, whose parts are named by index or key -------------------------------------------------------
 
 impl<T: Trackable> Trackable for [T] {
     fn track(&self, parts: &mut Parts<'_>) {
         self.iter().enumerate().for_each(|(i, part)| parts.add(&i.to_string(), part));
+    }
+
+    fn kind(&self) -> &'static str {
+        "list"
     }
 }
 
@@ -137,11 +171,19 @@ impl<T: Trackable, const N: usize> Trackable for [T; N] {
     fn track(&self, parts: &mut Parts<'_>) {
         self[..].track(parts);
     }
+
+    fn kind(&self) -> &'static str {
+        "list"
+    }
 }
 
 impl<T: Trackable> Trackable for Vec<T> {
     fn track(&self, parts: &mut Parts<'_>) {
         self[..].track(parts);
+    }
+
+    fn kind(&self) -> &'static str {
+        "list"
     }
 }
 
@@ -168,6 +210,10 @@ macro_rules! tuple {
                 let ($($part,)*) = self;
                 $(parts.add($at, $part);)*
             }
+
+            fn kind(&self) -> &'static str {
+                "tuple"
+            }
         }
     };
 }
@@ -176,7 +222,7 @@ tuple!(A "0", B "1");
 tuple!(A "0", B "1", C "2");
 tuple!(A "0", B "1", C "2", D "3");
 
-// ---- what owns nothing ------------------------------------------------------------------------------------------
+// ---- types that own no variables --------------------------------------------------------------------------------
 
 /// `Trackable` for types without parts.
 macro_rules! plain {
@@ -184,7 +230,7 @@ macro_rules! plain {
         impl $crate::trackable::Trackable for $plain {
             fn track(&self, _parts: &mut $crate::trackable::Parts<'_>) {}
 
-            /// A summary does not show it.
+            /// A summary does not list it.
             fn kind(&self) -> &'static str {
                 ""
             }

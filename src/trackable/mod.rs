@@ -1,8 +1,9 @@
 //! [`Trackable`]: a type names its variables and parts once, and everything else is a walk over them.
 //!
-//! The walks count, summarise, freeze, save and restore. They know nothing of what a layer or an optimizer computes.
+//! The walks count, summarise, freeze, save and restore. They do not depend on what a layer or an optimizer computes.
 
 pub(crate) mod arrays;
+mod class;
 #[cfg(feature = "safetensors")]
 pub(crate) mod file;
 mod impls;
@@ -20,7 +21,9 @@ pub use arrays::NamedArray;
 pub(crate) use arrays::set;
 #[cfg(feature = "checkpoint")]
 pub(crate) use arrays::{Everything, Given, Item, Scope, set_given};
-pub(crate) use impls::plain;
+pub(crate) use class::{Attribute, CallForm, ExtraVariable, Positions, Role, SlotNames};
+pub use class::{Class, Layout, PyTorchParameter};
+pub(crate) use impls::{VALUE, plain, value};
 #[cfg(feature = "checkpoint")]
 pub(crate) use parts::Leaf;
 pub use parts::Parts;
@@ -38,7 +41,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// A tensor of `array` for a variable of this shape and dtype; of another dtype if every value is kept.
+/// A tensor made from `array` for a variable of this shape and dtype; converted if every value is preserved.
 pub(crate) fn to_tensor_if_exact(
     array: &NamedArray<'_>,
     shape: &[usize],
@@ -52,10 +55,10 @@ pub(crate) fn to_tensor_if_exact(
 }
 
 /// A type that owns variables, or parts that do: layers, models, optimizers, metrics, generators, lists of them, and
-/// structs of your own.
+/// custom structs.
 ///
-/// `#[derive(Trackable)]` writes [`track`](Trackable::track) from a struct's fields. Written by hand, it has a line for
-/// each part:
+/// `#[derive(Trackable)]` generates [`track`](Trackable::track) from a struct's fields. A manual implementation has one line
+/// for each part:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -83,8 +86,8 @@ pub(crate) fn to_tensor_if_exact(
 /// # }
 /// ```
 ///
-/// A variable's name is the path to it, and nothing stores it: nesting, renaming, sharing and lists need no code. A
-/// walk visits a part once, by the first path that leads to it.
+/// A variable's name is the path to it, and is not stored: nesting, renaming, sharing and lists need no code. A walk visits a
+/// part once, by the first path that leads to it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not `Trackable`, so its variables would be forgotten",
     label = "not `Trackable`",
@@ -92,38 +95,45 @@ pub(crate) fn to_tensor_if_exact(
     note = "for a field without variables, such as another crate's type, write `#[track(skip)]` before the field"
 )]
 pub trait Trackable: Send + Sync {
-    /// Names the parts, in order.
+    /// Reports the names of the parts, in order.
     fn track(&self, parts: &mut Parts<'_>);
 
-    /// The type that a summary shows beside the name.
+    /// The type for tables and messages, and, in `snake_case`, for the default names of layers: the Rust type's name unless
+    /// a type sets another one (`#[track(kind = "..")]`). File formats decide nothing by it.
     fn kind(&self) -> &'static str {
         summary::type_name::<Self>()
     }
 
-    /// The name of the whole in a summary.
+    /// The class by which file formats know the type, with the names that other libraries use for its parts. Default: none;
+    /// files then use wgrad's names and layouts.
+    fn class(&self) -> Option<&'static Class> {
+        None
+    }
+
+    /// The name of the root in a summary.
     #[doc(hidden)]
     fn title(&self) -> String {
         summary::snake_case(self.kind())
     }
 
-    /// Whether it is a layer whose options say that its result has a mask.
+    /// Whether it is a layer that is configured to produce a mask.
     #[doc(hidden)]
     fn makes_mask(&self) -> bool {
         false
     }
 
-    /// What tells the part from others: its place in memory and its size. Pointers that share a part give the same.
+    /// Identifies the part: its address in memory and its size. Pointers that share a part return the same.
     #[doc(hidden)]
     fn identity(&self) -> (usize, usize) {
         (std::ptr::from_ref(self).cast::<u8>().addr(), size_of_val(self))
     }
 
-    /// All variables that exist, in order. A layer's variables exist from its first input on.
+    /// All variables that exist, in order. A layer's variables exist once it has seen its first input.
     fn variables(&self) -> Vec<Variable> {
         walk::variables(&walk::over(self), |_| true)
     }
 
-    /// The variables that training changes: those made trainable and not frozen.
+    /// The variables that training changes: those created as trainable and not frozen.
     fn trainable_variables(&self) -> Vec<Variable> {
         walk::variables(&walk::over(self), Variable::trainable)
     }
@@ -138,15 +148,13 @@ pub trait Trackable: Send + Sync {
         walk::count_params(&walk::over(self))
     }
 
-    /// Freezes all variables (`false`), also those that layers have yet to make, or lets training change them again
-    /// (`true`). Tapes do not watch a frozen variable. A variable made untrainable, such as a moving mean, stays
-    /// untrainable.
+    /// Freezes all variables (`false`), including those that layers have yet to create, or unfreezes them (`true`). Tapes do
+    /// not watch a frozen variable. A variable created as non-trainable, such as a moving mean, stays non-trainable.
     fn set_trainable(&self, trainable: bool) {
         walk::set_trainable(&walk::over(self), trainable);
     }
 
-    /// The penalties that regularizers put on the weights, as they are now, of those that training changes: a scalar for
-    /// each. Keras calls them `model.losses`.
+    /// The current penalties of regularizers on the trainable weights: a scalar for each. Keras calls them `model.losses`.
     ///
     /// # Errors
     /// Those of the penalties.
@@ -157,7 +165,7 @@ pub trait Trackable: Send + Sync {
         walk::penalties(&walk::over(self))
     }
 
-    /// The sum of [`Trackable::regularization_losses`], a scalar, 0 without any; a training loop adds it to its loss.
+    /// The sum of [`Trackable::regularization_losses`]: a scalar, 0 if there are none; a training loop adds it to its loss.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -183,8 +191,8 @@ pub trait Trackable: Send + Sync {
         walk::penalty(&walk::over(self))
     }
 
-    /// Keras's table of the parts: name and type, output shape (`?` if unknown), parameters, and in a model that is no
-    /// line of layers where each part's input comes from.
+    /// Keras's table of the parts: name and type, output shape (`?` if unknown), parameters, and in a model that is not a
+    /// linear stack of layers, the origin of each part's input.
     fn summary(&self) -> String
     where
         Self: Sized,
@@ -200,8 +208,8 @@ pub trait Trackable: Send + Sync {
         summary::summary(&self.title(), &walk::over(self), options)
     }
 
-    /// The picture of the model as text for Graphviz (`dot -Tpng`): a box for each layer with its shapes, arrows from
-    /// result to input, nested models as boxes around theirs.
+    /// A diagram of the model as text for Graphviz (`dot -Tpng`): a box for each layer with its shapes, arrows from result to
+    /// input, and a frame around the layers of a nested model.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -219,7 +227,7 @@ pub trait Trackable: Send + Sync {
         picture::to_dot(&self.title(), &walk::over(self))
     }
 
-    /// The picture of the model as an SVG image, as [`Trackable::to_dot`] describes it. A browser shows it.
+    /// A diagram of the model as an SVG image, as [`Trackable::to_dot`] describes it. A browser displays it.
     fn to_svg(&self) -> String
     where
         Self: Sized,
@@ -251,12 +259,12 @@ pub trait Trackable: Send + Sync {
     }
 
     /// Sets all variables to values from the host, on [`Device::current`](crate::Device::current), so that training
-    /// goes on after a restart, or on a new device after a loss. Weights that layers have yet to make will start from
-    /// the values.
+    /// continues after a restart, or on a new device after a loss. Weights that layers have yet to create will start from the
+    /// values.
     ///
     /// # Errors
     /// [`Error::Checkpoint`](crate::Error::Checkpoint) if their number or shapes differ from the variables'; the
-    /// variables are then as they were.
+    /// variables are then unchanged.
     fn set_weights(&self, weights: &[ndarray::ArrayD<f32>]) -> Result<()>
     where
         Self: Sized,
@@ -264,12 +272,12 @@ pub trait Trackable: Send + Sync {
         arrays::set_weights(self, weights)
     }
 
-    /// The values of all variables under their names, all of one moment, however long reading takes. A weight file
-    /// consists of them; see [`Trackable::set_named_arrays`].
+    /// The values of all variables by name, all at the same moment, however long reading takes. A weight file consists of them;
+    /// see [`Trackable::set_named_arrays`].
     ///
     /// # Errors
-    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two variables share a name or there are none, as before a
-    /// model's first call; [`Error::Device`](crate::Error::Device) if the device is lost.
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if two variables share a name or there are no variables, for example
+    /// before a model's first call; [`Error::Device`](crate::Error::Device) if the device is lost.
     fn named_arrays_async(&self) -> impl Future<Output = Result<Vec<NamedArray<'static>>>>
     where
         Self: Sized,
@@ -277,12 +285,12 @@ pub trait Trackable: Send + Sync {
         arrays::Everything::of(self, arrays::Scope::Variables).into_arrays(self.kind())
     }
 
-    /// Sets the variables to the values under their names, on [`Device::current`](crate::Device::current). Weights that
-    /// layers have yet to make will start from the values.
+    /// Sets the variables to the values with their names, on [`Device::current`](crate::Device::current). Weights that layers
+    /// have yet to create will start from the values.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if a name is missing or unknown, or a shape or dtype is not the
-    /// variable's; the variables are then as they were. [`Error::Device`](crate::Error::Device) if there is no memory.
+    /// [`Error::Checkpoint`](crate::Error::Checkpoint) if a name is missing or unknown, or a shape or dtype differs from the
+    /// variable's; the variables are then unchanged. [`Error::Device`](crate::Error::Device) if there is no memory.
     fn set_named_arrays(&self, arrays: &[NamedArray<'_>]) -> Result<()>
     where
         Self: Sized,
@@ -302,10 +310,10 @@ pub trait Trackable: Send + Sync {
         async { file::to_bytes(&self.named_arrays_async().await?) }
     }
 
-    /// Sets the variables to the weights under their names in the contents of a safetensors file.
+    /// Sets the variables to the weights with their names in the contents of a safetensors file.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if the contents are damaged or have another format; else as
+    /// [`Error::Data`](crate::Error::Data) if the contents are damaged or have another format; otherwise as
     /// [`Trackable::set_named_arrays`].
     #[cfg(feature = "safetensors")]
     fn load_safetensors(&self, bytes: &[u8]) -> Result<()>
@@ -348,8 +356,8 @@ pub trait Trackable: Send + Sync {
 
     /// Writes the weights to a safetensors file, with the variables' names. Blocks.
     ///
-    /// The new file replaces one at `path` once it is complete; if writing fails, the old file stays. If an earlier
-    /// process was killed while it wrote, the call removes the file that this process left (`NAME.….tmp`).
+    /// The new file replaces an existing one at `path` once it is complete; if writing fails, the old file stays. If an earlier
+    /// process was killed while writing, the call removes the file that this process left (`NAME.….tmp`).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -381,9 +389,9 @@ pub trait Trackable: Send + Sync {
 
     /// As [`Trackable::save_weights`], with metadata, in several files, or under PyTorch's names.
     ///
-    /// If there are several files, they get names that the index before does not use, `model.2-00001-of-00003.safetensors` where
-    /// `model-00001-of-00003.safetensors` is there, and the index comes last. Whatever interrupts the call, the old weights or the
-    /// new ones can be loaded. Parts of older saves under this name are removed at the end.
+    /// If there are several files, they get names that the previous index does not use, `model.2-00001-of-00003.safetensors` if
+    /// `model-00001-of-00003.safetensors` exists, and the index is written last. If the call is interrupted at any point,
+    /// either the old weights or the new ones can be loaded. Parts of older saves with this name are removed at the end.
     ///
     /// # Errors
     /// As [`Trackable::save_weights`].
@@ -400,11 +408,11 @@ pub trait Trackable: Send + Sync {
         weights::save_file(path.as_ref(), &weights::for_saving(self, arrays, &options)?, &options)
     }
 
-    /// Sets the variables to the weights under their names in a safetensors file, or in several beside an index. Other dtypes
-    /// are taken if every value is kept: `BF16` and `F16` become `f32`, and `F64` and `I64` where they fit.
+    /// Sets the variables to the weights with their names in a safetensors file, or in several with an index. Other dtypes are
+    /// accepted if every value is preserved: `BF16` and `F16` become `f32`, and `F64` and `I64` are converted if they fit.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or is a folder, a pipe or a device; else as
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or is a folder, a pipe or a device; otherwise as
     /// [`Trackable::load_safetensors`].
     #[cfg(all(feature = "safetensors", not(target_family = "wasm")))]
     fn load_weights(&self, path: impl AsRef<std::path::Path>) -> Result<()>
@@ -414,8 +422,8 @@ pub trait Trackable: Send + Sync {
         self.load_weights_with(path, weights::LoadOptions::new())
     }
 
-    /// As [`Trackable::load_weights`], with other names, layouts and dtypes: weights from elsewhere. `path` may also be an
-    /// index of several files, `model.safetensors.index.json`.
+    /// As [`Trackable::load_weights`], with other names, layouts and dtypes: weights from other libraries. `path` may also be
+    /// an index of several files, `model.safetensors.index.json`.
     ///
     /// # Errors
     /// As [`Trackable::load_weights`]; [`Error::Checkpoint`](crate::Error::Checkpoint) also if an option is wrong or a

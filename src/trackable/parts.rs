@@ -1,9 +1,9 @@
-//! [`Parts`]: the visitor to which a [`Trackable`] names its parts.
+//! [`Parts`]: the visitor to which a [`Trackable`] reports its parts.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::{NamedArray, Slot, Trackable};
+use super::{Class, NamedArray, Slot, Trackable};
 use crate::error::Result;
 use crate::graph::Mixer;
 use crate::random::Generator;
@@ -33,92 +33,104 @@ pub struct Parts<'a> {
     path: String,
     /// The identities of the variables visited.
     seen: HashSet<u64, BuildHasherDefault<Mixer>>,
-    /// Addresses and sizes of the parts that several pointers may lead to.
+    /// Addresses and sizes of the parts that several pointers may share.
     entered: HashSet<(usize, usize), BuildHasherDefault<Mixer>>,
     visit: &'a mut dyn FnMut(&str, Leaf<'_>),
 }
 
-/// The root of a walk, as its `track`: one type for all, so that each walk is compiled once.
+/// The root of a walk, as its `track`: one type for all, which compiles each walk once.
 pub(crate) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 
-/// What a weight's value adds to the loss of a training.
+/// Returns what a weight's value adds to the training loss.
 pub(crate) type Penalty<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
 
-/// What a walk meets.
+/// An item that a walk visits.
 pub(crate) enum Leaf<'a> {
     Variable(&'a Variable),
-    /// A variable that has no size yet.
+    /// A variable whose size is not known yet.
     ToBe(&'a Slot),
-    /// A penalty on the variable that was met last.
+    /// A penalty on the variable that was visited last.
     Penalty(&'a Variable, Penalty<'a>),
-    /// The variables that an optimizer keeps for variables.
+    /// The variables that an optimizer stores for other variables.
     Slots(&'a dyn SlotOwner),
-    /// What a call leaves for the next one, and no checkpoint includes: called, it is forgotten.
+    /// State that a call leaves for the next one, and that no checkpoint includes; calling the function clears it.
     Forget(&'a dyn Fn()),
     /// Numbers on the host.
     State(&'a dyn HostState),
     /// A part; its own parts follow.
     Part {
-        kind: &'a dyn Fn() -> &'static str,
+        part_type: &'a dyn Fn() -> PartType,
         track: Track<'a>,
-        /// What a model tells of it.
+        /// The model's description of it.
         described: Option<&'a dyn Fn() -> Described>,
     },
 }
 
-/// What a model tells of a layer in it, for tables and pictures. `None` in a shape is a size that varies.
+/// What a part declares of its type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PartType {
+    pub(crate) kind: &'static str,
+    pub(crate) class: Option<&'static Class>,
+}
+
+impl PartType {
+    pub(crate) fn of(part: &(impl Trackable + ?Sized)) -> Self {
+        PartType { kind: part.kind(), class: part.class() }
+    }
+}
+
+/// A model's description of one of its layers, for tables and diagrams. `None` in a shape is a size that varies.
 #[derive(Default)]
 pub(crate) struct Described {
     pub(crate) inputs: Vec<Vec<Option<usize>>>,
     /// Empty before the first call.
     pub(crate) outputs: Vec<Vec<Option<usize>>>,
-    /// Where the inputs of all calls come from.
+    /// The origins of the inputs of all calls.
     pub(crate) from: Vec<Origin>,
-    /// Keras's number of it in the model's `_operations`.
+    /// Its number in the model's `_operations` in Keras.
     #[cfg(feature = "checkpoint")]
     pub(crate) number: Option<usize>,
 }
 
-/// A result of a layer beside.
+/// A result of another layer of the model.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Origin {
     /// The layer's name.
     pub(crate) name: String,
-    /// Which of its calls.
+    /// The index of the call.
     pub(crate) call: usize,
-    /// Which of the results.
+    /// The index of the result.
     pub(crate) output: usize,
 }
 
 /// Numbers on the host that belong to a checkpoint.
 #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 pub(crate) trait HostState {
-    /// The dtype by safetensors' name, and the shape; `None` for bytes whose number varies.
+    /// The dtype by its safetensors name, and the shape; `None` for bytes whose number varies.
     fn form(&self) -> (&'static str, Option<&'static [usize]>);
 
     /// The numbers, little-endian.
     fn get(&self) -> Result<Vec<u8>>;
 
-    /// Restores the bytes that [`get`](HostState::get) once gave. States whose form varies may refuse them, and are as they were
-    /// then.
+    /// Restores bytes that [`get`](HostState::get) returned. States whose form varies may reject them, and are then unchanged.
     fn set(&self, bytes: &[u8]) -> Result<()>;
 
-    /// Begins again from nothing, if these are a metric's.
+    /// Resets them, if they belong to a metric.
     fn reset_metric(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Keeps variables for other variables.
+/// Stores variables for other variables.
 pub(crate) trait SlotOwner {
-    /// For each slot in order: the identity of the variable it serves, its name, and the slot.
+    /// For each slot in order: the identity of the variable that it belongs to, its name, and the slot.
     fn slots(&self) -> Vec<(u64, String, Slot)>;
 
-    /// The identities of the variables that it serves, in order, also of those for which it keeps nothing.
+    /// The identities of the variables that it handles, in order, including those for which it stores nothing.
     #[cfg(feature = "checkpoint")]
     fn listed(&self) -> Vec<u64>;
 
-    /// Leaves a value for the slot `name` of the variable `of`, which does not exist yet.
+    /// Stores a value for the slot `name` of the variable `of`, which does not exist yet.
     fn leave(&self, of: u64, name: &str, value: NamedArray<'static>);
 }
 
@@ -128,36 +140,36 @@ impl<'a> Parts<'a> {
         Parts { path: String::new(), seen, entered, visit }
     }
 
-    /// Names a part, and visits it and its own parts.
+    /// Reports a part, and visits it and its own parts.
     pub fn add(&mut self, name: &str, part: &(impl Trackable + ?Sized)) {
-        self.part(name, &|| part.kind(), &|parts| part.track(parts), None);
+        self.part(name, &|| PartType::of(part), &|parts| part.track(parts), None);
     }
 
-    /// As [`Parts::add`], for a layer of which a model tells more.
+    /// As [`Parts::add`], for a layer that its model describes.
     pub(crate) fn add_described(
         &mut self,
         name: &str,
         part: &dyn Trackable,
         described: &dyn Fn() -> Described,
     ) {
-        self.part(name, &|| part.kind(), &|parts| part.track(parts), Some(described));
+        self.part(name, &|| PartType::of(part), &|parts| part.track(parts), Some(described));
     }
 
     fn part(
         &mut self,
         name: &str,
-        kind: &dyn Fn() -> &'static str,
+        part_type: &dyn Fn() -> PartType,
         track: Track<'_>,
         described: Option<&dyn Fn() -> Described>,
     ) {
         self.inside(name, &mut |parts| {
-            (parts.visit)(&parts.path, Leaf::Part { kind, track, described });
+            (parts.visit)(&parts.path, Leaf::Part { part_type, track, described });
             track(parts);
         });
     }
 
-    /// Names a whole number on the host that changes, such as a count, with the functions that read and set it. A
-    /// checkpoint includes it.
+    /// Reports an integer on the host that changes, such as a count, with the functions that read and set it. A checkpoint
+    /// includes it.
     pub fn number(&mut self, name: &str, get: impl Fn() -> u64, set: impl Fn(u64)) {
         self.state(name, &Number { get, set });
     }
@@ -166,7 +178,7 @@ impl<'a> Parts<'a> {
         self.inside(name, &mut |parts| (parts.visit)(&parts.path, Leaf::State(state)));
     }
 
-    /// Names a generator that a checkpoint makes if nothing has used it before.
+    /// Reports a generator that a checkpoint creates if it has not been used before.
     pub(crate) fn generator<'g>(&mut self, name: &str, make: &dyn Fn() -> &'g Generator) {
         self.state(name, &Later(make));
     }
@@ -181,7 +193,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// A variable, or one to be, on which there is a penalty.
+    /// A variable with a penalty, which may not exist yet.
     pub(crate) fn penalized(&mut self, slot: &Slot, penalty: Penalty<'_>) {
         let new = !self.seen.contains(&slot.id());
         self.slot(slot);
@@ -206,9 +218,9 @@ impl<'a> Parts<'a> {
         (self.visit)(&self.path, Leaf::Slots(owner));
     }
 
-    /// Visits a part that several pointers may lead to, the first time only.
+    /// Visits a part that several pointers may share, but only the first time.
     pub(super) fn once<T: Trackable + ?Sized>(&mut self, part: &T) {
-        // A struct and its first field share an address; if their sizes are equal too, they have the same parts.
+        // A struct and its first field share an address; if their sizes are equal, too, they have the same parts.
         let (address, size) = (std::ptr::from_ref(part).cast::<u8>().addr(), size_of_val(part));
         if size == 0 || self.entered.insert((address, size)) {
             part.track(self);

@@ -25,15 +25,15 @@
 //! }
 //! ```
 //!
-//! What a name may be, and what `Parts` does with it, is the crate `wgrad`'s affair.
+//! The crate `wgrad` defines which names are valid, and what `Parts` does with them.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Attribute, Data, DeriveInput, Fields, GenericParam, Ident, LitStr, Path};
+use syn::{Attribute, Data, DeriveInput, Expr, Fields, GenericParam, Ident, LitStr, Path};
 
 pub(crate) fn implement(input: DeriveInput) -> syn::Result<TokenStream> {
-    let wgrad = home(&input.attrs)?;
+    let Declared { wgrad, kind, class } = Declared::of(&input.attrs)?;
     let name = &input.ident;
     let arms: Vec<TokenStream> = match &input.data {
         Data::Struct(data) => vec![arm(&wgrad, quote!(#name), &data.fields)?],
@@ -49,6 +49,12 @@ pub(crate) fn implement(input: DeriveInput) -> syn::Result<TokenStream> {
             return Err(syn::Error::new(data.union_token.span(), text));
         }
     };
+    let kind = kind.map(|kind| quote!(fn kind(&self) -> &'static str { #kind }));
+    let class = class.map(|class| {
+        quote!(fn class(&self) -> ::std::option::Option<&'static #wgrad::Class> {
+            ::std::option::Option::Some(#class)
+        })
+    });
     // Match on nothing is only allowed for the value itself.
     let body = match arms.is_empty() {
         true => quote!(match *self {}),
@@ -68,6 +74,10 @@ pub(crate) fn implement(input: DeriveInput) -> syn::Result<TokenStream> {
             fn track(&self, parts: &mut #wgrad::Parts<'_>) {
                 #body
             }
+
+            #kind
+
+            #class
         }
     })
 }
@@ -103,14 +113,14 @@ fn arm(wgrad: &Path, pattern: TokenStream, fields: &Fields) -> syn::Result<Token
     Ok(quote!(#pattern { #(#bindings),* } => { #(#calls)* }))
 }
 
-/// A field's name, `r#type` being called `type`; a tuple's number.
+/// A field's name, with `type` for `r#type`; in a tuple struct, its number.
 fn label(name: Option<&Ident>, at: usize) -> String {
     let Some(name) = name else { return at.to_string() };
     let name = name.to_string();
     name.strip_prefix("r#").unwrap_or(&name).to_string()
 }
 
-/// What `#[track(...)]` says of a field.
+/// The settings in a field's `#[track(...)]`.
 #[derive(Default)]
 struct Options {
     skip: bool,
@@ -158,17 +168,33 @@ impl Options {
     }
 }
 
-/// Where the crate is: `::wgrad`, or what `#[track(crate = path)]` says.
-fn home(attributes: &[Attribute]) -> syn::Result<Path> {
-    let mut home: Path = syn::parse_quote!(::wgrad);
-    for attribute in attributes.iter().filter(|a| a.path().is_ident("track")) {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("crate") {
-                return Err(meta.error("track: a struct or an enum may have crate = path alone"));
-            }
-            home = meta.value()?.call(Path::parse_mod_style)?;
-            Ok(())
-        })?;
+/// What `#[track(...)]` declares of a struct or an enum.
+struct Declared {
+    /// Where the crate is: `::wgrad`, unless `crate = path` sets another path.
+    wgrad: Path,
+    kind: Option<LitStr>,
+    class: Option<Expr>,
+}
+
+impl Declared {
+    fn of(attributes: &[Attribute]) -> syn::Result<Self> {
+        let mut declared = Declared { wgrad: syn::parse_quote!(::wgrad), kind: None, class: None };
+        for attribute in attributes.iter().filter(|a| a.path().is_ident("track")) {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("crate") {
+                    declared.wgrad = meta.value()?.call(Path::parse_mod_style)?;
+                } else if meta.path.is_ident("kind") {
+                    declared.kind = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("class") {
+                    declared.class = Some(meta.value()?.parse()?);
+                } else {
+                    return Err(meta.error(
+                        "track: a struct or an enum may have kind = \"name\", class = &CLASS, or crate = path",
+                    ));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(declared)
     }
-    Ok(home)
 }

@@ -125,11 +125,6 @@ impl Callable for Arithmetic {
         self
     }
 
-    #[cfg(feature = "checkpoint")]
-    fn is_operator(&self) -> bool {
-        true
-    }
-
     #[cfg(feature = "json")]
     fn called(&self) -> Result<super::operation::Called> {
         let Kind { class, module, .. } = *self.kind;
@@ -194,11 +189,6 @@ impl<F: Fn(&[Tensor]) -> Result<Tensor> + Send + Sync> Callable for Function<F> 
 
     fn part(&self) -> &dyn Trackable {
         self
-    }
-
-    #[cfg(feature = "checkpoint")]
-    fn is_operator(&self) -> bool {
-        true
     }
 
     #[cfg(feature = "json")]

@@ -212,19 +212,23 @@ impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
     #[cfg(feature = "json")]
     fn called(&self) -> Result<super::operation::Called> {
         let config = self.layer.get_config()?;
-        Ok(super::operation::Called::Layer(super::keywords::in_a_call(config, X::SEVERAL)))
+        let form = super::keywords::call_form(&self.layer);
+        Ok(super::operation::Called::Layer(super::keywords::in_a_call(config, form, X::SEVERAL)))
     }
 
     #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
-        X::SEVERAL && !super::keywords::takes_arguments(self.layer.kind())
+        X::SEVERAL && !super::keywords::takes_arguments(super::keywords::call_form(&self.layer))
     }
 
     #[cfg(feature = "json")]
     fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
-        super::keywords::written(self.layer.kind(), X::SEVERAL, tensors, &|| {
-            self.layer.get_config()
-        })
+        super::keywords::written(
+            super::keywords::call_form(&self.layer),
+            X::SEVERAL,
+            tensors,
+            &|| self.layer.get_config(),
+        )
     }
 }
 

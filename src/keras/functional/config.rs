@@ -7,6 +7,7 @@ use super::operation::Called;
 use super::{Functional, SymbolicTensor};
 use crate::error::{Error, Result, message};
 use crate::keras::Config;
+use crate::keras::layers::formats::is_functional;
 use crate::keras::layers::{in_layer, written, written_input};
 use crate::trackable::Trackable;
 
@@ -74,10 +75,8 @@ fn lost() -> Error {
 /// A result that a model begins or ends with. Keras counts the calls of a functional model in another one from 1.
 fn end(network: &Network, link: &Link) -> Value {
     let layer = &network.layers[link.layer];
-    let model = layer
-        .operation
-        .as_ref()
-        .is_some_and(|operation| operation.callable.part().kind() == "Functional");
+    let model =
+        layer.operation.as_ref().is_some_and(|operation| is_functional(operation.callable.part()));
     json!([layer.name, link.call + usize::from(model), link.output])
 }
 

@@ -9,24 +9,25 @@ use crate::error::Result;
 use crate::keras::layers::{AttendCall, Attends, RunsSequences};
 use crate::keras::{Config, Context, Layer};
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{CallForm, Trackable};
 
-const HEADS: [&str; 2] = ["MultiHeadAttention", "GroupedQueryAttention"];
-const RECURRENT: [&str; 8] =
-    ["LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Bidirectional"];
+/// With which arguments Keras calls the layer.
+pub(super) fn call_form(layer: &(impl Trackable + ?Sized)) -> CallForm {
+    layer.class().map_or(CallForm::Inputs, |class| class.call)
+}
 
-/// Whether Keras calls layers of this class with an argument for each tensor.
-pub(super) fn takes_arguments(kind: &str) -> bool {
-    HEADS.contains(&kind) || RECURRENT.contains(&kind)
+/// Whether Keras calls such layers with an argument for each tensor.
+pub(super) fn takes_arguments(form: CallForm) -> bool {
+    matches!(form, CallForm::Heads | CallForm::Recurrent)
 }
 
 /// The config of a layer that a model calls: what is an argument of the call is no option, and a layer that is called on a list
 /// of states gives its states.
-pub(super) fn in_a_call(config: Config, several: bool) -> Config {
+pub(super) fn in_a_call(config: Config, form: CallForm, several: bool) -> Config {
     let class = config.class().to_string();
     let mut options = config.options().clone();
     options.remove("use_causal_mask");
-    if several && RECURRENT.contains(&&*class) {
+    if several && form == CallForm::Recurrent {
         for key in ["layer", "backward_layer"] {
             if let Some(inner) = options.get_mut(key).and_then(|layer| layer.get_mut("config")) {
                 inner["return_state"] = json!(true);
@@ -39,26 +40,26 @@ pub(super) fn in_a_call(config: Config, several: bool) -> Config {
     Config::of(class, options)
 }
 
-/// How Keras calls a layer of this class on `tensors`.
+/// The arguments with which Keras calls such a layer on `tensors`.
 pub(super) fn written(
-    kind: &str,
+    form: CallForm,
     several: bool,
     mut tensors: Vec<Value>,
     config: &dyn Fn() -> Result<Config>,
 ) -> Result<(Value, Map<String, Value>)> {
     let mut kwargs = Map::new();
-    let attention = HEADS.contains(&kind) || ["Attention", "AdditiveAttention"].contains(&kind);
+    let attention = matches!(form, CallForm::Heads | CallForm::Attention);
     if attention && config()?.get::<bool>("use_causal_mask")? == Some(true) {
         kwargs.insert("use_causal_mask".to_string(), json!(true));
     }
-    if HEADS.contains(&kind) && tensors.len() == 1 {
+    if form == CallForm::Heads && tensors.len() == 1 {
         tensors.push(tensors[0].clone());
     }
-    if RECURRENT.contains(&kind) && tensors.len() > 1 {
+    if form == CallForm::Recurrent && tensors.len() > 1 {
         kwargs.insert("initial_state".to_string(), tensors.split_off(1).into());
     }
     let args =
-        if several && !takes_arguments(kind) { json!([tensors]) } else { Value::Array(tensors) };
+        if several && !takes_arguments(form) { json!([tensors]) } else { Value::Array(tensors) };
     Ok((args, kwargs))
 }
 
@@ -94,7 +95,9 @@ impl Callable for RecurrentCall {
     }
 
     fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
-        written(self.layer.kind(), false, tensors, &|| Layer::<Tensor>::get_config(&*self.layer))
+        written(call_form(&self.layer), false, tensors, &|| {
+            Layer::<Tensor>::get_config(&*self.layer)
+        })
     }
 }
 
@@ -136,7 +139,7 @@ impl Callable for AttentionCall {
         let given = given.map(|name| self.by_name(inputs, name));
         // The masks that the call names, and else those that come with its inputs. Where Keras has one argument for all
         // masks, naming one leaves the others out.
-        let heads = HEADS.contains(&self.layer.kind());
+        let heads = call_form(&self.layer) == CallForm::Heads;
         let only_given = !heads && given.iter().any(Option::is_some);
         let own = given.into_iter().zip(QUERIES).map(|(mask, of)| match only_given {
             true => mask,
@@ -158,7 +161,9 @@ impl Callable for AttentionCall {
     }
 
     fn called(&self) -> Result<Called> {
-        self.layer.get_config().map(|config| Called::Layer(in_a_call(config, false)))
+        self.layer
+            .get_config()
+            .map(|config| Called::Layer(in_a_call(config, call_form(&self.layer), false)))
     }
 
     fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
@@ -171,7 +176,7 @@ impl Callable for AttentionCall {
         if self.scores {
             kwargs.insert("return_attention_scores".to_string(), json!(true));
         }
-        let heads = HEADS.contains(&self.layer.kind());
+        let heads = call_form(&self.layer) == CallForm::Heads;
         let masks = MASKS.iter().map(|name| (*name, self.by_name(&tensors, name)));
         if heads {
             let masks = masks.filter_map(|(name, mask)| Some((name.to_string(), mask?)));

@@ -32,7 +32,7 @@ use super::{Context, Model, Trainer};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
-use crate::trackable::{Described, Origin, Parts, Trackable, shape_text};
+use crate::trackable::{Class, Described, Origin, Parts, Role, Trackable, shape_text};
 pub(crate) use calls::build;
 #[cfg(feature = "json")]
 pub(crate) use calls::{connect_shared, operation_of};
@@ -276,6 +276,15 @@ struct InputLayer;
 
 impl Trackable for InputLayer {
     fn track(&self, _parts: &mut Parts<'_>) {}
+
+    fn kind(&self) -> &'static str {
+        "InputLayer"
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("InputLayer").role(Role::Input);
+        Some(&CLASS)
+    }
 }
 
 impl Trackable for Functional {
@@ -302,6 +311,11 @@ impl Trackable for Functional {
 
     fn identity(&self) -> (usize, usize) {
         (Arc::as_ptr(&self.network).addr(), size_of::<Network>())
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("Functional").role(Role::Functional);
+        Some(&CLASS)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, Result, message};
 use crate::keras::Context;
 use crate::keras::layers::in_layer;
 use crate::tensor::Tensor;
+use crate::trackable::Class;
 
 /// The layers between inputs and outputs.
 pub(crate) struct Network {
@@ -413,7 +414,7 @@ impl Network {
             let from = |link: &Link| (place[&(link.layer, link.call)], link.output);
             let call = LayerCall {
                 layer: step.layer,
-                class: (!callable.is_operator()).then(|| callable.part().kind()),
+                class: callable.part().class().map(Class::name),
                 makes_mask: callable.part().makes_mask(),
                 inputs: call.inputs.iter().map(from).collect(),
                 mask: call.mask.as_ref().map(from),

@@ -24,12 +24,6 @@ pub(crate) trait Callable: Send + Sync {
 
     fn part(&self) -> &dyn Trackable;
 
-    /// Whether it is an operator or a function, and no layer.
-    #[cfg(feature = "checkpoint")]
-    fn is_operator(&self) -> bool {
-        false
-    }
-
     /// What a model's JSON says of it.
     #[cfg(feature = "json")]
     fn called(&self) -> Result<Called>;

@@ -8,7 +8,8 @@
 /// `if` an option is true, and may let the program set its initializer, or that, its regularizer and its constraint, under Keras's names.
 /// `makes_mask` names the option by which its result has a mask.
 /// `random` names a generator, with a `seed`. `parts` are tracked, `state` is not; neither is an option. `fixed` are options of Keras that have one value here. `arguments` are
-/// options here and arguments of the call in Keras: a config has them only where they are set.
+/// options here and arguments of the call in Keras: a config has them only where they are set. `class` calls methods of
+/// [`Class`](crate::trackable::Class): what file formats know of the layer.
 macro_rules! layer {
     (
         $(#[$doc:meta])*
@@ -28,6 +29,7 @@ macro_rules! layer {
             $(fixed { $($fixed:ident: $only:expr,)* })?
             $(makes_mask($makes_mask:ident);)?
             $(arguments { $($(#[$argument_doc:meta])* $call:ident: bool = $call_default:expr,)* })?
+            $(class { $($declare:ident($declared:expr);)* })?
         }
     ) => {
         $(#[$doc])*
@@ -140,9 +142,18 @@ macro_rules! layer {
                 $($(parts.add(stringify!($part), &self.$part);)*)?
             }
 
-            $(fn kind(&self) -> &'static str {
-                $kind
-            })?
+            fn kind(&self) -> &'static str {
+                $crate::keras::layers::macros::layer!(@name $layer $($kind)?)
+            }
+
+            fn class(&self) -> Option<&'static $crate::trackable::Class> {
+                #[allow(unused_imports)]
+                use $crate::keras::layers::formats::*;
+                static CLASS: $crate::trackable::Class = $crate::keras::layers::formats::layer_class(
+                    $crate::keras::layers::macros::layer!(@name $layer $($kind)?),
+                )$($(.$declare($declared))*)?;
+                Some(&CLASS)
+            }
 
             $(fn makes_mask(&self) -> bool {
                 self.$makes_mask
@@ -151,14 +162,12 @@ macro_rules! layer {
 
         #[cfg(feature = "json")]
         impl $crate::keras::layers::Configured for $layer {
-            fn class() -> &'static str {
-                // Keras's name, where it is another one.
-                let names = [stringify!($layer) $(, $kind)?];
-                names[names.len() - 1]
+            fn class_name() -> &'static str {
+                $crate::keras::layers::macros::layer!(@name $layer $($kind)?)
             }
 
             fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
-                let mut config = $crate::keras::Config::new(Self::class());
+                let mut config = $crate::keras::Config::new(Self::class_name());
                 $(config.set(stringify!($required), &self.$required)?;)*
                 $($(config.set(stringify!($option), &self.$option)?;)*)?
                 $($($(
@@ -222,6 +231,9 @@ macro_rules! layer {
             }
         }
     };
+    // Keras's name, where it is another one.
+    (@name $layer:ident) => { stringify!($layer) };
+    (@name $layer:ident $kind:literal) => { $kind };
     (@argument $type:ty) => { $type };
     (@argument $type:ty, $argument:ty) => { $argument };
     (@used $self:ident) => { true };

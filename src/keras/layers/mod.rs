@@ -7,6 +7,7 @@ mod activations;
 mod attention;
 mod convolutional;
 mod core;
+pub(crate) mod formats;
 mod macros;
 mod merging;
 mod noise;
@@ -190,7 +191,7 @@ pointers!(&L, Box<L>, Arc<L>);
 /// A layer whose options are data; [`macros::layer`] implements it.
 #[cfg(feature = "json")]
 pub(crate) trait Configured: Sized {
-    fn class() -> &'static str;
+    fn class_name() -> &'static str;
     fn config(&self) -> Result<Config>;
     fn from_config(config: &Config) -> Result<Self>;
 }

@@ -36,7 +36,7 @@ macro_rules! classes {
     ($($kind:ident [$($layer:ident),* $(,)?])*) => {
         fn classes() -> impl Iterator<Item = (&'static str, Make)> {
             [$($((
-                $layer::class(),
+                $layer::class_name(),
                 (|config: &Config| Ok(AnyLayer::$kind(Box::new($layer::from_config(config)?)))) as Make,
             ),)*)*].into_iter()
         }

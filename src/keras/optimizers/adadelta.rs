@@ -5,14 +5,21 @@ use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{Class, SlotNames, Trackable};
 use crate::variable::Variable;
+
+/// What checkpoints know of it.
+static CLASS: Class = Class::new("Adadelta").slots(&[
+    SlotNames::of("accumulated_grad").keras_2("accum_grad"),
+    SlotNames::of("accumulated_delta_var").keras_2("accum_var"),
+]);
 
 /// Adadelta (Zeiler 2012) in Keras's form: `a = rho a + (1 - rho) g^2`, `d = -sqrt(b + epsilon) / sqrt(a + epsilon) g`,
 /// `b = rho b + (1 - rho) d^2`, `w += lr d`.
 ///
 /// The paper's learning rate is 1.
 #[derive(Debug, Trackable)]
+#[track(class = &CLASS)]
 pub struct Adadelta {
     #[track(flatten)]
     state: OptimizerState,

@@ -5,14 +5,18 @@ use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{Class, Trackable};
 use crate::variable::Variable;
+
+/// What checkpoints know of it.
+static CLASS: Class = Class::new("Adafactor").unlisted_slots(&["r", "c", "velocity"]);
 
 /// Adafactor (Shazeer and Stern 2018) in Keras's form, at step `t` from 1, without momentum: with `b = 1 - t^beta_2_decay`,
 /// the means `r` of `g^2 + epsilon_1` along the last axis and `c` along the one before it, both
 /// moving by `b`, and `v = r / mean(r) c` (for vectors and scalars the moving mean itself):
 /// `w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)` for `u = g / sqrt(v)`.
 #[derive(Debug, Trackable)]
+#[track(class = &CLASS)]
 pub struct Adafactor {
     #[track(flatten)]
     state: OptimizerState,

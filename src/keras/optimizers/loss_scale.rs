@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::where_;
 use crate::tensor::Tensor;
-use crate::trackable::{NamedArray, Slot, Trackable, to_tensor_if_exact};
+use crate::trackable::{Class, NamedArray, Role, Slot, Trackable, to_tensor_if_exact};
 use crate::variable::Variable;
 
 /// `loss_scale_factor`
@@ -62,6 +62,9 @@ fn wide(loss: &Tensor) -> Result<Tensor> {
     if loss.dtype() == DType::F16 { loss.cast(DType::F32) } else { Ok(loss.clone()) }
 }
 
+/// What checkpoints know of it.
+static CLASS: Class = Class::new("LossScaleOptimizer").role(Role::OuterOptimizer);
+
 /// Lets another optimizer train a model that computes in `f16` (`mixed_float16`): the loss is multiplied by a scale, and
 /// the gradients are divided by it, so that small ones do not become 0 on their way.
 ///
@@ -92,6 +95,7 @@ fn wide(loss: &Tensor) -> Result<Tensor> {
 /// # }
 /// ```
 #[derive(Debug, Trackable)]
+#[track(class = &CLASS)]
 pub struct LossScaleOptimizer<O: Optimizer = Box<dyn Optimizer>> {
     inner_optimizer: O,
     #[track(flatten)]

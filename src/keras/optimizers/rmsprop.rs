@@ -4,8 +4,12 @@ use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{Class, SlotNames, Trackable};
 use crate::variable::Variable;
+
+/// What checkpoints know of it.
+static CLASS: Class = Class::new("RMSprop")
+    .slots(&[SlotNames::of("momentum").group(3), SlotNames::of("average_gradient").group(4)]);
 
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///
@@ -24,6 +28,7 @@ use crate::variable::Variable;
 /// # }
 /// ```
 #[derive(Debug, Trackable)]
+#[track(class = &CLASS)]
 pub struct RmsProp {
     #[track(flatten)]
     state: OptimizerState,

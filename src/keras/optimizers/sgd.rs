@@ -4,8 +4,11 @@ use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::trackable::Trackable;
+use crate::trackable::{Class, SlotNames, Trackable};
 use crate::variable::Variable;
+
+/// What checkpoints know of it.
+static CLASS: Class = Class::new("SGD").slots(&[SlotNames::of("momentum").list("momentums")]);
 
 /// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
 ///
@@ -20,6 +23,7 @@ use crate::variable::Variable;
 /// # }
 /// ```
 #[derive(Debug, Trackable)]
+#[track(class = &CLASS)]
 pub struct Sgd {
     #[track(flatten)]
     state: OptimizerState,

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, message};
 use crate::keras::{Functional, Model, Sequential, Trainer};
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Trackable};
+use crate::trackable::{Class, Parts, Trackable};
 
 /// A model of a file, which says what it is.
 #[non_exhaustive]
@@ -68,6 +68,13 @@ impl Trackable for LoadedModel {
         match self {
             LoadedModel::Sequential(model) => model.title(),
             LoadedModel::Functional(model) => model.title(),
+        }
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        match self {
+            LoadedModel::Sequential(model) => model.class(),
+            LoadedModel::Functional(model) => model.class(),
         }
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::trackable::snake_case;
 use crate::trackable::weights::layers::{Layer, Layers, split};
+use crate::trackable::{Class, ExtraVariable, Role, snake_case};
 
 /// A variable and where it is.
 pub(super) struct Place {
@@ -36,12 +36,12 @@ pub(super) enum ExtraValue {
 
 /// What Keras's files hold beside the variables of a layer of this kind, whose own variables are at `base`.
 fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
-    match layer.kind {
-        "Normalization" if layer.weights.len() == 2 => {
+    match layer.class?.extra? {
+        ExtraVariable::Count if layer.weights.len() == 2 => {
             Some(Extra { path: join(base, "2"), what: ExtraValue::Count })
         }
         // It holds the kernel of its layer as an attribute of its own.
-        "SpectralNormalization" => {
+        ExtraVariable::InnerKernel => {
             let inside = layers.inside(&layer.path);
             let name = inside.flat_map(|inner| {
                 let name = |(name, _): &(String, _)| join(&inner.path, name);
@@ -54,7 +54,7 @@ fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
             let what = ExtraValue::Copy(name.min()?);
             Some(Extra { path: join(base, "0"), what })
         }
-        _ => None,
+        ExtraVariable::Count => None,
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn places(layers: &Layers) -> (Vec<Place>, Vec<Extra>) {
                 owner = above;
             }
             let base = paths[owner].clone();
-            let path = match attribute(layers, owner, layer, name) {
+            let path = match attribute(layers.class(owner), name) {
                 _ if !inside.is_empty() => numbered(&mut given, &join(&base, &inside), layer.kind),
                 Attribute::In(container) => {
                     numbered(&mut given, &join(&base, container), layer.kind)
@@ -118,37 +118,16 @@ enum Attribute<'a> {
     Called(&'a str),
 }
 
-/// What Keras calls the part `name` of the layer at `owner`.
-fn attribute<'a>(layers: &Layers, owner: &str, layer: &'a Layer, name: &'a str) -> Attribute<'a> {
-    match layers.kind(owner) {
-        "Sequential" | "Functional" => Attribute::In("layers"),
-        "StackedRNNCells" => Attribute::In("cells"),
-        "Bidirectional" if name.starts_with("backward") => Attribute::Called("backward_layer"),
-        "Bidirectional" => Attribute::Called("forward_layer"),
-        "TimeDistributed" | "SpectralNormalization" => Attribute::Called("layer"),
-        "LSTM" | "GRU" | "SimpleRNN" | "RNN" | "ConvLSTM1D" | "ConvLSTM2D" | "ConvLSTM3D" => {
-            Attribute::Called("cell")
-        }
-        "MultiHeadAttention" => Attribute::Called(match name {
-            "query" => "query_dense",
-            "key" => "key_dense",
-            "value" => "value_dense",
-            "attention_output" => "output_dense",
-            "gate" => "_gate_dense",
-            other => other,
-        }),
-        "GroupedQueryAttention" => Attribute::Called(match name {
-            "query" => "_query_dense",
-            "key" => "_key_dense",
-            "value" => "_value_dense",
-            "attention_output" => "_output_dense",
-            "gate" => "_gate_dense",
-            other => other,
-        }),
-        _ if name.chars().all(|c| c.is_ascii_digit()) => Attribute::In(""),
-        _ => {
-            let _ = layer;
-            Attribute::Called(name)
-        }
+/// What Keras calls the part `name` of a layer of this class.
+fn attribute<'a>(owner: Option<&'static Class>, name: &'a str) -> Attribute<'a> {
+    match owner.map(|class| class.role) {
+        Some(Role::Sequential | Role::Functional) => return Attribute::In("layers"),
+        Some(Role::Cells) => return Attribute::In("cells"),
+        _ => {}
+    }
+    match owner.and_then(|class| class.attribute(name)?.keras) {
+        Some(attribute) => Attribute::Called(attribute),
+        None if name.chars().all(|c| c.is_ascii_digit()) => Attribute::In(""),
+        None => Attribute::Called(name),
     }
 }

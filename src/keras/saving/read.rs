@@ -14,6 +14,7 @@ use crate::keras::functional::{
     Argument, AttentionCall, Constant, MASKS, Operation, QUERIES, connect_shared, dtype_named,
     keras_op, operation_of,
 };
+use crate::keras::layers::formats::is_functional;
 use crate::keras::layers::{AnyLayer, Attends, any_from_config, in_layer, with_others};
 use crate::keras::{Config, Functional, Input, PartialShape, Sequential, SymbolicTensor};
 use crate::trackable::Trackable;
@@ -269,9 +270,8 @@ fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
             .map(|mut taken| {
                 // Keras counts the calls of a functional model in another one from 1.
                 if let What::Layer(operation) = &layers[taken.layer].what {
-                    taken.call -= usize::from(
-                        (operation.callable.part().kind() == "Functional") && taken.call > 0,
-                    );
+                    taken.call -=
+                        usize::from(is_functional(operation.callable.part()) && taken.call > 0);
                 }
                 result(&layers, taken).cloned().ok_or_else(|| {
                     wrong(format!(

@@ -14,7 +14,7 @@ use super::{Context, INFERENCE, Model, Trainer};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::trackable::{Described, Origin, Parts, Trackable, snake_case};
+use crate::trackable::{Class, Described, Origin, Parts, Role, Trackable, snake_case};
 
 /// A stack of layers: `y = layer_n(.. layer_1(x))`.
 ///
@@ -183,7 +183,7 @@ impl Sequential {
             let one = if size == 0 { (0, at) } else { (address, size) };
             calls.push(LayerCall {
                 layer: *first.entry(one).or_insert(at + 1),
-                class: Some(layer.kind()),
+                class: layer.class().map(Class::name),
                 makes_mask: layer.makes_mask(),
                 // The lengths of sequences, which ranks tell, matter only where branches meet.
                 inputs: vec![(at, 0)],
@@ -222,6 +222,11 @@ impl Trackable for Sequential {
 
     fn title(&self) -> String {
         self.name.clone()
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("Sequential").role(Role::Sequential);
+        Some(&CLASS)
     }
 }
 

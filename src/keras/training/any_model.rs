@@ -9,7 +9,7 @@ use crate::data::Batch;
 use crate::error::Result;
 use crate::keras::{Context, Inputs, Outputs};
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Trackable};
+use crate::trackable::{Class, Parts, Trackable};
 
 /// A model, whatever its inputs and outputs are.
 pub(crate) trait AnyModel: Trackable {
@@ -51,6 +51,10 @@ impl<M: Trackable + ?Sized, X: ?Sized, Y> Trackable for Erased<'_, M, X, Y> {
 
     fn title(&self) -> String {
         self.model.title()
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        self.model.class()
     }
 }
 

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use crate::data::IteratorState;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
-use crate::data::{Arrays, Batch, BatchSource, Batches, Cardinality, ItemSpec, Kind, ModelData};
+use crate::data::{
+    Arrays, Batch, BatchSource, Batches, Cardinality, ItemSpec, Kind, ModelData, Origin,
+};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::ops::where_;
@@ -312,7 +314,7 @@ impl<'a> Feed<'a> {
     /// What a dataset gives without an axis of examples is not batched; a program's own batches are its own affair.
     fn check_axes(&self, batch: &Batch) -> Result<()> {
         match &self.data {
-            Data::Batches { source, .. } if source.kind == "dataset" => {}
+            Data::Batches { source, .. } if source.origin == Origin::Dataset => {}
             _ => return Ok(()),
         }
         let parts = [("x", &batch.x), ("y", &batch.y), ("sample_weight", &batch.sample_weight)];
@@ -330,15 +332,13 @@ impl<'a> Feed<'a> {
     /// An epoch without a single batch, or with fewer than were asked for, is a mistake.
     fn ended(&self) -> Result<()> {
         let (call, given) = (self.call, self.given);
-        let kind = match &self.data {
-            Data::Arrays { .. } => "data",
-            Data::Batches { source, .. } => source.kind,
+        let dataset =
+            matches!(&self.data, Data::Batches { source, .. } if source.origin == Origin::Dataset);
+        let (kind, remedy) = match dataset {
+            true => ("dataset", "Look at what it reads and leaves out"),
+            false => ("data", "Give a closure that makes a new iterator for each epoch"),
         };
         if given == 0 {
-            let remedy = match kind {
-                "dataset" => "Look at what it reads and leaves out",
-                _ => "Give a closure that makes a new iterator for each epoch",
-            };
             return Err(Error::Data(message!("{call}: the {kind} gave no batch. {remedy}.")));
         }
         match self.steps {

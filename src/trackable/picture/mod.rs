@@ -1,7 +1,8 @@
-//! Pictures of models: boxes for layers, arrows from results to inputs, boxes around the layers of nested models.
+//! Diagrams of models: boxes for layers, arrows from results to inputs, frames around the layers of nested models.
 //!
 //! This file makes a tree of the parts; `dot` writes it for Graphviz, `layout` and `svg` draw it.
 
+use crate::trackable::Class;
 mod dot;
 mod layout;
 mod svg;
@@ -16,11 +17,11 @@ use super::parts::Track;
 use super::summary::{grouped, shape_text};
 use super::walk::count;
 
-/// A part of a model, with the parts in it if it is a model itself.
+/// A part of a model, with its own parts if it is a model itself.
 struct Part {
     row: Row,
     inner: Vec<Part>,
-    /// The parts beside it, by their places, that its inputs come from.
+    /// The indices of the sibling parts that its inputs come from.
     from: Vec<usize>,
 }
 
@@ -40,7 +41,7 @@ impl Part {
         }
     }
 
-    /// Whether anything comes in; an input of a model only gives.
+    /// Whether it has inputs; an input of a model only has outputs.
     fn takes(&self) -> bool {
         self.row.described.as_ref().is_some_and(|known| !known.inputs.is_empty())
     }
@@ -55,13 +56,13 @@ impl Part {
     }
 }
 
-/// The parts that `track` names.
+/// The parts that `track` reports.
 fn parts(track: Track<'_>) -> Vec<Part> {
     // For each depth, the parts of the row above that are complete.
     let mut open: Vec<Vec<Part>> = vec![Vec::new()];
     for row in rows(track, true) {
         close(&mut open, row.depth + 1);
-        // A part may lie in one that is no row, such as a list of another crate's.
+        // A part may be inside one that is not a row, such as a list of another crate.
         open.resize_with(row.depth + 1, Vec::new);
         open[row.depth].push(Part { row, inner: Vec::new(), from: Vec::new() });
     }
@@ -71,11 +72,11 @@ fn parts(track: Track<'_>) -> Vec<Part> {
     all
 }
 
-/// Gives the parts that are deeper than `depth` rows to the last part above them.
+/// Moves the parts that are deeper than `depth` rows into the last part above them.
 fn close(open: &mut Vec<Vec<Part>>, depth: usize) {
     while open.len() > depth {
         let mut inner = open.pop().unwrap_or_default();
-        // Only a model says what its parts are to each other.
+        // Only a model describes the connections between its parts.
         if inner.iter().any(|part| part.row.described.is_some()) {
             connect(&mut inner);
             if let Some(outer) = open.last_mut().and_then(|parts| parts.last_mut()) {
@@ -104,14 +105,15 @@ pub(crate) struct LayerNode {
     /// The path to it.
     pub(crate) name: String,
     pub(crate) kind: &'static str,
-    /// The nodes from which its inputs come.
+    pub(crate) class: Option<&'static Class>,
+    /// The nodes that its inputs come from.
     pub(crate) from: Vec<String>,
     pub(crate) outputs: Vec<Vec<Option<usize>>>,
     /// The shapes of its weights.
     pub(crate) weights: Vec<Vec<usize>>,
 }
 
-/// The layers that `track` names, those of nested models in their place.
+/// The layers that `track` reports, with those of nested models in their place.
 #[cfg(feature = "summary")]
 pub(crate) fn layer_nodes(track: Track<'_>) -> Vec<LayerNode> {
     let mut nodes = Vec::new();
@@ -132,6 +134,7 @@ fn add_nodes(parts: Vec<Part>, path: &str, nodes: &mut Vec<LayerNode>) -> Vec<(u
             nodes.push(LayerNode {
                 name,
                 kind: part.row.kind,
+                class: part.row.class,
                 from: Vec::new(),
                 outputs: part.row.described.map(|known| known.outputs).unwrap_or_default(),
                 weights: variables.map(|variable| variable.shape().to_vec()).collect(),

@@ -1,9 +1,10 @@
-//! [`to_svg`]: a picture as an image.
+//! [`to_svg`]: a diagram as an image.
 
 use std::fmt::Write as _;
 
 use super::layout::{Arrow, LINE, Layout, PAD, layout};
 use super::parts;
+use crate::trackable::Role;
 use crate::trackable::parts::Track;
 
 const STYLE: &str = "\
@@ -28,13 +29,17 @@ pub(crate) fn to_svg(title: &str, track: Track<'_>) -> String {
     text
 }
 
-/// Draws what lies in `layout`, whose corner is at (left, top).
+/// Draws the contents of `layout`, whose corner is at (left, top).
 fn draw(text: &mut String, layout: &Layout<'_>, left: f64, top: f64) {
     for placed in &layout.boxes {
         let (x, y) = (left + placed.x, top + placed.y);
         let class = match (&placed.inner, placed.part.takes()) {
             (Some(_), _) => " class=\"model\"",
-            (None, false) if placed.part.row.kind == "InputLayer" => " class=\"input\"",
+            (None, false)
+                if placed.part.row.class.is_some_and(|class| class.role == Role::Input) =>
+            {
+                " class=\"input\""
+            }
             _ => "",
         };
         // Writing to a String cannot fail.
@@ -67,7 +72,7 @@ fn way(arrow: &Arrow, left: f64, top: f64) -> String {
     let (x1, y1) = (left + arrow.from.0, top + arrow.from.1);
     let (x2, y2) = (left + arrow.to.0, top + arrow.to.1);
     let (foot, head) = (top + arrow.foot, top + arrow.head);
-    // A line of no length would turn the head of the arrow.
+    // A line of length zero would rotate the head of the arrow.
     let down = |from: f64, to: f64| match to - from > 0.5 {
         true => format!("V{to:.1}"),
         false => String::new(),
@@ -82,7 +87,8 @@ fn way(arrow: &Arrow, left: f64, top: f64) -> String {
         }
         Some(lane) => {
             let (lane, out, back) = (left + lane, foot + TURN, head - TURN);
-            // Where it enters its lane and leaves it: upwards it begins and ends beside the boxes.
+            // The points where it enters its lane and leaves it; an upward arrow begins and ends at
+            // the sides of the boxes.
             let (enter, leave) = if head > foot { (out, back) } else { (foot, head) };
             let (bend, unbend) = if head > foot { (foot, head) } else { (out, back) };
             format!(
@@ -93,10 +99,10 @@ fn way(arrow: &Arrow, left: f64, top: f64) -> String {
     }
 }
 
-/// How far below and above a row an arrow turns into its lane.
+/// The distance below and above a row at which an arrow turns into its lane.
 const TURN: f64 = 28.0;
 
-/// A text in XML, which has no control characters.
+/// A text in XML, which does not allow control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {

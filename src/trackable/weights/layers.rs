@@ -1,10 +1,10 @@
-//! [`Layers`]: the layers of a model by their paths, with what other libraries' names and layouts depend on.
+//! [`Layers`]: the layers of a model by path, with the properties on which other libraries' names and layouts depend.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::trackable::parts::{Described, Leaf, Parts};
-use crate::trackable::{Trackable, shape_text};
+use crate::trackable::parts::{Described, Leaf, PartType, Parts};
+use crate::trackable::{Class, Positions, Role, Trackable, shape_text};
 
 /// All parts of a root.
 pub(crate) struct Layers {
@@ -13,24 +13,25 @@ pub(crate) struct Layers {
     places: BTreeMap<String, usize>,
     /// The last layer in each.
     last: BTreeMap<String, usize>,
-    /// What [`Layers::flattened`] has found.
+    /// The results of [`Layers::flattened`].
     flattened: RefCell<BTreeMap<String, Flattened>>,
 }
 
-/// The sizes of which a `Flatten` made one, if there is one, or the path of one that has seen no input.
+/// The sizes that a `Flatten` combined into one, if there is one, or the path of one that has not seen an input.
 type Flattened = Result<Option<Vec<usize>>, String>;
 
-/// A part of a model that is no variable.
+/// A part of a model that is not a variable.
 pub(crate) struct Layer {
     /// Empty for the root.
     pub(crate) path: String,
     pub(crate) kind: &'static str,
-    /// Its own variables: their names behind the path, and their shapes where they are known.
+    pub(crate) class: Option<&'static Class>,
+    /// Its own variables: their names relative to the path, and their shapes if they are known.
     pub(crate) weights: Vec<(String, Option<Vec<usize>>)>,
     described: Option<Described>,
 }
 
-/// The path of the part in which `path` lies, and its name there.
+/// The path of the part that contains `path`, and its name there.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
@@ -44,15 +45,17 @@ impl Layers {
         let mut list = vec![Layer {
             path: String::new(),
             kind: root.kind(),
+            class: root.class(),
             weights: Vec::new(),
             described: None,
         }];
         let mut found: Vec<(String, Option<Vec<usize>>)> = Vec::new();
         let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
-            Leaf::Part { kind, described, .. } => {
+            Leaf::Part { part_type, described, .. } => {
                 let described = described.map(|described| described());
                 let (path, weights) = (path.to_string(), Vec::new());
-                list.push(Layer { path, kind: kind(), weights, described });
+                let PartType { kind, class } = part_type();
+                list.push(Layer { path, kind, class, weights, described });
             }
             Leaf::Variable(variable) => {
                 found.push((path.to_string(), Some(variable.shape().to_vec())));
@@ -69,7 +72,7 @@ impl Layers {
             list.iter().enumerate().map(|(at, layer)| (layer.path.clone(), at)).collect();
         for (path, shape) in found {
             let (mut owner, mut name) = split(&path);
-            // Lists and options are no parts of their own.
+            // Lists and options are not separate parts.
             while !places.contains_key(owner) {
                 owner = split(owner).0;
                 name = path.get(owner.len() + usize::from(!owner.is_empty())..).unwrap_or(name);
@@ -85,11 +88,11 @@ impl Layers {
         self.places.get(path).map(|at| &self.list[*at])
     }
 
-    pub(crate) fn kind(&self, path: &str) -> &'static str {
-        self.get(path).map_or("", |layer| layer.kind)
+    pub(crate) fn class(&self, path: &str) -> Option<&'static Class> {
+        self.get(path)?.class
     }
 
-    /// The layers that lie directly in the one at `path`.
+    /// The direct child layers of the one at `path`.
     #[cfg(feature = "keras-files")]
     pub(crate) fn inside<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Layer> {
         let begin = join(path, "");
@@ -98,16 +101,16 @@ impl Layers {
         below.map(|(_, at)| &self.list[*at]).filter(move |inner| split(&inner.path).0 == path)
     }
 
-    /// The layer whose result the one at `path` takes, if it is a single one.
+    /// The layer whose result is the input of the one at `path`, if it is a single one.
     fn before(&self, path: &str) -> Option<String> {
         let (parent, _) = split(path);
         let described = self.get(path)?.described.as_ref()?;
         match &described.from[..] {
-            // The first layer of a model within a model takes what that takes.
+            // The first layer of a nested model gets the nested model's input.
             [] if !path.is_empty() => self.before(parent),
             [origin] => {
                 let mut path = join(parent, &origin.name);
-                while is_stack(self.kind(&path)) {
+                while is_sequential(self.class(&path)) {
                     path = self.list[*self.last.get(&path)?].path.clone();
                 }
                 Some(path)
@@ -116,8 +119,8 @@ impl Layers {
         }
     }
 
-    /// If what the layer at `path` takes has gone through a `Flatten`: the sizes that this made one of, without the batch.
-    /// `Err` with the path of the `Flatten` if it has seen no input.
+    /// If the input of the layer at `path` has passed a `Flatten`: the sizes that it combined into one, without the batch.
+    /// `Err` with the path of the `Flatten` if it has not seen an input.
     pub(crate) fn flattened(&self, path: &str) -> Flattened {
         let mut path = path.to_string();
         let mut on_the_way = Vec::new();
@@ -130,48 +133,30 @@ impl Layers {
             let Some(layer) = before.as_ref().and_then(|before| self.get(before)) else {
                 break Ok(None);
             };
-            match layer.kind {
-                "Flatten" => {
+            match layer.class.map(|class| class.positions) {
+                Some(Positions::Flattened) => {
                     let shape = layer.described.as_ref().and_then(|known| known.inputs.first());
                     let sizes = shape.and_then(|shape| shape.get(1..)?.iter().copied().collect());
                     break sizes.map(Some).ok_or(layer.path.clone());
                 }
-                // The place of each element stays.
-                "Dropout"
-                | "AlphaDropout"
-                | "GaussianDropout"
-                | "GaussianNoise"
-                | "Activation"
-                | "Activate"
-                | "ReLU"
-                | "LeakyReLU"
-                | "ELU"
-                | "PReLU"
-                | "Softmax"
-                | "Identity"
-                | "BatchNormalization"
-                | "LayerNormalization"
-                | "RMSNormalization"
-                | "Rescaling"
-                | "UnitNormalization"
-                | "ActivityRegularization" => path = layer.path.clone(),
-                _ => break Ok(None),
+                Some(Positions::Kept) => path = layer.path.clone(),
+                Some(Positions::Unknown) | None => break Ok(None),
             }
         };
-        // Who comes later along the same way does not walk it again.
+        // A later query on the same path does not walk it again.
         let mut known = self.flattened.borrow_mut();
         known.extend(on_the_way.into_iter().map(|path| (path, found.clone())));
         found
     }
 }
 
-/// Whether layers of this kind hold a line of layers.
-pub(crate) fn is_stack(kind: &str) -> bool {
-    kind == "Sequential"
+/// Whether the layers of such a model follow one another.
+pub(crate) fn is_sequential(class: Option<&Class>) -> bool {
+    class.is_some_and(|class| class.role == Role::Sequential)
 }
 
 impl Layer {
-    /// The layer for a message.
+    /// The layer's description in a message.
     pub(crate) fn shown(&self) -> String {
         let weight = |(name, shape): &(String, Option<Vec<usize>>)| {
             let sizes = |shape: &Vec<usize>| {

@@ -1,96 +1,17 @@
-//! PyTorch's names and layouts of each kind of layer, and back.
-//!
-//! Sources: the documentation of `torch.nn` (shapes of `weight`, order of gates) and of Keras's layers.
+//! Weights under PyTorch's names and in its layouts, which each class of layer declares, and back.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::layers::{Layer, Layers, is_stack, split};
+use super::layers::{Layer, Layers, is_sequential, split};
 use super::values::{blocks, permuted, repeated, reshaped, rows, stacked, sum};
 use crate::error::{Error, Result, message};
-use crate::trackable::{NamedArray, Trackable};
+use crate::trackable::{Class, Layout, NamedArray, Trackable};
 
-/// How a variable is made of PyTorch's parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Recipe {
-    Same,
-    /// Axis `i` is the parameter's axis `[i]`.
-    Permute(&'static [usize]),
-    /// `[C*m,1,..]` becomes `[..,C,m]`, C as in the variable.
-    Depthwise,
-    /// The gates r, z, n become z, r, h; then both axes change places.
-    GruKernel,
-    /// One bias is the sum of PyTorch's two.
-    Sum,
-    /// Two biases as rows, gates in this layer's order.
-    GruBias,
-    /// A third of the parameter, transposed, for a head and its features.
-    Projected(usize),
-    /// The outputs of heads and features.
-    Output,
-}
-
-/// Parameters whose names end like this are counts that nothing here uses.
+/// Parameters with these name endings are counts that are not used here.
 const COUNTS: &str = "num_batches_tracked";
 
-type Row = (&'static str, &'static str, &'static [&'static str], Recipe);
-
-#[rustfmt::skip]
-const ROWS: &[Row] = {
-    use Recipe::*;
-    &[
-        ("Dense", "kernel", &["weight"], Permute(&[1, 0])),
-        ("Dense", "bias", &["bias"], Same),
-        ("Conv1D", "kernel", &["weight"], Permute(&[2, 1, 0])),
-        ("Conv1D", "bias", &["bias"], Same),
-        ("Conv2D", "kernel", &["weight"], Permute(&[2, 3, 1, 0])),
-        ("Conv2D", "bias", &["bias"], Same),
-        ("Conv3D", "kernel", &["weight"], Permute(&[2, 3, 4, 1, 0])),
-        ("Conv3D", "bias", &["bias"], Same),
-        // PyTorch has [in,out,..] here.
-        ("Conv1DTranspose", "kernel", &["weight"], Permute(&[2, 1, 0])),
-        ("Conv1DTranspose", "bias", &["bias"], Same),
-        ("Conv2DTranspose", "kernel", &["weight"], Permute(&[2, 3, 1, 0])),
-        ("Conv2DTranspose", "bias", &["bias"], Same),
-        ("Conv3DTranspose", "kernel", &["weight"], Permute(&[2, 3, 4, 1, 0])),
-        ("Conv3DTranspose", "bias", &["bias"], Same),
-        ("DepthwiseConv1D", "kernel", &["weight"], Depthwise),
-        ("DepthwiseConv1D", "bias", &["bias"], Same),
-        ("DepthwiseConv2D", "kernel", &["weight"], Depthwise),
-        ("DepthwiseConv2D", "bias", &["bias"], Same),
-        ("Embedding", "embeddings", &["weight"], Same),
-        ("BatchNormalization", "gamma", &["weight"], Same),
-        ("BatchNormalization", "beta", &["bias"], Same),
-        ("BatchNormalization", "moving_mean", &["running_mean"], Same),
-        ("BatchNormalization", "moving_variance", &["running_var"], Same),
-        ("LayerNormalization", "gamma", &["weight"], Same),
-        ("LayerNormalization", "beta", &["bias"], Same),
-        ("GroupNormalization", "gamma", &["weight"], Same),
-        ("GroupNormalization", "beta", &["bias"], Same),
-        ("RMSNormalization", "scale", &["weight"], Same),
-        ("PReLU", "alpha", &["weight"], Same),
-        // Both have the gates i, f, g, o.
-        ("LSTMCell", "kernel", &["weight_ih"], Permute(&[1, 0])),
-        ("LSTMCell", "recurrent_kernel", &["weight_hh"], Permute(&[1, 0])),
-        ("LSTMCell", "bias", &["bias_ih", "bias_hh"], Sum),
-        ("GRUCell", "kernel", &["weight_ih"], GruKernel),
-        ("GRUCell", "recurrent_kernel", &["weight_hh"], GruKernel),
-        ("GRUCell", "bias", &["bias_ih", "bias_hh"], GruBias),
-        ("SimpleRNNCell", "kernel", &["weight_ih"], Permute(&[1, 0])),
-        ("SimpleRNNCell", "recurrent_kernel", &["weight_hh"], Permute(&[1, 0])),
-        ("SimpleRNNCell", "bias", &["bias_ih", "bias_hh"], Sum),
-        ("MultiHeadAttention.query", "kernel", &["in_proj_weight"], Projected(0)),
-        ("MultiHeadAttention.query", "bias", &["in_proj_bias"], Projected(0)),
-        ("MultiHeadAttention.key", "kernel", &["in_proj_weight"], Projected(1)),
-        ("MultiHeadAttention.key", "bias", &["in_proj_bias"], Projected(1)),
-        ("MultiHeadAttention.value", "kernel", &["in_proj_weight"], Projected(2)),
-        ("MultiHeadAttention.value", "bias", &["in_proj_bias"], Projected(2)),
-        ("MultiHeadAttention.attention_output", "kernel", &["out_proj.weight"], Output),
-        ("MultiHeadAttention.attention_output", "bias", &["out_proj.bias"], Same),
-    ]
-};
-
-/// A variable that PyTorch has in another form.
+/// A variable that has another form in PyTorch.
 struct Wanted<'a> {
     layer: &'a Layer,
     /// The variable's full name, and its shape if it has one.
@@ -98,59 +19,66 @@ struct Wanted<'a> {
     shape: Option<&'a [usize]>,
     /// The path of PyTorch's module, with `/`.
     module: String,
-    /// The parameters behind it.
+    /// The parameters in it.
     parameters: Vec<String>,
-    recipe: Recipe,
+    layout: Layout,
+    /// Whether an axis of it is the input's features.
+    features: bool,
 }
 
 fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
 }
 
-/// What PyTorch keeps the variables of `layer` under: the kind in [`ROWS`], the module's path, what comes behind a
-/// parameter's name.
-fn place<'a>(layers: &'a Layers, layer: &'a Layer) -> (String, &'a str, &'static str) {
-    let (parent, name) = split(&layer.path);
-    let above = layers.kind(parent);
-    if above == "MultiHeadAttention" && !layer.path.is_empty() {
-        return (format!("MultiHeadAttention.{name}"), parent, "");
+/// The path of PyTorch's module for the variables of `layer`, and the suffix of their names there: the layer's path, or that of
+/// the owner whose variables they are in PyTorch.
+fn module_of<'a>(layers: &'a Layers, layer: &'a Layer) -> (&'a str, String) {
+    let (mut module, mut suffix) = (&*layer.path, String::new());
+    while !module.is_empty() {
+        let (owner, name) = split(module);
+        let attribute = layers.class(owner).and_then(|class| class.attribute(name));
+        let Some(more) = attribute.and_then(|attribute| attribute.pytorch) else { break };
+        suffix.push_str(more);
+        module = owner;
     }
-    if !layer.kind.ends_with("Cell") || !matches!(above, "LSTM" | "GRU" | "SimpleRNN" | "RNN") {
-        return (layer.kind.to_string(), &layer.path, "");
-    }
-    let (outer, name) = split(parent);
-    let kind = layer.kind.to_string();
-    match layers.kind(outer) {
-        "Bidirectional" if name.starts_with("backward") => (kind, outer, "_l0_reverse"),
-        "Bidirectional" => (kind, outer, "_l0"),
-        _ => (kind, parent, "_l0"),
-    }
+    (module, suffix)
 }
 
 fn all_wanted(layers: &Layers) -> Vec<Wanted<'_>> {
     let mut all = Vec::new();
     for layer in &layers.list {
-        let (kind, module, suffix) = place(layers, layer);
+        let (module, suffix) = module_of(layers, layer);
+        let inside = layer.path[module.len()..].trim_start_matches('/');
         for (variable, shape) in &layer.weights {
-            let row = ROWS.iter().find(|row| row.0 == kind && row.1 == variable);
-            let Some((_, _, parameters, recipe)) = row else { continue };
-            let parameters =
-                parameters.iter().map(|parameter| format!("{parameter}{suffix}").replace('.', "/"));
+            let declared = |class: Option<&'static Class>, name: &str| {
+                class?.pytorch.iter().find(|parameter| parameter.variable == name)
+            };
+            // A module's own parameters may be those of its parts here.
+            let parameter = match inside.is_empty() {
+                true => None,
+                false => declared(layers.class(module), &join(inside, variable)),
+            };
+            let Some(parameter) = parameter.or_else(|| declared(layer.class, variable)) else {
+                continue;
+            };
+            let names = parameter.names.iter();
+            let names = names.map(|name| format!("{name}{suffix}").replace('.', "/"));
             all.push(Wanted {
                 layer,
                 variable: join(&layer.path, variable),
                 shape: shape.as_deref(),
                 module: module.to_string(),
-                parameters: parameters.collect(),
-                recipe: *recipe,
+                parameters: names.collect(),
+                layout: parameter.layout,
+                features: parameter.features,
             });
         }
     }
     all
 }
 
-/// The arrays for the variables of `root`, made of those that `names` lists and `read` reads. What PyTorch would call
-/// otherwise and is not needed comes under its own name.
+/// The arrays for the variables of `root`, made from those that `names` lists and `read` reads. Unused arrays keep their
+/// own names.
 pub(super) fn arrays<'a>(
     root: &dyn Trackable,
     names: &[&str],
@@ -166,7 +94,7 @@ pub(super) fn arrays<'a>(
     let is_there = |wanted: &Wanted<'_>| {
         wanted.parameters.iter().any(|name| places.contains_key(&*join(&wanted.module, name)))
     };
-    if is_stack(root.kind()) && !wanted.iter().any(is_there) {
+    if is_sequential(root.class()) && !wanted.iter().any(is_there) {
         by_order(&mut wanted, &slashed)?;
     }
     let mut used = vec![false; names.len()];
@@ -200,19 +128,29 @@ pub(super) fn arrays<'a>(
         let array = cook(wanted, arrays, flat, round)?;
         made.push(NamedArray { name: wanted.variable.clone().into(), ..array });
     }
+    let weights = layers
+        .list
+        .iter()
+        .flat_map(|layer| layer.weights.iter().map(|(name, _)| join(&layer.path, name)));
+    let own: BTreeSet<String> = weights.collect();
     for (at, name) in names.iter().enumerate() {
         let counts = || name.rsplit('.').next() == Some(COUNTS);
         if !used[at] && !counts() {
-            made.push(read(at)?);
+            let array = read(at)?;
+            // A variable without a counterpart in PyTorch has its own name, with PyTorch's dots.
+            made.push(match own.contains(&slashed[at]) {
+                true => NamedArray { name: slashed[at].clone().into(), ..array },
+                false => array,
+            });
         }
     }
     Ok(made)
 }
 
-/// Lets modules that have numbers alone for names, as those of `nn.Sequential`, be the layers with weights in order.
+/// Assigns modules that have only numbers as names, like those of `nn.Sequential`, to the layers with weights in order.
 fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
     let number = |part: &str| part.parse::<u64>().ok();
-    // Numbers in their order, and before names.
+    // Numbers in numerical order, and before names.
     let compare = |a: &str, b: &str| match (number(a), number(b)) {
         (Some(x), Some(y)) => x.cmp(&y).then_with(|| a.cmp(b)),
         (x, y) => y.is_some().cmp(&x.is_some()).then_with(|| a.cmp(b)),
@@ -224,12 +162,12 @@ fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
         parts.fold(Ordering::Equal, Ordering::then).then(a.len().cmp(&b.len()))
     });
     modules.dedup();
-    // The first part in which two modules differ must be a number in both. Those that differ in a part stand side by side.
+    // The first part in which two modules differ must be a number in both. After sorting, such modules are adjacent.
     let mut in_order = modules.windows(2).all(|pair| {
         let differ = pair[0].iter().zip(&pair[1]).find(|(a, b)| a != b);
         differ.is_some_and(|(a, b)| number(a).is_some() && number(b).is_some())
     });
-    // A single one has no number if it is the whole.
+    // A single module has no number if it is the root.
     if let [only] = &modules[..] {
         in_order = only.last().is_none_or(|part| number(part).is_some());
     }
@@ -251,7 +189,7 @@ fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
     }
     let mut of_layer: BTreeMap<String, &Vec<&str>> = BTreeMap::new();
     for (layer, module) in layers.into_iter().zip(&modules) {
-        // The first, if others stand between those of one module.
+        // The first module counts if the layer occurs several times.
         of_layer.entry(layer).or_insert(module);
     }
     for wanted in wanted {
@@ -262,14 +200,9 @@ fn by_order(wanted: &mut [Wanted<'_>], names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The sizes, channels last, of which a `Flatten` made the axis of features that the layer takes.
+/// The sizes, channels last, that a `Flatten` combined into the axis of features of the layer's input.
 fn flattened(layers: &Layers, wanted: &Wanted<'_>) -> Result<Option<Vec<usize>>> {
-    let of_features = match wanted.layer.kind {
-        "Dense" => wanted.variable.ends_with("kernel"),
-        "BatchNormalization" | "LayerNormalization" | "RMSNormalization" | "PReLU" => true,
-        _ => false,
-    };
-    if !of_features {
+    if !wanted.features {
         return Ok(None);
     }
     let sizes = layers.flattened(&wanted.layer.path).map_err(|flatten| {
@@ -282,7 +215,7 @@ fn flattened(layers: &Layers, wanted: &Wanted<'_>) -> Result<Option<Vec<usize>>>
     Ok(sizes.filter(|sizes| sizes.len() > 1))
 }
 
-/// The features of `array`'s axis, flattened with channels first, in the order with channels last.
+/// Reorders the features of `array`'s axis, flattened with channels first, to channels last.
 fn channels_last<'a>(
     array: NamedArray<'a>,
     axis: usize,
@@ -313,7 +246,7 @@ fn channels_first<'a>(
     reshaped(permuted(&split, &axes)?, shape)
 }
 
-/// PyTorch's gates r, z, n are z, r, h here, and the other way round.
+/// PyTorch's gates r, z, n are z, r, h here, and vice versa.
 const GRU: [usize; 3] = [1, 0, 2];
 
 fn unfit(wanted: &Wanted<'_>, array: &NamedArray<'_>) -> Error {
@@ -326,7 +259,7 @@ fn unfit(wanted: &Wanted<'_>, array: &NamedArray<'_>) -> Error {
     ))
 }
 
-/// The variable made of PyTorch's parameters.
+/// The variable made from PyTorch's parameters.
 fn cook<'a>(
     wanted: &Wanted<'_>,
     arrays: Vec<NamedArray<'a>>,
@@ -347,23 +280,25 @@ fn cook<'a>(
             ))
         })
     };
-    let array = match (wanted.recipe, &flat) {
-        (Recipe::Permute(&[1, 0]), Some(sizes)) if array.shape.len() == 2 => {
+    let array = match (wanted.layout, &flat) {
+        (Layout::Permuted(&[1, 0]), Some(sizes)) if array.shape.len() == 2 => {
             channels_last(array, 1, sizes)?
         }
-        (Recipe::Same, Some(sizes)) if array.shape.len() == 1 => channels_last(array, 0, sizes)?,
+        (Layout::Same | Layout::PerChannel, Some(sizes)) if array.shape.len() == 1 => {
+            channels_last(array, 0, sizes)?
+        }
         _ => array,
     };
-    match wanted.recipe {
-        Recipe::Same => match (wanted.layer.kind, wanted.shape) {
-            // One number for all, or one for each channel.
-            ("PReLU", Some(shape)) if array.shape == [1] => repeated(array, shape),
-            ("PReLU", Some(shape)) => reshaped(array, shape.to_vec()),
-            _ => Ok(array),
+    match wanted.layout {
+        Layout::Same => Ok(array),
+        Layout::PerChannel => match wanted.shape {
+            Some(shape) if array.shape == [1] => repeated(array, shape),
+            Some(shape) => reshaped(array, shape.to_vec()),
+            None => Ok(array),
         },
-        Recipe::Permute(axes) if axes.len() == array.shape.len() => permuted(&array, axes),
-        Recipe::Permute(_) => Err(unfit(wanted, &array)),
-        Recipe::Depthwise => {
+        Layout::Permuted(axes) if axes.len() == array.shape.len() => permuted(&array, axes),
+        Layout::Permuted(_) => Err(unfit(wanted, &array)),
+        Layout::Depthwise => {
             let variable = sized(&array)?;
             let (rank, &[all, 1, ref spatial @ ..]) = (variable.len(), &array.shape[..]) else {
                 return Err(unfit(wanted, &array));
@@ -377,12 +312,12 @@ fn cook<'a>(
             let axes: Vec<usize> = (2..rank).chain([0, 1]).collect();
             permuted(&reshaped(array, shape)?, &axes)
         }
-        Recipe::GruKernel => match array.shape.len() {
+        Layout::GruKernel => match array.shape.len() {
             2 => permuted(&blocks(&array, &GRU)?, &[1, 0]),
             _ => Err(unfit(wanted, &array)),
         },
-        Recipe::Sum => sum(array, arrays.next().ok_or_else(none)?, round),
-        Recipe::GruBias => {
+        Layout::Sum => sum(array, arrays.next().ok_or_else(none)?, round),
+        Layout::GruBias => {
             if wanted.shape.is_some_and(|shape| shape.len() == 1) {
                 return Err(Error::Checkpoint(message!(
                     "load: '{}' is one bias, and PyTorch's GRU has two that cannot be one. Make the layer with \
@@ -393,7 +328,7 @@ fn cook<'a>(
             let other = arrays.next().ok_or_else(none)?;
             stacked(blocks(&array, &GRU)?, blocks(&other, &GRU)?)
         }
-        Recipe::Projected(part) => {
+        Layout::Projected(part) => {
             let shape = sized(&array)?.to_vec();
             let part = rows(&array, part, 3)?;
             match part.shape.len() {
@@ -402,7 +337,7 @@ fn cook<'a>(
                 _ => Err(unfit(wanted, &array)),
             }
         }
-        Recipe::Output => {
+        Layout::Output => {
             let shape = sized(&array)?.to_vec();
             match array.shape.len() {
                 2 => reshaped(permuted(&array, &[1, 0])?, shape),
@@ -412,7 +347,7 @@ fn cook<'a>(
     }
 }
 
-/// The variables of a model as PyTorch names and lays them out.
+/// The variables of a model with PyTorch's names and layouts.
 pub(super) fn written(
     layers: &Layers,
     arrays: Vec<NamedArray<'static>>,
@@ -443,16 +378,16 @@ fn uncook(
     flat: Option<Vec<usize>>,
 ) -> Result<Vec<NamedArray<'static>>> {
     let transposed = |array: &NamedArray<'static>| permuted(array, &[1, 0]);
-    Ok(match wanted.recipe {
-        Recipe::Same => match flat {
+    Ok(match wanted.layout {
+        Layout::Same | Layout::PerChannel => match flat {
             Some(sizes) => vec![channels_first(array, 0, &sizes)?],
-            None if wanted.layer.kind == "PReLU" => {
+            None if wanted.layout == Layout::PerChannel => {
                 let count = array.shape.iter().product();
                 vec![reshaped(array, vec![count])?]
             }
             None => vec![array],
         },
-        Recipe::Permute(axes) => {
+        Layout::Permuted(axes) => {
             let mut back = vec![0; axes.len()];
             axes.iter().enumerate().for_each(|(at, axis)| back[*axis] = at);
             let array = permuted(&array, &back)?;
@@ -461,20 +396,20 @@ fn uncook(
                 None => vec![array],
             }
         }
-        Recipe::Depthwise => {
+        Layout::Depthwise => {
             let rank = array.shape.len();
             let axes: Vec<usize> = [rank - 2, rank - 1].into_iter().chain(0..rank - 2).collect();
             let moved = permuted(&array, &axes)?;
             let shape = [&[moved.shape[0] * moved.shape[1], 1], &moved.shape[2..]].concat();
             vec![reshaped(moved, shape)?]
         }
-        Recipe::GruKernel => vec![blocks(&transposed(&array)?, &GRU)?],
-        // PyTorch adds both.
-        Recipe::Sum => {
+        Layout::GruKernel => vec![blocks(&transposed(&array)?, &GRU)?],
+        // PyTorch adds the two.
+        Layout::Sum => {
             let zeros = NamedArray { bytes: vec![0; array.bytes.len()].into(), ..array.clone() };
             vec![array, zeros]
         }
-        Recipe::GruBias if array.shape.len() == 2 => {
+        Layout::GruBias if array.shape.len() == 2 => {
             let row = |at| {
                 let row = rows(&array, at, 2)?;
                 let size = row.shape[1];
@@ -482,7 +417,7 @@ fn uncook(
             };
             vec![row(0)?, row(1)?]
         }
-        Recipe::GruBias | Recipe::Projected(_) | Recipe::Output => {
+        Layout::GruBias | Layout::Projected(_) | Layout::Output => {
             return Err(Error::Checkpoint(message!(
                 "save: '{}' {:?} of the layer {} has no form of PyTorch's that is written here. Save the other layers, or \
                  save under the names of this model.",

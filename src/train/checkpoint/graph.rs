@@ -1,4 +1,4 @@
-//! [`Graph`]: the objects that a checkpoint's parts are made of, with wgrad's names and Keras's.
+//! [`Graph`]: the objects of a checkpoint's parts, with wgrad's names and Keras's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,37 +6,37 @@ use super::keras_names::{self, Numbered};
 use super::proto::{
     BoolValue, ObjectReference, SerializedTensor, TrackableObject, TrackableObjectGraph, VALUE,
 };
-use crate::trackable::{Everything, Leaf, Parts, Trackable};
+use crate::trackable::{Class, Everything, Leaf, Parts, Role, Trackable};
 
 /// The objects below a root.
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// By wgrad's paths.
+    /// By their paths in wgrad.
     places: HashMap<String, usize>,
-    /// The paths of what keeps variables for variables.
+    /// The paths of parts that store variables for other variables.
     pub(super) owners: Vec<String>,
 }
 
 #[derive(Default)]
 pub(super) struct Node {
-    pub(super) kind: &'static str,
+    pub(super) class: Option<&'static Class>,
     /// Under each of their names; the ones by which TensorFlow finds a part come first.
     pub(super) children: Vec<(String, usize)>,
-    /// Whose part it is, and the name under which its value is stored.
+    /// The part that contains it, and the name under which its value is stored.
     parent: Option<(usize, String)>,
-    /// What it is a part of by wgrad's path.
+    /// The part that contains it, by its path in wgrad.
     owner: Option<usize>,
-    /// wgrad's name of its value.
+    /// The name of its value in wgrad.
     pub(super) value: Option<String>,
     /// Whether it is a weight that training changes.
     pub(super) trainable: bool,
-    /// A value that Keras has and wgrad does not keep.
+    /// A value that Keras has and wgrad does not store.
     pub(super) made_up: Option<MadeUp>,
-    /// Whether Keras counts in 64 bits what wgrad's variable counts in 32.
+    /// Whether Keras stores a 64-bit count where wgrad's variable has 32 bits.
     pub(super) counts_wide: bool,
-    /// Whether it has weights, or a part of it has.
+    /// Whether it or one of its parts has weights.
     has_weights: bool,
-    /// Keras's number of it, as a layer of a model.
+    /// Its number in Keras, as a layer of a model.
     number: Option<usize>,
     /// The layers of a model.
     pub(super) layers: Vec<NumberedLayer>,
@@ -44,32 +44,32 @@ pub(super) struct Node {
 
 /// A layer of a model.
 pub(super) struct NumberedLayer {
-    /// wgrad's name.
+    /// The name in wgrad.
     pub(super) name: String,
     pub(super) node: usize,
-    /// Keras's number in `_operations`.
+    /// The number in Keras's `_operations`.
     pub(super) number: usize,
-    /// The number among those with weights.
+    /// The number among the layers with weights.
     pub(super) with_weights: Option<usize>,
 }
 
-/// A value that is stored for Keras alone.
+/// A value that is stored only for Keras.
 pub(super) enum MadeUp {
     /// The number 0.
     Zero,
-    /// What is stored under this name of wgrad's, too.
+    /// The same value as under this name of wgrad.
     Same(String),
 }
 
 impl Graph {
-    /// The graph of `root`, whose variables and numbers `everything` lists.
+    /// The graph of `root`, whose variables and numbers are in `everything`.
     pub(super) fn of(root: &dyn Trackable, everything: &Everything) -> Self {
         let mut graph =
             Graph { nodes: vec![Node::default()], places: HashMap::new(), owners: Vec::new() };
         let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {
-            Leaf::Part { kind, described, .. } => {
+            Leaf::Part { part_type, described, .. } => {
                 let at = graph.place(path);
-                graph.nodes[at].kind = kind();
+                graph.nodes[at].class = part_type().class;
                 graph.nodes[at].number = described.and_then(|described| described().number);
             }
             Leaf::Variable(variable) => graph.set_weight(path, variable.trainable()),
@@ -84,7 +84,7 @@ impl Graph {
             Leaf::State(_) | Leaf::Penalty(..) | Leaf::Forget(_) => {}
         };
         root.track(&mut Parts::new(&mut visit));
-        // A part stands behind what it is a part of.
+        // A part comes after the part that contains it.
         for at in (1..graph.nodes.len()).rev() {
             if graph.nodes[at].has_weights {
                 if let Some((parent, _)) = graph.nodes[at].parent {
@@ -99,7 +99,7 @@ impl Graph {
         graph
     }
 
-    /// The node at a path, which is made if it is not there.
+    /// The node at a path, which is created if it does not exist.
     fn place(&mut self, path: &str) -> usize {
         if path.is_empty() {
             return 0;
@@ -107,7 +107,7 @@ impl Graph {
         if let Some(&at) = self.places.get(path) {
             return at;
         }
-        // From the last part that is there on.
+        // Starting at the last part that exists.
         let known = path.rmatch_indices('/').map(|(end, _)| end);
         let known = known.into_iter().find(|end| self.places.contains_key(&path[..*end]));
         let mut parent = known.map_or(0, |end| self.places[&path[..end]]);
@@ -146,15 +146,15 @@ impl Graph {
         if path.is_empty() { Some(0) } else { self.places.get(path).copied() }
     }
 
-    /// wgrad's path of a part.
+    /// A part's path in wgrad.
     pub(super) fn path(&self, at: usize) -> &str {
         self.places.iter().find(|(_, known)| **known == at).map_or("", |(path, _)| path)
     }
 
-    /// Whether each part has values, or a part of it has.
+    /// Whether each part, or a part of it, has values.
     pub(super) fn valued(&self) -> Vec<bool> {
         let mut valued: Vec<bool> = self.nodes.iter().map(|node| node.value.is_some()).collect();
-        // A part stands behind what it is a part of, but for what optimizers keep.
+        // A part comes after the part that contains it, except for slots of optimizers.
         for at in (1..self.nodes.len()).rev() {
             let parent = self.nodes[at].owner.filter(|_| valued[at]);
             parent.into_iter().for_each(|parent| valued[parent] = true);
@@ -162,17 +162,17 @@ impl Graph {
         valued
     }
 
-    /// Gives the parts of a node the names that they have in Keras, before their own.
+    /// Adds the Keras names of a node's parts, before their own names.
     fn name_as_keras(&mut self, at: usize) {
-        let kind = self.nodes[at].kind;
+        let class = self.nodes[at].class;
         let own = std::mem::take(&mut self.nodes[at].children);
         let mut names = Vec::new();
-        if let Numbered::Layers { below, first } = keras_names::numbered(kind) {
+        if let Numbered::Layers { below, first } = keras_names::numbered(class) {
             let weighted = own.iter().filter(|(_, child)| self.nodes[*child].has_weights);
             for (number, (_, child)) in weighted.enumerate() {
                 names.push((format!("layer_with_weights-{number}"), *child));
             }
-            // Keys have the names by which TensorFlow's guides know them.
+            // Keys use the names by which TensorFlow's guides know them.
             for (name, child) in &names {
                 self.nodes[*child].parent = Some((at, name.clone()));
             }
@@ -189,7 +189,7 @@ impl Graph {
                 let with_weights = has_weights.then(|| with_weights.next()).flatten();
                 let (name, node) = (name.clone(), *child);
                 self.nodes[at].layers.push(NumberedLayer { name, node, number, with_weights });
-                // A layer that stands there twice is one.
+                // A layer that occurs there twice is one.
                 if seen.insert(number) {
                     self.nodes[list].children.push((number.to_string(), node));
                 }
@@ -198,18 +198,18 @@ impl Graph {
             return;
         }
         for (name, child) in &own {
-            names
-                .extend(keras_names::aliases(kind, name).map(|alias| (alias.into_owned(), *child)));
+            let alias = class.and_then(|class| class.attribute(name)?.checkpoint);
+            names.extend(alias.map(|alias| (alias.to_string(), *child)));
         }
         names.extend(own);
         self.nodes[at].children = names;
     }
 
-    /// Adds what optimizers keep, in Keras's lists.
+    /// Adds the variables of optimizers, in Keras's lists.
     fn add_slots(&mut self, everything: &Everything) {
         for owner in std::mem::take(&mut self.owners) {
             let Some(at) = self.at(&owner) else { continue };
-            let kind = self.nodes[at].kind;
+            let class = self.nodes[at].class;
             let mut all = Vec::new();
             for (name, keras) in [
                 ("iterations", keras_names::ITERATIONS),
@@ -223,7 +223,7 @@ impl Graph {
                 }
             }
             let kept: Vec<_> = everything.kept.iter().filter(|kept| kept.owner == owner).collect();
-            // The variables in the optimizer's order, also those for which it keeps nothing.
+            // The variables in the optimizer's order, including those for which it stores nothing.
             let listed = everything.listed.iter().filter(|(known, _)| *known == owner);
             let listed = listed.flat_map(|(_, names)| names);
             let mut of: HashMap<&str, usize> = HashMap::new();
@@ -239,11 +239,11 @@ impl Graph {
             let mut slots = Vec::with_capacity(kept.len());
             for slot in &kept {
                 let number = of[&*slot.of];
-                let unlisted = kind == "Adafactor" && keras_names::ADAFACTOR.contains(&&*slot.slot);
+                let unlisted = keras_names::unlisted(class).contains(&&*slot.slot);
                 let node = match unlisted {
                     true => self.detached(),
                     false => {
-                        let name = keras_names::list_of(kind, &slot.slot).into_owned();
+                        let name = keras_names::list_of(class, &slot.slot).into_owned();
                         let list = match lists.get(&name) {
                             Some(&list) => list,
                             None => {
@@ -255,7 +255,7 @@ impl Graph {
                     }
                 };
                 self.nodes[node].value = Some(slot.name.clone());
-                let group = keras_names::group(kind, &slot.slot);
+                let group = keras_names::group(class, &slot.slot);
                 let alone = slots.last().is_none_or(|(_, last, _)| *last != number);
                 if unlisted && slot.slot == "velocity" && alone {
                     for _ in ["r", "c"] {
@@ -282,10 +282,10 @@ impl Graph {
         self.add_outer_counts();
     }
 
-    /// An optimizer that scales losses counts on its own in Keras.
+    /// An optimizer that scales losses has a separate counter in Keras.
     fn add_outer_counts(&mut self) {
         for at in 0..self.nodes.len() {
-            if self.nodes[at].kind != "LossScaleOptimizer" {
+            if self.nodes[at].class.is_none_or(|class| class.role != Role::OuterOptimizer) {
                 continue;
             }
             if let Some(counter) = self.child(at, "step_counter") {
@@ -308,13 +308,13 @@ impl Graph {
         children.iter().find(|(name, _)| name == wanted).map(|(_, child)| *child)
     }
 
-    /// A node that is no part yet.
+    /// A node that does not belong to a part yet.
     fn detached(&mut self) -> usize {
         self.nodes.push(Node::default());
         self.nodes.len() - 1
     }
 
-    /// The keys of all values, by wgrad's names.
+    /// The keys of all values, by their names in wgrad.
     pub(super) fn keys(&self) -> HashMap<&str, String> {
         let values = self.nodes.iter().enumerate();
         values.filter_map(|(at, node)| Some((node.value.as_deref()?, self.key(at)))).collect()
@@ -331,7 +331,7 @@ impl Graph {
         format!("{}/.ATTRIBUTES/{VALUE}", names.join("/"))
     }
 
-    /// The graph as TensorFlow stores it.
+    /// The graph in TensorFlow's format.
     pub(super) fn to_proto(&self) -> TrackableObjectGraph {
         let reference = |(name, at): &(String, usize)| ObjectReference {
             node_id: i32::try_from(*at).unwrap_or(i32::MAX),
@@ -359,16 +359,16 @@ fn escaped(name: &str) -> String {
     name.replace('.', "..").replace('/', ".S")
 }
 
-/// The name of numbers that TensorFlow has no object for. No object of the graph refers to it, so TensorFlow does not miss one.
+/// The name of numbers that have no object in TensorFlow. No object of the graph refers to it, so TensorFlow ignores it.
 pub(super) fn state_key(name: &str) -> String {
     let names: Vec<String> = name.split('/').map(escaped).collect();
     format!("{}{STATE}", names.join("/"))
 }
 
-/// How these names end.
+/// The ending of these names.
 const STATE: &str = "/.ATTRIBUTES/WGRAD_STATE";
 
-/// Whether a key is of such numbers.
+/// Whether a key belongs to such numbers.
 pub(super) fn is_state_key(key: &str) -> bool {
     key.ends_with(STATE)
 }

@@ -1,45 +1,28 @@
-//! What Keras calls the parts of its models and optimizers in TensorFlow's checkpoints, where that is not wgrad's name.
+//! What Keras calls the parts of its models and optimizers in TensorFlow's checkpoints, where that is not wgrad's name. What
+//! holds for one class alone, the class itself declares ([`Class`]).
 //!
 //! The names are those that `tf.train.Checkpoint` writes for Keras 3.15, and `layer_with_weights-0` of Keras 2.
 
 use std::borrow::Cow;
 
+use crate::trackable::{Class, Role, SlotNames};
+
 /// How the parts of a model are numbered.
 pub(super) enum Numbered {
-    /// No parts are.
+    /// They have no numbers.
     No,
-    /// Layers, of which the first has this number in `_operations`, which lies below this name.
+    /// Layers, of which the first has this number in `_operations`, which is below this name.
     Layers { below: Option<&'static str>, first: usize },
 }
 
-/// How Keras numbers the parts of what is of this kind.
-pub(super) fn numbered(kind: &str) -> Numbered {
-    match kind {
+/// How Keras numbers the parts of an object of this class.
+pub(super) fn numbered(class: Option<&Class>) -> Numbered {
+    match class.map(|class| class.role) {
         // An input layer comes first.
-        "Sequential" => Numbered::Layers { below: Some("_functional"), first: 1 },
-        "Functional" => Numbered::Layers { below: None, first: 0 },
+        Some(Role::Sequential) => Numbered::Layers { below: Some("_functional"), first: 1 },
+        Some(Role::Functional) => Numbered::Layers { below: None, first: 0 },
         _ => Numbered::No,
     }
-}
-
-/// Further names of the part `name` of what is of this kind.
-pub(super) fn aliases(kind: &str, name: &str) -> Option<Cow<'static, str>> {
-    let alias = match (kind, name) {
-        ("TimeDistributed", _) => "layer",
-        ("Bidirectional", name) if name.starts_with("forward_") => "forward_layer",
-        ("Bidirectional", name) if name.starts_with("backward_") => "backward_layer",
-        ("MultiHeadAttention" | "GroupedQueryAttention", "query") => "_query_dense",
-        ("MultiHeadAttention" | "GroupedQueryAttention", "key") => "_key_dense",
-        ("MultiHeadAttention" | "GroupedQueryAttention", "value") => "_value_dense",
-        ("MultiHeadAttention" | "GroupedQueryAttention", "attention_output") => "_output_dense",
-        ("Nadam", "u_product") => "_u_product",
-        (_, name) if name.ends_with("_cell") => "cell",
-        // `Dense._kernel`, `Embedding._embeddings`.
-        (_, "kernel") => "_kernel",
-        (_, "embeddings") => "_embeddings",
-        _ => return None,
-    };
-    Some(alias.into())
 }
 
 /// The optimizer's own numbers.
@@ -50,54 +33,51 @@ pub(super) const TRAINABLE: &str = "_trainable_variables";
 /// The list of all variables of the optimizer.
 pub(super) const VARIABLES: &str = "_variables";
 
-/// The slots of Adafactor, whose lists Keras does not track. A variable that is no matrix has numbers in place of the first two.
-pub(super) const ADAFACTOR: [&str; 3] = ["r", "c", "velocity"];
+/// The names of most optimizers' slots.
+static SLOTS: [SlotNames; 7] = [
+    SlotNames::of("momentum").keras_2("m"),
+    SlotNames::of("velocity").list("_velocities").keras_2("v"),
+    SlotNames::of("velocity").keras_2("rms"),
+    SlotNames::of("average").list("_model_variables_moving_average").group(0),
+    SlotNames::of("gradient_accumulator").list("_accumulated_gradients").group(1),
+    SlotNames::of("velocity_hat").keras_2("vhat").group(3),
+    SlotNames::of("average_gradient").keras_2("mg"),
+];
 
-/// The name of the list in which an optimizer of this kind keeps the slot `slot`.
-pub(super) fn list_of(kind: &str, slot: &str) -> Cow<'static, str> {
-    let list = match (kind, slot) {
-        ("Sgd", "momentum") => "momentums",
-        ("Adamax", "momentum") => "_m",
-        ("Adamax", "norm") => "_u",
-        (_, "velocity") => "_velocities",
-        (_, "average") => "_model_variables_moving_average",
-        (_, "gradient_accumulator") => "_accumulated_gradients",
-        (_, slot) => return format!("_{slot}s").into(),
-    };
-    list.into()
+/// The names that the class declares, then those of most optimizers.
+fn known(class: Option<&'static Class>) -> impl Iterator<Item = &'static SlotNames> {
+    class.into_iter().flat_map(|class| class.slots).chain(&SLOTS)
 }
 
-/// The slot that an optimizer of this kind keeps in the list `list`.
-pub(super) fn slot_of(kind: &str, list: &str) -> Option<String> {
-    const KNOWN: [&str; 5] = ["momentum", "velocity", "norm", "average", "gradient_accumulator"];
-    if let Some(known) = KNOWN.into_iter().find(|slot| list_of(kind, slot) == list) {
-        return Some(known.to_string());
+/// The slots that Keras tracks in no list of their own. A variable that is not a matrix has numbers in place of the first two.
+pub(super) fn unlisted(class: Option<&'static Class>) -> &'static [&'static str] {
+    class.map_or(&[], |class| class.unlisted_slots)
+}
+
+/// The name of the list in which an optimizer of this class stores the slot `slot`.
+pub(super) fn list_of(class: Option<&'static Class>, slot: &str) -> Cow<'static, str> {
+    let mut named = known(class).filter(|names| names.slot == slot);
+    match named.find_map(|names| names.list) {
+        Some(list) => list.into(),
+        None => format!("_{slot}s").into(),
+    }
+}
+
+/// The slot that an optimizer of this class stores in the list `list`.
+pub(super) fn slot_of(class: Option<&'static Class>, list: &str) -> Option<String> {
+    if let Some(known) = known(class).find(|names| list_of(class, names.slot) == list) {
+        return Some(known.slot.to_string());
     }
     let slot = list.strip_prefix('_')?.strip_suffix('s')?;
     (list != VARIABLES && list != TRAINABLE && list != ITERATIONS).then(|| slot.to_string())
 }
 
 /// The slot that Keras 2 calls `slot` in its optimizers.
-pub(super) fn slot_of_keras_2<'a>(kind: &str, slot: &'a str) -> &'a str {
-    match (kind, slot) {
-        ("Adamax", "v") => "norm",
-        (_, "m") => "momentum",
-        (_, "v" | "rms") => "velocity",
-        (_, "vhat") => "velocity_hat",
-        (_, "mg") => "average_gradient",
-        ("Adadelta", "accum_grad") => "accumulated_grad",
-        ("Adadelta", "accum_var") => "accumulated_delta_var",
-        (_, slot) => slot,
-    }
+pub(super) fn slot_of_keras_2<'a>(class: Option<&'static Class>, slot: &'a str) -> &'a str {
+    known(class).find(|names| names.keras_2 == Some(slot)).map_or(slot, |names| names.slot)
 }
 
 /// In which order `_variables` has an optimizer's slots: groups, and within a group variable by variable.
-pub(super) fn group(kind: &str, slot: &str) -> usize {
-    match (kind, slot) {
-        (_, "average") => 0,
-        (_, "gradient_accumulator") => 1,
-        ("RmsProp", "momentum") | (_, "velocity_hat") => 3,
-        ("RmsProp", "average_gradient") => 4,
-        _ => 2,
-    }
+pub(super) fn group(class: Option<&'static Class>, slot: &str) -> usize {
+    known(class).filter(|names| names.slot == slot).find_map(|names| names.group).unwrap_or(2)
 }

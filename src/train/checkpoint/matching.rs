@@ -1,4 +1,4 @@
-//! Finds for each part of a program the object of a checkpoint that it was saved from.
+//! Finds the object of a checkpoint for each part of a program.
 
 use std::collections::HashMap;
 
@@ -10,29 +10,29 @@ use super::saved::Saved;
 use crate::error::{Error, Result, message};
 use crate::trackable::Everything;
 
-/// Which value belongs where.
+/// The assignment of values to parts.
 pub(super) struct Matching {
-    /// wgrad's name of a part, and the key of its value.
+    /// The name of a part in wgrad, and the key of its value.
     pub(super) values: Vec<(String, String)>,
-    /// The values of the checkpoint that nobody takes.
+    /// The values of the checkpoint that no part uses.
     pub(super) unused: Vec<String>,
-    /// wgrad's names of the parts for which the checkpoint has none.
+    /// The names in wgrad of the parts without a value in the checkpoint.
     pub(super) missing: Vec<String>,
 }
 
-/// Numbers that TensorFlow has no object for.
+/// Numbers that have no object in TensorFlow.
 pub(super) struct State {
-    /// wgrad's name.
+    /// The name in wgrad.
     pub(super) name: String,
-    /// Whether the checkpoint ought to have it.
+    /// Whether the checkpoint should contain it.
     pub(super) required: bool,
 }
 
-/// Matches the parts of `graph` with the objects that `saved` has, name by name from the root on, as TensorFlow does. `shape`
-/// tells the shape of the tensor at a key.
+/// Matches the parts of `graph` with the objects in `saved`, name by name starting at the root, as TensorFlow does. `shape`
+/// returns the shape of the tensor at a key.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if a value may belong to one part or to another.
+/// [`Error::Checkpoint`] if a value may belong to more than one part.
 pub(super) fn matching(
     graph: &Graph,
     everything: &Everything,
@@ -45,7 +45,7 @@ pub(super) fn matching(
         everything.variables().map(|(name, variable)| (name, variable.shape())).collect();
     let bound = Bound::new(graph, &saved, &shapes)?;
     let mut values = bound.values();
-    // What is stored for Keras alone.
+    // Values that are stored only for Keras.
     let made_up = graph.nodes.iter().zip(&bound.objects).filter(|(node, _)| node.made_up.is_some());
     let mut derived: Vec<&str> = made_up.filter_map(|(_, object)| saved.key((*object)?)).collect();
     derived.extend(saved.seeds());
@@ -71,7 +71,7 @@ struct Bound<'a, 'b> {
     graph: &'b Graph,
     saved: &'b Saved<'a>,
     shapes: &'b HashMap<&'b str, &'b [usize]>,
-    /// For each part the object that it was saved from.
+    /// For each part, its object.
     objects: Vec<Option<usize>>,
     /// For each object the part.
     parts: Vec<Option<usize>>,
@@ -90,9 +90,9 @@ impl<'a, 'b> Bound<'a, 'b> {
         Ok(bound)
     }
 
-    /// Keras 3 does not track a model's lists of layers, whose weights only the optimizer's list of what it trains has then. If that
-    /// list has as many variables as the program, those that are bound stand at the same places in both, and names and shapes do not
-    /// speak against it, so do the others.
+    /// Keras 3 does not track a model's lists of layers; then only the optimizer's list of trainable variables has their
+    /// weights. If that list has as many variables as the program, the variables that are already bound have the same indices
+    /// in both, and names and shapes do not contradict it, the others are bound by index, too.
     fn bind_trainable(&mut self) {
         let weights = self.graph.nodes.iter().enumerate().filter(|(_, node)| node.trainable);
         let weights: Vec<usize> = weights.map(|(at, _)| at).collect();
@@ -123,13 +123,13 @@ impl<'a, 'b> Bound<'a, 'b> {
         }
     }
 
-    /// Whether neither the last names nor the shapes of a weight and an object differ.
+    /// Whether the last names and the shapes of a weight and an object are compatible.
     fn may_be(&self, weight: usize, object: usize) -> bool {
         let Some(name) = self.graph.nodes[weight].value.as_deref() else { return false };
         let (ours, theirs) = (self.shapes.get(name), self.saved.shape_of(object));
         let shape = ours.zip(theirs).is_none_or(|(ours, theirs)| **ours == *theirs);
         let last = |name: &'_ str| name.rsplit('/').next().unwrap_or_default().to_string();
-        // A variable that a program made itself may be called anything.
+        // A variable that a program created itself may have any name.
         let known = ["kernel", "bias", "gamma", "beta", "recurrent_kernel", "embeddings"];
         let theirs = self.saved.full_name(object).map(last);
         let theirs = theirs.filter(|theirs| known.contains(&&**theirs));
@@ -137,7 +137,7 @@ impl<'a, 'b> Bound<'a, 'b> {
         shape && ours.zip(theirs).is_none_or(|(ours, theirs)| ours == theirs)
     }
 
-    /// Binds a part to an object, and what both consist of.
+    /// Binds a part to an object, and recursively their parts.
     fn bind(&mut self, part: usize, object: usize) -> Result<()> {
         let valued = self.graph.valued();
         let (graph, saved, shapes) = (self.graph, self.saved, self.shapes);
@@ -180,7 +180,7 @@ impl<'a, 'b> Bound<'a, 'b> {
         self.graph.nodes.iter().enumerate().filter_map(value).collect()
     }
 
-    /// Adds what optimizers keep for variables, also where an optimizer has not made it yet.
+    /// Adds the optimizers' variables, including those that an optimizer has not created yet.
     fn add_slots(
         &self,
         everything: &Everything,
@@ -190,18 +190,18 @@ impl<'a, 'b> Bound<'a, 'b> {
         let kept: std::collections::HashSet<&str> =
             everything.kept.iter().map(|kept| &*kept.name).collect();
         values.retain(|(name, _)| !kept.contains(&**name));
-        // Each optimizer's variables in the order of its list, for those that are no part of the checkpoint.
+        // Each optimizer's variables in the order of its list, for variables that are not part of the checkpoint.
         let known: HashMap<&str, &Vec<String>> =
             everything.listed.iter().map(|(owner, names)| (&**owner, names)).collect();
         for owner in &self.graph.owners {
             let Some(at) = self.graph.at(owner) else { continue };
             let Some(object) = self.objects[at] else { continue };
-            let kind = self.graph.nodes[at].kind;
+            let class = self.graph.nodes[at].class;
             let children = self.saved.children(object);
             let trainable = children.get(keras_names::TRAINABLE);
             let trainable = trainable.map_or_else(Vec::new, |list| self.saved.numbered(*list, ""));
             let trainable: HashMap<usize, usize> = trainable.into_iter().collect();
-            // A number alone says of which variable a slot is where the checkpoint does not have the variable.
+            // Only a number identifies the variable of a slot if the checkpoint does not contain the variable.
             let same_count = known.get(&**owner).is_some_and(|own| own.len() == trainable.len());
             let mut unclear = None;
             let mut add = |slot: &str, variable: &str, saved: usize| {
@@ -222,7 +222,7 @@ impl<'a, 'b> Bound<'a, 'b> {
                 self.graph.nodes[part].value.as_deref()
             };
             for (of, slot, saved) in self.saved.slots(object) {
-                let slot = keras_names::slot_of_keras_2(kind, slot);
+                let slot = keras_names::slot_of_keras_2(class, slot);
                 if let Some(variable) = name_of(of) {
                     add(slot, variable, saved);
                 }
@@ -239,7 +239,7 @@ impl<'a, 'b> Bound<'a, 'b> {
             lists.sort_unstable();
             let mut listed = false;
             for (list, node) in &lists {
-                let Some(slot) = keras_names::slot_of(kind, list) else { continue };
+                let Some(slot) = keras_names::slot_of(class, list) else { continue };
                 for (number, saved) in self.saved.numbered(*node, "") {
                     if let Some(variable) = variable(number) {
                         listed = true;
@@ -247,22 +247,23 @@ impl<'a, 'b> Bound<'a, 'b> {
                     }
                 }
             }
-            // Keras does not track Adafactor's lists.
+            // Keras may list an optimizer's slots only among all of its variables, as it does Adafactor's.
+            let unlisted = keras_names::unlisted(class);
             let all = lists.iter().find(|(list, _)| *list == keras_names::VARIABLES);
-            if let (false, Some((_, all)), "Adafactor") = (listed, all, kind) {
+            if let (false, Some((_, all)), false) = (listed, all, unlisted.is_empty()) {
                 let all: HashMap<usize, usize> =
                     self.saved.numbered(*all, "").into_iter().collect();
                 let mut place = 2;
                 for number in 0..trainable.len() {
                     let of = trainable.get(&number).and_then(|node| self.saved.shape_of(*node));
-                    for slot in keras_names::ADAFACTOR {
+                    for slot in unlisted {
                         let saved = all.get(&place).copied();
                         place += 1;
                         let (Some(variable), Some(saved)) = (variable(number), saved) else {
                             continue;
                         };
                         // Keras has placeholders where the variable is no matrix.
-                        if slot == "velocity" || of.as_ref().is_some_and(|of| of.len() > 1) {
+                        if *slot == "velocity" || of.as_ref().is_some_and(|of| of.len() > 1) {
                             add(slot, variable, saved);
                         } else {
                             derived.extend(self.saved.key(saved));

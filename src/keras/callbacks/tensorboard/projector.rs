@@ -7,13 +7,18 @@ use std::path::Path;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::io::write_file;
-use crate::trackable::{Trackable, layer_nodes};
+use crate::trackable::{Class, Trackable, layer_nodes};
 
 /// The embeddings of a model.
 #[derive(Default)]
 pub(super) struct Projector {
     /// What the vectors of a layer stand for.
     labels: BTreeMap<String, Vec<String>>,
+}
+
+/// Whether this is the class of Keras's `Embedding`.
+fn is_embedding(class: Option<&Class>) -> bool {
+    class.is_some_and(|class| class.name() == "Embedding")
 }
 
 impl Projector {
@@ -25,7 +30,7 @@ impl Projector {
     pub(super) fn write(&self, folder: &Path, model: &dyn Trackable) -> Result<()> {
         let nodes = layer_nodes(&|parts| model.track(parts)).into_iter();
         let layers: Vec<String> =
-            nodes.filter(|node| node.kind == "Embedding").map(|node| node.name).collect();
+            nodes.filter(|node| is_embedding(node.class)).map(|node| node.name).collect();
         if let Some(unknown) = self.labels.keys().find(|name| !layers.contains(name)) {
             let known = if layers.is_empty() { "none".to_string() } else { layers.join(", ") };
             return Err(Error::Data(message!(

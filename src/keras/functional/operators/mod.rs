@@ -99,11 +99,6 @@ impl Callable for KerasOp {
         self
     }
 
-    #[cfg(feature = "checkpoint")]
-    fn is_operator(&self) -> bool {
-        true
-    }
-
     fn called(&self) -> Result<Called> {
         let (module, class) = (self.module.clone(), self.row.class);
         Ok(Called::Operator { module, class, config: self.config.clone() })

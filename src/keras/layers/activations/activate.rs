@@ -11,6 +11,9 @@ layer! {
     pub struct Activate["Activation"] {
         /// Creates a layer that applies `activation`.
         new(activation: Activation);
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

@@ -26,6 +26,9 @@ layer! {
             /// Sets `alpha`, the factor for negative inputs.
             alpha: f32 = 1.0,
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

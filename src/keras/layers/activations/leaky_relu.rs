@@ -25,6 +25,9 @@ layer! {
             /// Sets the slope for negative inputs.
             negative_slope: f32 = 0.3,
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

@@ -33,6 +33,10 @@ layer! {
         weights {
             alpha = Weight::zeros() => [alpha_initializer, alpha_regularizer, alpha_constraint],
         }
+        class {
+            positions(Positions::Kept);
+            pytorch(&[Torch::new("alpha", &["weight"], PerChannel).over_features()]);
+        }
     }
 }
 

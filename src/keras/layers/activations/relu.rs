@@ -31,6 +31,9 @@ layer! {
             /// Sets the threshold from which inputs pass unchanged.
             threshold: f32 = 0.0,
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

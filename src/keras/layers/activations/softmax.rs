@@ -31,6 +31,9 @@ layer! {
             /// Sets the axis, or the axes that are normalized together.
             axis: Axes as impl Into<Axes> = (-1).into(),
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

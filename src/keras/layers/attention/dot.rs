@@ -80,6 +80,9 @@ layer! {
             /// is an argument of the call, and saved models store it there.
             use_causal_mask: bool = false,
         }
+        class {
+            call(CallForm::Attention);
+        }
     }
 }
 

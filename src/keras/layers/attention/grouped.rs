@@ -91,16 +91,26 @@ impl GroupQueryAttention {
     }
 }
 
-head_layer!(GroupQueryAttention, "GroupedQueryAttention");
+head_layer!(
+    GroupQueryAttention,
+    "GroupedQueryAttention",
+    Class::new("GroupedQueryAttention").attributes(&[
+        Attribute::of("query").checkpoint("_query_dense").keras("_query_dense"),
+        Attribute::of("key").checkpoint("_key_dense").keras("_key_dense"),
+        Attribute::of("value").checkpoint("_value_dense").keras("_value_dense"),
+        Attribute::of("attention_output").checkpoint("_output_dense").keras("_output_dense"),
+        Attribute::of("gate").keras("_gate_dense"),
+    ])
+);
 
 #[cfg(feature = "json")]
 impl Configured for GroupQueryAttention {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "GroupQueryAttention"
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::new(Self::class());
+        let mut config = Config::new(Self::class_name());
         config.set("head_dim", &self.head_dim)?;
         config.set("num_query_heads", &self.num_query_heads)?;
         config.set("num_key_value_heads", &self.num_key_value_heads)?;

@@ -127,7 +127,7 @@ pub(super) use head_setters;
 
 /// The layers of heads as layers: of one tensor, self-attention; of a list, query, value and key.
 macro_rules! head_layer {
-    ($layer:ident, $kind:literal) => {
+    ($layer:ident, $kind:literal, $class:expr) => {
         impl $layer {
             /// Same as a call on a list, with explicit masks and keys.
             ///
@@ -186,6 +186,12 @@ macro_rules! head_layer {
             fn kind(&self) -> &'static str {
                 // Keras's class, after which its files name the weights.
                 $kind
+            }
+
+            fn class(&self) -> Option<&'static $crate::trackable::Class> {
+                use $crate::keras::layers::formats::*;
+                static CLASS: Class = $class.call(CallForm::Heads);
+                Some(&CLASS)
             }
         }
 

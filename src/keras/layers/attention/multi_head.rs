@@ -241,16 +241,40 @@ impl Order {
     }
 }
 
-head_layer!(MultiHeadAttention, "MultiHeadAttention");
+head_layer!(
+    MultiHeadAttention,
+    "MultiHeadAttention",
+    Class::new("MultiHeadAttention")
+        .attributes(&[
+            Attribute::of("query").checkpoint("_query_dense").keras("query_dense").pytorch(""),
+            Attribute::of("key").checkpoint("_key_dense").keras("key_dense").pytorch(""),
+            Attribute::of("value").checkpoint("_value_dense").keras("value_dense").pytorch(""),
+            Attribute::of("attention_output")
+                .checkpoint("_output_dense")
+                .keras("output_dense")
+                .pytorch(""),
+            Attribute::of("gate").keras("_gate_dense"),
+        ])
+        .pytorch(&[
+            Torch::new("query/kernel", &["in_proj_weight"], Projected(0)),
+            Torch::new("query/bias", &["in_proj_bias"], Projected(0)),
+            Torch::new("key/kernel", &["in_proj_weight"], Projected(1)),
+            Torch::new("key/bias", &["in_proj_bias"], Projected(1)),
+            Torch::new("value/kernel", &["in_proj_weight"], Projected(2)),
+            Torch::new("value/bias", &["in_proj_bias"], Projected(2)),
+            Torch::new("attention_output/kernel", &["out_proj.weight"], Output),
+            Torch::new("attention_output/bias", &["out_proj.bias"], Same),
+        ])
+);
 
 #[cfg(feature = "json")]
 impl Configured for MultiHeadAttention {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "MultiHeadAttention"
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::new(Self::class());
+        let mut config = Config::new(Self::class_name());
         config.set("num_heads", &self.num_heads)?;
         config.set("key_dim", &self.key_dim)?;
         config.set("value_dim", &self.value_dim)?;

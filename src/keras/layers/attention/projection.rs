@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::keras::Weight;
+use crate::keras::layers::formats::{Class, layer_class};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
@@ -41,5 +42,10 @@ impl Trackable for Projection {
     /// Its variables count into the layer's row.
     fn kind(&self) -> &'static str {
         ""
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = layer_class("EinsumDense");
+        Some(&CLASS)
     }
 }

@@ -47,7 +47,7 @@ impl crate::keras::ConfigValue for SignalPadding {
 macro_rules! convolution {
     (
         $(#[$doc:meta])*
-        $layer:ident by $size:ty = $ones:expr,
+        $layer:ident by $size:ty = $ones:expr, in PyTorch $torch:expr,
         padding $padding:ty $(as $given:ty)? = $valid:expr, which means |$of:ident| $means:expr;
         |$x:ident, $kernel:ident, $from:ident, $padded:ident| $sums:expr
     ) => {
@@ -79,6 +79,9 @@ macro_rules! convolution {
                 }
                 fixed {
                     data_format: "channels_last",
+                }
+                class {
+                    pytorch($torch);
                 }
             }
         }
@@ -128,7 +131,7 @@ convolution! {
     /// # Ok(())
     /// # }
     /// ```
-    Conv1D by usize = 1,
+    Conv1D by usize = 1, in PyTorch &CONV_1D,
     padding SignalPadding as impl Into<SignalPadding> = SignalPadding::Both(Padding::Valid),
     which means |layer| match layer.padding {
         SignalPadding::Both(padding) => padding,
@@ -156,7 +159,7 @@ convolution! {
     /// # Ok(())
     /// # }
     /// ```
-    Conv2D by [usize; 2] = [1, 1], padding Padding = Padding::Valid, which means |layer| layer.padding;
+    Conv2D by [usize; 2] = [1, 1], in PyTorch &CONV_2D, padding Padding = Padding::Valid, which means |layer| layer.padding;
     |x, kernel, layer, padding| {
         let options = Conv2dOptions::new().strides(layer.strides).dilations(layer.dilation_rate);
         x.conv2d(kernel, options.padding(padding))
@@ -165,7 +168,7 @@ convolution! {
 convolution! {
     /// `y = activation(conv3d(x, kernel) + bias)`: volumes `[N,D,H,W,C]`, kernel `[KD,KH,KW,C,O]`, bias `[O]`, result
     /// `[N,OD,OH,OW,O]`. Sizes are (depth, rows, columns).
-    Conv3D by [usize; 3] = [1, 1, 1], padding Padding = Padding::Valid, which means |layer| layer.padding;
+    Conv3D by [usize; 3] = [1, 1, 1], in PyTorch &CONV_3D, padding Padding = Padding::Valid, which means |layer| layer.padding;
     |x, kernel, layer, padding| {
         let options = Conv3dOptions::new().strides(layer.strides).dilations(layer.dilation_rate);
         let options = options.padding(padding);

@@ -49,7 +49,7 @@ fn check_output_padding(layer: &str, more: &[usize], strides: &[usize]) -> Resul
 macro_rules! transposed {
     (
         $(#[$doc:meta])*
-        $layer:ident by $size:ty = $ones:expr;
+        $layer:ident by $size:ty = $ones:expr, in PyTorch $torch:expr;
         |$x:ident, $kernel:ident, $from:ident, $shape:ident| $sums:expr
     ) => {
         layer! {
@@ -81,6 +81,9 @@ macro_rules! transposed {
                 }
                 fixed {
                     data_format: "channels_last",
+                }
+                class {
+                    pytorch($torch);
                 }
             }
         }
@@ -126,7 +129,7 @@ macro_rules! transposed {
 transposed! {
     /// Transposed convolution of signals `[N,W,C]` with a kernel `[K,O,C]`, result `[N,OW,O]`; same as the gradient of
     /// [`Conv1D`](super::Conv1D).
-    Conv1DTranspose by usize = 1;
+    Conv1DTranspose by usize = 1, in PyTorch &CONV_1D;
     |x, kernel, layer, shape| {
         let options = Conv1dTransposeOptions::new().strides(layer.strides).padding(layer.padding);
         x.conv1d_transpose(kernel, options.dilations(layer.dilation_rate).output_shape(shape))
@@ -146,7 +149,7 @@ transposed! {
     /// # Ok(())
     /// # }
     /// ```
-    Conv2DTranspose by [usize; 2] = [1, 1];
+    Conv2DTranspose by [usize; 2] = [1, 1], in PyTorch &CONV_2D;
     |x, kernel, layer, shape| {
         let options = Conv2dTransposeOptions::new().strides(layer.strides).padding(layer.padding);
         x.conv2d_transpose(kernel, options.dilations(layer.dilation_rate).output_shape(shape))
@@ -155,7 +158,7 @@ transposed! {
 transposed! {
     /// Transposed convolution of volumes `[N,D,H,W,C]` with a kernel `[KD,KH,KW,O,C]`, result `[N,OD,OH,OW,O]`; same as
     /// the gradient of [`Conv3D`](super::Conv3D).
-    Conv3DTranspose by [usize; 3] = [1, 1, 1];
+    Conv3DTranspose by [usize; 3] = [1, 1, 1], in PyTorch &CONV_3D;
     |x, kernel, layer, shape| {
         let options = Conv3dTransposeOptions::new().strides(layer.strides).padding(layer.padding);
         x.conv3d_transpose(kernel, options.dilations(layer.dilation_rate).output_shape(shape))

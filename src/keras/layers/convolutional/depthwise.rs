@@ -65,6 +65,9 @@ macro_rules! depthwise {
                 fixed {
                     data_format: "channels_last",
                 }
+                class {
+                    pytorch(&DEPTHWISE);
+                }
             }
         }
 

@@ -39,6 +39,9 @@ layer! {
             kernel = Weight::new() => [kernel_initializer, kernel_regularizer, kernel_constraint],
             bias if use_bias = Weight::zeros() => [bias_initializer, bias_regularizer, bias_constraint],
         }
+        class {
+            pytorch(&[Torch::new("kernel", &["weight"], Permuted(&[1, 0])).over_features(), BIAS]);
+        }
     }
 }
 

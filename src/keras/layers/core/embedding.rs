@@ -40,6 +40,9 @@ layer! {
                 => [embeddings_initializer, embeddings_regularizer, embeddings_constraint],
         }
         makes_mask(mask_zero);
+        class {
+            pytorch(&[Torch::new("embeddings", &["weight"], Same)]);
+        }
     }
 }
 

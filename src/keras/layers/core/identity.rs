@@ -11,6 +11,9 @@ layer! {
     pub struct Identity {
         /// Creates the layer.
         new();
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

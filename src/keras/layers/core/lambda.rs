@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::keras::layers::Layer;
 use crate::keras::{Context, DTypePolicy};
 use crate::tensor::Tensor;
-use crate::trackable::{Parts, Trackable};
+use crate::trackable::{Class, Parts, Trackable};
 
 type Function = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
@@ -44,6 +44,11 @@ impl Trackable for Lambda {
 
     fn kind(&self) -> &'static str {
         "Lambda"
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("Lambda");
+        Some(&CLASS)
     }
 }
 

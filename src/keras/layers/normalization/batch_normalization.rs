@@ -59,6 +59,15 @@ layer! {
         fixed {
             renorm: false,
         }
+        class {
+            positions(Positions::Kept);
+            pytorch(&[
+                Torch::new("gamma", &["weight"], Same).over_features(),
+                Torch::new("beta", &["bias"], Same).over_features(),
+                Torch::new("moving_mean", &["running_mean"], Same).over_features(),
+                Torch::new("moving_variance", &["running_var"], Same).over_features(),
+            ]);
+        }
     }
 }
 

@@ -41,6 +41,9 @@ layer! {
             gamma if scale = Weight::ones() => [gamma_initializer, gamma_regularizer, gamma_constraint],
             beta if center = Weight::zeros() => [beta_initializer, beta_regularizer, beta_constraint],
         }
+        class {
+            pytorch(&[Torch::new("gamma", &["weight"], Same), Torch::new("beta", &["bias"], Same)]);
+        }
     }
 }
 

@@ -43,6 +43,10 @@ layer! {
         fixed {
             rms_scaling: false,
         }
+        class {
+            positions(Positions::Kept);
+            pytorch(&GAMMA_BETA);
+        }
     }
 }
 

@@ -33,6 +33,10 @@ layer! {
         weights {
             scale = Weight::ones(),
         }
+        class {
+            positions(Positions::Kept);
+            pytorch(&[Torch::new("scale", &["weight"], Same).over_features()]);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
+use crate::keras::layers::formats::{Attribute, Class, ExtraVariable};
 #[cfg(feature = "json")]
 use crate::keras::layers::{Configured, layer_from_config};
 use crate::keras::{Context, INFERENCE, Initializer, Layer, Weight};
@@ -117,6 +118,13 @@ impl Trackable for SpectralNormalization {
         parts.add(&snake_case(self.layer.kind()), &self.layer);
         parts.add("vector_u", &self.vector_u);
     }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("SpectralNormalization")
+            .attributes(&[Attribute::of("*").keras("layer")])
+            .extra(ExtraVariable::InnerKernel);
+        Some(&CLASS)
+    }
 }
 
 impl Layer for SpectralNormalization {
@@ -143,12 +151,12 @@ impl Layer for SpectralNormalization {
 
 #[cfg(feature = "json")]
 impl Configured for SpectralNormalization {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "SpectralNormalization"
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::new(Self::class());
+        let mut config = Config::new(Self::class_name());
         config.set_json("layer", self.layer.get_config()?.nested());
         config.set("power_iterations", &self.power_iterations)?;
         Ok(config)

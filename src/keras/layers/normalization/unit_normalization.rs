@@ -28,6 +28,9 @@ layer! {
             /// Sets the axes to normalize over: the elements along them get an L2 norm of 1.
             axis: Axes as impl Into<Axes> = (-1).into(),
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::layers::Layer;
+use crate::keras::layers::formats::{Class, ExtraVariable};
 use crate::keras::{Context, DTypePolicy, Weight};
 use crate::shape::{Axes, Shape, axis_list};
 use crate::tensor::Tensor;
@@ -212,6 +213,11 @@ impl Trackable for Normalization {
     fn kind(&self) -> &'static str {
         "Normalization"
     }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("Normalization").extra(ExtraVariable::Count);
+        Some(&CLASS)
+    }
 }
 
 impl Layer for Normalization {
@@ -241,7 +247,7 @@ impl Layer for Normalization {
 
 #[cfg(feature = "json")]
 impl crate::keras::layers::Configured for Normalization {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "Normalization"
     }
 

@@ -25,6 +25,9 @@ layer! {
             /// Sets the offset added after scaling.
             offset: f32 = 0.0,
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

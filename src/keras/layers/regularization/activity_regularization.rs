@@ -28,6 +28,9 @@ layer! {
             /// Sets the L2 factor, applied to the squares.
             l2: f32 = 0.0,
         }
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

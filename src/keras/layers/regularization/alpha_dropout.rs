@@ -18,6 +18,9 @@ layer! {
             noise_shape: NoiseShape as impl Into<NoiseShape> = NoiseShape::default(),
         }
         random(generator);
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

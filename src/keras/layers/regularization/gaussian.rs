@@ -21,6 +21,9 @@ layer! {
         /// Creates a layer whose noise has the same variance as dropout with this rate, in `0..1`.
         new(rate: f32);
         random(generator);
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 
@@ -56,6 +59,9 @@ layer! {
         /// Creates a layer whose noise has this standard deviation, at least 0.
         new(stddev: f32);
         random(generator);
+        class {
+            positions(Positions::Kept);
+        }
     }
 }
 

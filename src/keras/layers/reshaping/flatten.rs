@@ -14,6 +14,9 @@ layer! {
         fixed {
             data_format: "channels_last",
         }
+        class {
+            positions(Positions::Flattened);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result, message};
 use crate::keras::Config;
 #[cfg(feature = "json")]
 use crate::keras::layers::Configured;
+use crate::keras::layers::formats::{Attribute, CallForm, Class};
 use crate::keras::{Context, Layer};
 use crate::ops::{Recurrence, concat};
 use crate::tensor::Tensor;
@@ -172,6 +173,20 @@ impl Trackable for Bidirectional {
             parts.add(&format!("{way}_{}", snake_case(layer.kind())), &**layer);
         }
     }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("Bidirectional").call(CallForm::Recurrent).attributes(&[
+            Attribute::of("forward_*")
+                .checkpoint("forward_layer")
+                .keras("forward_layer")
+                .pytorch(""),
+            Attribute::of("backward_*")
+                .checkpoint("backward_layer")
+                .keras("backward_layer")
+                .pytorch("_reverse"),
+        ]);
+        Some(&CLASS)
+    }
 }
 
 impl Layer for Bidirectional {
@@ -212,12 +227,12 @@ impl Layer<[Tensor], (Tensor, Vec<Tensor>)> for Bidirectional {
 
 #[cfg(feature = "json")]
 impl Configured for Bidirectional {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "Bidirectional"
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::new(Self::class());
+        let mut config = Config::new(Self::class_name());
         let mode = MODES.iter().find(|(mode, _)| *mode == self.merge_mode).map(|(_, name)| *name);
         config.set("merge_mode", &mode.map(String::from))?;
         config.set_json("layer", self.forward.get_config()?.nested());

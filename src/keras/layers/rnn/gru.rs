@@ -40,6 +40,12 @@ recurrent! {
     /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
     pub struct GRUCell;
 
+    pytorch(&[
+        Torch::new("kernel", &["weight_ih"], GruKernel),
+        Torch::new("recurrent_kernel", &["weight_hh"], GruKernel),
+        Torch::new("bias", &["bias_ih", "bias_hh"], GruBias),
+    ]);
+
     new(units: usize), 3 axes;
     options {
         /// Sets the activation function of the candidate. Default: tanh.

@@ -44,6 +44,8 @@ recurrent! {
     /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
     pub struct LSTMCell;
 
+    pytorch(&TRANSPOSED_CELL);
+
     new(units: usize), 3 axes;
     options {
         /// Sets the activation function of the candidate and the output. Default: tanh.

@@ -1,6 +1,6 @@
 //! `recurrent!`: declares a cell of Keras's and the layer over it, from one list of options.
 
-/// The cell is a `layer!`; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
+/// The cell is a `layer!`, with its parameters in PyTorch if there is such a cell; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
 /// and one config of all options, as Keras's.
 macro_rules! recurrent {
     (
@@ -9,6 +9,8 @@ macro_rules! recurrent {
 
         $(#[$cell_doc:meta])*
         pub struct $cell:ident $([$kind:literal])?;
+
+        $(pytorch($torch:expr);)?
 
         new($($required:ident: $required_type:ty),*), $rank:literal axes;
         options {
@@ -29,6 +31,9 @@ macro_rules! recurrent {
                     $($weight $(if $used)? = $start => [$initializer, $regularizer, $constraint],)*
                 }
                 random(seed_generator);
+                $(class {
+                    pytorch($torch);
+                })?
             }
         }
 
@@ -150,6 +155,18 @@ macro_rules! recurrent {
             fn track(&self, parts: &mut $crate::trackable::Parts<'_>) {
                 self.rnn.track(parts);
             }
+
+            fn kind(&self) -> &'static str {
+                stringify!($layer)
+            }
+
+            fn class(&self) -> Option<&'static $crate::trackable::Class> {
+                use $crate::keras::layers::formats::*;
+                static CLASS: Class = Class::new(stringify!($layer))
+                    .call(CallForm::Recurrent)
+                    .attributes($crate::keras::layers::rnn::macros::recurrent!(@around $($torch)?));
+                Some(&CLASS)
+            }
         }
 
         impl $crate::keras::Layer for $layer {
@@ -235,13 +252,13 @@ macro_rules! recurrent {
 
         #[cfg(feature = "json")]
         impl $crate::keras::layers::Configured for $layer {
-            fn class() -> &'static str {
+            fn class_name() -> &'static str {
                 stringify!($layer)
             }
 
             fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
                 let options = self.rnn.cell.config()?.options().clone();
-                let mut config = $crate::keras::Config::of(Self::class(), options);
+                let mut config = $crate::keras::Config::of(Self::class_name(), options);
                 self.rnn.walk.write(&mut config)?;
                 Ok(config)
             }
@@ -255,5 +272,7 @@ macro_rules! recurrent {
             }
         }
     };
+    (@around) => { &AROUND_CONVOLUTIONAL_CELL };
+    (@around $torch:expr) => { &AROUND_CELL };
 }
 pub(super) use recurrent;

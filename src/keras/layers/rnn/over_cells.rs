@@ -11,6 +11,7 @@ use crate::error::{Error, Result, message};
 use crate::keras::Config;
 #[cfg(feature = "json")]
 use crate::keras::layers::Configured;
+use crate::keras::layers::formats::{AROUND_CELL, CallForm, Class};
 use crate::keras::{Context, DTypePolicy, Layer};
 use crate::ops::{Recurrence, where_};
 use crate::tensor::Tensor;
@@ -329,7 +330,7 @@ impl<C: RnnCell> RNN<C> {
 
 #[cfg(feature = "json")]
 impl Configured for AnyRNN {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "RNN"
     }
 
@@ -364,6 +365,11 @@ impl<C: RnnCell> Trackable for RNN<C> {
         if self.walk.stateful {
             parts.forgets(&|| self.reset_state());
         }
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("RNN").call(CallForm::Recurrent).attributes(&AROUND_CELL);
+        Some(&CLASS)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
 use crate::keras::Context;
+use crate::keras::layers::formats::{Class, Role};
 use crate::ops::Recurrence;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
@@ -151,5 +152,10 @@ impl StackedRNNCells {
 impl Trackable for StackedRNNCells {
     fn track(&self, parts: &mut Parts<'_>) {
         self.cells.iter().for_each(|(name, cell)| parts.add(name, &**cell));
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("StackedRNNCells").role(Role::Cells);
+        Some(&CLASS)
     }
 }

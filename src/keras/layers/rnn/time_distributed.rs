@@ -3,6 +3,7 @@
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
+use crate::keras::layers::formats::{Attribute, Class};
 #[cfg(feature = "json")]
 use crate::keras::layers::{Configured, layer_from_config};
 use crate::keras::{Context, Layer};
@@ -37,6 +38,12 @@ impl TimeDistributed {
 impl Trackable for TimeDistributed {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.add(&snake_case(self.layer.kind()), &self.layer);
+    }
+
+    fn class(&self) -> Option<&'static Class> {
+        static CLASS: Class = Class::new("TimeDistributed")
+            .attributes(&[Attribute::of("*").checkpoint("layer").keras("layer")]);
+        Some(&CLASS)
     }
 }
 
@@ -89,12 +96,12 @@ fn rank_error(x: &Tensor) -> Error {
 
 #[cfg(feature = "json")]
 impl Configured for TimeDistributed {
-    fn class() -> &'static str {
+    fn class_name() -> &'static str {
         "TimeDistributed"
     }
 
     fn config(&self) -> Result<Config> {
-        let mut config = Config::new(Self::class());
+        let mut config = Config::new(Self::class_name());
         config.set_json("layer", self.layer.get_config()?.nested());
         Ok(config)
     }
