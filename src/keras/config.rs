@@ -1,6 +1,6 @@
-//! [`Config`]: the options of a layer as JSON, in Keras's words.
+//! [`Config`]: the options of a layer as JSON, in Keras's format.
 //!
-//! Each type of option says here how Keras writes it. What a layer's options are, the layer says (`layers/macros.rs`).
+//! This file defines how Keras writes each type of option. The layers define which options they have (`layers/macros.rs`).
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result, message};
 use crate::ops::Padding;
 use crate::shape::Axes;
 
-/// The class of a layer and its options, as `get_config` of Keras gives them.
+/// The class of a layer and its options, as Keras's `get_config` returns them.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,22 +31,22 @@ pub struct Config {
 }
 
 impl Config {
-    /// A config without options.
+    /// Creates a config without options.
     pub fn new(class: impl Into<String>) -> Self {
         Config { class: class.into(), options: Map::new() }
     }
 
-    /// A config with these options.
+    /// Creates a config with these options.
     pub fn of(class: impl Into<String>, options: Map<String, Value>) -> Self {
         Config { class: class.into(), options }
     }
 
-    /// The layer's class.
+    /// Returns the layer's class.
     pub fn class(&self) -> &str {
         &self.class
     }
 
-    /// All options. A number that is infinite or NaN is a text among them; [`Config::get`] reads it.
+    /// Returns all options. An infinite or NaN number is stored as a string; [`Config::get`] reads it.
     pub fn options(&self) -> &Map<String, Value> {
         &self.options
     }
@@ -54,7 +54,7 @@ impl Config {
     /// Sets an option.
     ///
     /// # Errors
-    /// [`Error::Data`] if the value is a function of the program, which JSON cannot hold.
+    /// [`Error::Data`] if the value is a custom function, which JSON cannot hold.
     pub fn set(&mut self, key: &str, value: &impl ConfigValue) -> Result<()> {
         let value = value.to_json().map_err(|what| {
             Error::Data(message!("get_config: '{key}' of {} {what}.", self.class))
@@ -63,23 +63,23 @@ impl Config {
         Ok(())
     }
 
-    /// Sets an option to a value of JSON.
+    /// Sets an option to a JSON value.
     pub fn set_json(&mut self, key: &str, value: Value) {
         self.options.insert(key.to_string(), value);
     }
 
-    /// An option's value; `None` if it is not there.
+    /// Returns an option's value; `None` if it is missing.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is something else than a `T`.
+    /// [`Error::Data`] if it is not a `T`.
     pub fn get<T: ConfigValue>(&self, key: &str) -> Result<Option<T>> {
         self.options.get(key).map(|value| self.read(key, value)).transpose()
     }
 
-    /// The value of an option that must be there.
+    /// Returns the value of a required option.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is missing or something else than a `T`.
+    /// [`Error::Data`] if it is missing or not a `T`.
     pub fn need<T: ConfigValue>(&self, key: &str) -> Result<T> {
         let missing = || {
             Error::Data(message!(
@@ -95,7 +95,7 @@ impl Config {
         super::layers::written(self, None, None)
     }
 
-    /// The JSON of an option that is there and not null.
+    /// The JSON of an option that is present and not null.
     pub(crate) fn get_json(&self, key: &str) -> Option<&Value> {
         self.options.get(key).filter(|value| !value.is_null())
     }
@@ -129,9 +129,9 @@ impl Config {
         list.iter().map(one).collect()
     }
 
-    /// Checks that the config has no other options than `known`, and the values of `fixed`, for which there is no choice
-    /// here. What is `null` counts as not there, Keras's own notes are passed over, and so are options that are not here at the values at
-    /// which they change nothing.
+    /// Checks that the config has no options other than `known`, and that the options in `fixed` have their only supported
+    /// value. `null` counts as missing. Keras's own metadata is ignored, and so are unsupported options whose value changes
+    /// nothing.
     pub(crate) fn only(&self, known: &[&str], fixed: &[(&str, Value)]) -> Result<()> {
         const NOTES: [&str; 7] = [
             "name",
@@ -180,7 +180,7 @@ impl Config {
     }
 }
 
-/// What a value is, short enough for a message.
+/// The text of a value, short enough for a message.
 pub(crate) fn shown(value: &Value) -> String {
     let mut text = python_json::text(value);
     if let Some((end, _)) = text.char_indices().nth(80) {
@@ -190,18 +190,18 @@ pub(crate) fn shown(value: &Value) -> String {
     text
 }
 
-/// Whether an option of Keras's that a layer does not have here is at a value that changes no number: its default, or any value
-/// of those that choose among implementations.
+/// Whether an unsupported Keras option has a value that does not change results: its default, or any value if the option only
+/// selects an implementation.
 fn changes_nothing(class: &str, key: &str, value: &Value) -> bool {
     match key {
         "use_cudnn" | "implementation" | "flash_attention" | "fused" => true,
         "data_format" => value == "channels_last",
         "sparse" | "ragged" | "time_major" | "renorm" => *value == Value::Bool(false),
-        // Without `renorm` nobody reads them.
+        // Without `renorm` they are not used.
         "renorm_clipping" | "renorm_momentum" => class == "BatchNormalization",
-        // Without `lora_rank`, which is refused, nobody reads it.
+        // Without `lora_rank`, which is refused, it is not used.
         "lora_alpha" => true,
-        // One sequence's length, which Keras 2 noted.
+        // The sequence length, which Keras 2 stored.
         "input_length" => class == "Embedding",
         _ => false,
     }
@@ -209,16 +209,16 @@ fn changes_nothing(class: &str, key: &str, value: &Value) -> bool {
 
 /// A type of option: how Keras writes it as JSON.
 pub trait ConfigValue: Sized {
-    /// The value as JSON, or the reason why JSON cannot hold it.
+    /// Converts the value to JSON, or returns the reason why JSON cannot hold it.
     ///
     /// # Errors
-    /// A text that goes on from "the option".
+    /// A text that continues "the option".
     fn to_json(&self) -> std::result::Result<Value, String>;
 
-    /// The value of this JSON, or what it must be.
+    /// Converts JSON to the value, or returns what the JSON must be.
     ///
     /// # Errors
-    /// A text that goes on from "it must be".
+    /// A text that continues "it must be".
     fn from_json(value: &Value) -> std::result::Result<Self, String>;
 }
 
@@ -250,8 +250,7 @@ macro_rules! integers {
             }
 
             fn from_json(value: &Value) -> std::result::Result<Self, String> {
-                // Keras writes some counts as 2.0.
-                // One that stands in a list, as Keras writes the sizes of a signal's window.
+                // Keras writes some counts as 2.0, and the window sizes of 1D layers as lists of one number.
                 let value = match value.as_array().map(Vec::as_slice) {
                     Some([one]) => one,
                     _ => value,
@@ -438,7 +437,7 @@ fn described(module: &str, class: &str, config: Map<String, Value>) -> Value {
     json!({"module": module, "class_name": class, "config": config, "registered_name": null})
 }
 
-/// The class and arguments of what Keras describes by a name alone or by an object.
+/// The class and arguments of a function that Keras describes by a name alone or by an object.
 struct Described<'a> {
     class: &'a str,
     config: Option<&'a Map<String, Value>>,
@@ -453,7 +452,7 @@ impl<'a> Described<'a> {
         Some(Described { class, config: value.get("config").and_then(Value::as_object) })
     }
 
-    /// The class in the form of a name: `GlorotUniform` and `glorot_uniform` are `glorotuniform`.
+    /// The class in a normalized form: `GlorotUniform` and `glorot_uniform` become `glorotuniform`.
     fn plain(&self) -> String {
         self.class.replace('_', "").to_lowercase()
     }

@@ -1,4 +1,4 @@
-//! [`Constraint`]: what an optimizer's step does to a weight last, so that the weight keeps to a rule.
+//! [`Constraint`]: a function that an optimizer applies to a weight at the end of each step.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// A rule for a weight's values: after each step of an optimizer the weight is what the rule makes of it.
+/// A constraint on a weight's values. After each step, the optimizer replaces the weight by the result of this
+/// function.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -27,12 +28,12 @@ pub(super) type Rule = dyn Fn(&Tensor) -> Result<Tensor> + Send + Sync;
 
 crate::trackable::plain!(Constraint);
 
-/// Keras's, below which no length counts.
+/// Keras's epsilon, which keeps divisions by a length finite.
 const EPSILON: f32 = 1e-7;
 
 impl Constraint {
-    /// Vectors along `axis` have a length of at most `max_value`: 0 for the kernel of `Dense`, of which each column
-    /// belongs to an output.
+    /// Limits the length of the vectors along `axis` to `max_value`. Use axis 0 for the kernel of `Dense`, in which
+    /// each column belongs to one output.
     pub fn max_norm(max_value: f32, axis: i64) -> Self {
         let call = move |w: &Tensor| {
             let lengths = lengths(w, axis)?;
@@ -43,7 +44,7 @@ impl Constraint {
         Constraint(Function { class: "MaxNorm", arguments, call: Arc::new(call) })
     }
 
-    /// Negative elements become 0.
+    /// Sets negative elements to 0.
     pub fn non_neg() -> Self {
         Constraint(Function {
             class: "NonNeg",
@@ -52,7 +53,7 @@ impl Constraint {
         })
     }
 
-    /// Vectors along `axis` have the length 1.
+    /// Scales the vectors along `axis` to the length 1.
     pub fn unit_norm(axis: i64) -> Self {
         let call = move |w: &Tensor| w.divide(lengths(w, axis)?.add(EPSILON)?);
         Constraint(Function {
@@ -62,8 +63,8 @@ impl Constraint {
         })
     }
 
-    /// Vectors along `axis` have a length from `min_value` to `max_value`. A step corrects the share `rate` of a length
-    /// beyond it; 1 corrects all.
+    /// Scales the vectors along `axis` to a length from `min_value` to `max_value`. Each step corrects the fraction
+    /// `rate` of the deviation from that range; 1 corrects all of it.
     pub fn min_max_norm(min_value: f32, max_value: f32, rate: f32, axis: i64) -> Self {
         let call = move |w: &Tensor| {
             let lengths = lengths(w, axis)?;
@@ -80,15 +81,15 @@ impl Constraint {
         Constraint(Function { class: "MinMaxNorm", arguments, call: Arc::new(call) })
     }
 
-    /// A rule of your own: a function that gives the new value, in the weight's shape.
+    /// Creates a custom constraint from a function that returns the new value, in the weight's shape.
     pub fn new(rule: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Self {
         Constraint(Function { class: OWN, arguments: Vec::new(), call: Arc::new(rule) })
     }
 
-    /// What the rule makes of `w`.
+    /// Applies the constraint to `w`.
     ///
     /// # Errors
-    /// Those of the function.
+    /// The errors of the function.
     pub fn call(&self, w: &Tensor) -> Result<Tensor> {
         (self.0.call)(w)
     }

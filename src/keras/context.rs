@@ -1,4 +1,4 @@
-//! [`Context`]: what a layer receives beside its input, and where it leaves losses of its own.
+//! [`Context`]: what a layer receives besides its input, and where it adds its own losses.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use super::Regularizer;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Whether a call trains, the mask of its input, and the collector of losses that layers add.
+/// Whether a call is part of training, the mask of its input, and the collector of the losses that layers add.
 ///
 /// A program passes [`TRAINING`] or [`INFERENCE`]; a layer passes its own context on to the layers inside. A context is
 /// small and cheap to copy.
@@ -14,12 +14,12 @@ use crate::tensor::Tensor;
 pub struct Context<'a> {
     training: bool,
     mask: Option<&'a Tensor>,
-    /// The mask of each input of a call on several.
+    /// The mask of each input, for a call on several inputs.
     masks: &'a [Option<Tensor>],
     losses: Option<&'a Losses>,
 }
 
-/// The context of a call in a training step: dropout drops elements, and moving means move.
+/// The context of a call in a training step: dropout is active, and moving means are updated.
 pub const TRAINING: Context<'static> =
     Context { training: true, mask: None, masks: &[], losses: None };
 
@@ -39,37 +39,38 @@ impl<'a> Context<'a> {
         self.training
     }
 
-    /// Which elements of the input count, if not all do: truth values such as `[N,T]` for an input `[N,T,D]`.
+    /// Returns the mask of the input, if it has one: booleans such as `[N,T]` for an input `[N,T,D]`, true for the
+    /// elements that count.
     pub fn mask(&self) -> Option<&'a Tensor> {
         self.mask
     }
 
-    /// The same context for an input with this mask.
+    /// Returns the same context with this mask of the input.
     pub fn with_mask(self, mask: Option<&'a Tensor>) -> Self {
         Context { mask, masks: &[], ..self }
     }
 
-    /// The same context for several inputs, each with the mask that it has.
+    /// The same context for several inputs, with the mask of each.
     pub(crate) fn with_masks(self, masks: &'a [Option<Tensor>]) -> Self {
         Context { masks, ..self }
     }
 
-    /// The masks of the inputs of a call on several; none if they are not known one by one.
+    /// The masks of the inputs of a call on several; empty if the individual masks are not known.
     pub(crate) fn masks(&self) -> &'a [Option<Tensor>] {
         self.masks
     }
 
-    /// The same context, in which `losses` collects the losses that layers add:
-    /// `model.call(&x, TRAINING.collect(&losses))?`.
+    /// Returns the same context, with `losses` as the collector of the losses that layers add: `model.call(&x,
+    /// TRAINING.collect(&losses))?`.
     pub fn collect(self, losses: &'a Losses) -> Self {
         Context { losses: Some(losses), ..self }
     }
 
-    /// Adds a loss of the layer's own, such as a penalty on its output, to those collected. Outside training, with no
-    /// collector, it drops the loss.
+    /// Adds a loss, such as a penalty on the layer's output, to the collected losses. Outside training and without a
+    /// collector, the loss is dropped.
     ///
     /// # Errors
-    /// [`Error::Gradient`] in a training step without a collector: the training would go on without the loss.
+    /// [`Error::Gradient`] in a training step without a collector: the training would silently ignore the loss.
     pub fn add_loss(&self, loss: Tensor) -> Result<()> {
         match self.losses {
             Some(losses) => losses.list().push(loss),
@@ -96,22 +97,22 @@ impl<'a> Context<'a> {
 pub struct Losses(Mutex<Vec<Tensor>>);
 
 impl Losses {
-    /// A collector without losses.
+    /// Creates a collector without losses.
     pub fn new() -> Self {
         Losses::default()
     }
 
-    /// The sum of all elements of the losses, a scalar; 0 if there are none.
+    /// Returns the sum of all elements of the losses, a scalar; 0 if there are none.
     ///
     /// # Errors
-    /// [`Error::DType`] if losses differ in their dtypes; [`Error::Device`] if there is no device.
+    /// [`Error::DType`] if the losses have different dtypes; [`Error::Device`] if there is no device.
     pub fn sum(&self) -> Result<Tensor> {
         let list = self.list();
         let Some((first, rest)) = list.split_first() else { return Tensor::zeros([]) };
         rest.iter().try_fold(first.reduce_sum(())?, |sum, loss| sum.add(loss.reduce_sum(())?))
     }
 
-    /// The losses in the order in which layers added them.
+    /// Returns the losses in the order in which layers added them.
     pub fn to_vec(&self) -> Vec<Tensor> {
         self.list().clone()
     }

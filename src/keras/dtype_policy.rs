@@ -1,4 +1,4 @@
-//! [`DTypePolicy`]: in which dtype layers compute, and in which they keep their weights.
+//! [`DTypePolicy`]: the dtype in which layers compute, and the dtype of their weights.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -7,8 +7,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The dtype that a layer computes in, and that of its weights. A layer takes the policy that holds when it is made, or
-/// the one that its `dtype` sets.
+/// The dtype in which a layer computes, and the dtype of its weights. A layer uses the policy that is set when the layer is
+/// created, or the one that its `dtype` method sets.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,23 +39,23 @@ impl DTypePolicy {
     /// All in `f16`.
     pub const FLOAT16: DTypePolicy = DTypePolicy { compute: DType::F16, variable: DType::F16 };
 
-    /// Layers compute in `f16` and keep their weights in `f32`. Small gradients vanish in `f16`, so that the
-    /// loss should be scaled, as `compile` has it under this policy ([`set_dtype_policy`]). A model's last layer, whose result the loss reads, is best made with
-    /// [`DTypePolicy::FLOAT32`].
+    /// Layers compute in `f16` and store their weights in `f32`. Small gradients vanish in `f16`, so the loss should be scaled,
+    /// as `compile` does under this policy ([`set_dtype_policy`]). Create a model's last layer, whose result the loss reads,
+    /// with [`DTypePolicy::FLOAT32`].
     pub const MIXED_FLOAT16: DTypePolicy =
         DTypePolicy { compute: DType::F16, variable: DType::F32 };
 
-    /// The dtype that layers compute in.
+    /// Returns the dtype in which layers compute.
     pub fn compute_dtype(&self) -> DType {
         self.compute
     }
 
-    /// The dtype of layers' weights.
+    /// Returns the dtype of layers' weights.
     pub fn variable_dtype(&self) -> DType {
         self.variable
     }
 
-    /// Keras's name: `float32`, `float16` or `mixed_float16`.
+    /// Returns Keras's name: `float32`, `float16` or `mixed_float16`.
     pub fn name(&self) -> &'static str {
         match (self.compute, self.variable) {
             (DType::F16, DType::F16) => "float16",
@@ -64,7 +64,7 @@ impl DTypePolicy {
         }
     }
 
-    /// `x` in the dtype that layers compute in; what is not float stays as it is.
+    /// Casts `x` to the dtype in which layers compute. A tensor that is not float is returned unchanged.
     ///
     /// # Errors
     /// [`Error::DType`](crate::Error::DType) if the adapter has no `f16`.
@@ -77,13 +77,13 @@ impl DTypePolicy {
 }
 
 impl Default for DTypePolicy {
-    /// The policy of layers that are made now ([`set_dtype_policy`]).
+    /// The policy of layers that are created now ([`set_dtype_policy`]).
     fn default() -> Self {
         *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The input of a model: pixels, which travel as bytes, become `f32`, as in Keras's models; the numbers stay as they are.
+/// The input of a model: bytes, as pixels are uploaded, are cast to `f32`, as in Keras's models. The values do not change.
 pub(crate) fn bytes_as_floats(x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::U8 => x.cast(DType::F32),
@@ -94,10 +94,10 @@ pub(crate) fn bytes_as_floats(x: &Tensor) -> Result<Tensor> {
 /// Wraps an optimizer in one that scales the loss.
 type Scale = fn(Arc<dyn Optimizer>) -> Arc<dyn Optimizer>;
 
-/// Known once somebody sets a policy: a program that does not has no code of it.
+/// Set once the program sets a policy, so that programs that never do so do not contain this code.
 static SCALE: OnceLock<Scale> = OnceLock::new();
 
-/// The optimizer, in one that scales the loss for it.
+/// Wraps the optimizer in one that scales the loss.
 pub(super) fn scaling(optimizer: Arc<dyn Optimizer>) -> Arc<dyn Optimizer> {
     match SCALE.get() {
         Some(scale) => scale(optimizer),
@@ -105,15 +105,15 @@ pub(super) fn scaling(optimizer: Arc<dyn Optimizer>) -> Arc<dyn Optimizer> {
     }
 }
 
-/// Sets the policy of all layers made from now on, in all threads: `float32` before the first call. A model that is made under
-/// `mixed_float16` is trained with a scaled loss: `compile` wraps its optimizer in a
+/// Sets the policy of all layers created from now on, in all threads. The initial policy is `float32`. A model that is created
+/// under `mixed_float16` is trained with a scaled loss: `compile` wraps its optimizer in a
 /// [`LossScaleOptimizer`](super::optimizers::LossScaleOptimizer).
 pub fn set_dtype_policy(policy: DTypePolicy) {
     SCALE.get_or_init(|| |optimizer| Arc::new(LossScaleOptimizer::new(optimizer)));
     *GLOBAL.lock().unwrap_or_else(PoisonError::into_inner) = policy;
 }
 
-/// The policy of layers that are made now.
+/// Returns the policy of layers that are created now.
 pub fn dtype_policy() -> DTypePolicy {
     DTypePolicy::default()
 }

@@ -1,18 +1,18 @@
-//! [`Function`]: a function with the name and the numbers by which Keras describes it.
+//! [`Function`]: a function with its Keras class and arguments.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A function that a program chose, as initializers, regularizers and constraints are. A clone shares the function.
+/// A function such as an initializer, a regularizer or a constraint. A clone shares the function.
 pub(crate) struct Function<F: ?Sized> {
     /// Keras's class, such as `L2`.
     pub class: &'static str,
-    /// The arguments by which Keras would make it again; of no use for a function of the program's own.
+    /// The arguments with which Keras would recreate it; not used for a custom function.
     pub arguments: Vec<(&'static str, Argument)>,
     pub call: Arc<F>,
 }
 
-/// A number or a word that describes a function.
+/// A number or a word among the arguments of a function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Argument {
     Float(f64),
@@ -27,7 +27,7 @@ impl From<f64> for Argument {
 }
 
 impl From<f32> for Argument {
-    /// The shortest decimal that gives the same `f32`, so that 0.1 stays 0.1.
+    /// The shortest decimal that parses to the same `f32`, so that 0.1 stays 0.1.
     fn from(value: f32) -> Self {
         Argument::Float(value.to_string().parse().unwrap_or(f64::from(value)))
     }
@@ -45,7 +45,7 @@ impl From<&'static str> for Argument {
     }
 }
 
-/// The class of a function that the program wrote itself.
+/// The class of a custom function.
 pub(crate) const OWN: &str = "";
 
 impl<F: ?Sized> Clone for Function<F> {

@@ -1,6 +1,6 @@
-//! [`Initializer`]: the numbers at which weights start, with Keras's formulas.
+//! [`Initializer`]: the initial values of weights, with Keras's formulas.
 //!
-//! Random initializers draw from a [`Generator`]; the caller chooses which, and so which seed.
+//! Random initializers draw from a [`Generator`]. The caller chooses it, and with it the seed.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use crate::random::{Generator, UniformOptions};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The numbers at which a weight starts.
+/// The initial values of a weight.
 ///
 /// The scaled initializers depend on the fans: a kernel `[in, out]` has `fan_in = in` and `fan_out = out`, a
-/// convolution's `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. Their normal forms truncate at two
-/// deviations and draw wider by 1/0.8796, so that the deviation after truncation is the one stated.
+/// convolution's `[KH,KW,C,O]` has `fan_in = KH KW C` and `fan_out = KH KW O`. The normal variants truncate at two
+/// standard deviations, and draw with a deviation larger by the factor 1/0.8796, so that the deviation after truncation
+/// is the one stated.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -40,7 +41,7 @@ pub enum Initializer {
     RandomUniform {
         /// The smallest number.
         low: f32,
-        /// The upper end, which no draw reaches.
+        /// The upper bound, which is excluded.
         high: f32,
     },
     /// Normal numbers.
@@ -50,7 +51,8 @@ pub enum Initializer {
         /// The standard deviation.
         stddev: f32,
     },
-    /// Normal numbers; those beyond two deviations are drawn again, so they end up less spread than `stddev`.
+    /// Normal numbers; those beyond two standard deviations are drawn again, so the resulting deviation is less than
+    /// `stddev`.
     TruncatedNormal {
         /// The mean.
         mean: f32,
@@ -69,7 +71,7 @@ pub enum Initializer {
     LecunUniform,
     /// Truncated normal of deviation `sqrt(1 / fan_in)`.
     LecunNormal,
-    /// The family that the six before belong to: of the variance `scale / fan`.
+    /// The family to which the previous six belong, with the variance `scale / fan`.
     VarianceScaling {
         /// The variance times the fan.
         scale: f32,
@@ -78,10 +80,10 @@ pub enum Initializer {
         /// The distribution.
         distribution: Distribution,
     },
-    /// As another initializer, drawn from a generator of this seed: the same numbers every time
+    /// Another initializer that draws from a generator with this seed: the same numbers every time
     /// ([`Initializer::seed`]).
     Seeded(u64, Box<Initializer>),
-    /// [`Initializer::orthogonal`], [`Initializer::identity`], and what a program writes ([`Initializer::new`]).
+    /// [`Initializer::orthogonal`], [`Initializer::identity`], and custom initializers ([`Initializer::new`]).
     Custom(Custom),
 }
 
@@ -100,7 +102,7 @@ pub enum FanMode {
 /// How [`Initializer::VarianceScaling`] draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Distribution {
-    /// Normal, cut at two deviations, with the wanted deviation after the cut.
+    /// Normal, truncated at two standard deviations, with the specified deviation after truncation.
     #[default]
     TruncatedNormal,
     /// Normal.
@@ -121,7 +123,7 @@ crate::trackable::plain!(Initializer);
 const TRUNCATED_STDDEV: f64 = 0.879_625_661_034_239_8;
 
 impl Initializer {
-    /// Makes a tensor of `shape` in `f32` on the current device.
+    /// Creates a tensor of `shape` in `f32` on the current device.
     ///
     /// # Errors
     /// [`Error::Device`] if there is no device or no memory.
@@ -129,8 +131,9 @@ impl Initializer {
         self.draw(shape.into(), generator)
     }
 
-    /// A matrix, or the matrix of a kernel's last axis by all others, whose rows or columns are at right angles to each
-    /// other and have the length `gain` (Saxe et al. 2014): the start of recurrent kernels.
+    /// An orthogonal matrix: its rows or columns are orthogonal to each other and have the length `gain` (Saxe et al.
+    /// 2014). A kernel of more axes is treated as a matrix of its last axis by all others. Recurrent kernels start with
+    /// it.
     pub fn orthogonal(gain: f32) -> Self {
         Initializer::Custom(Custom(Function {
             class: "Orthogonal",
@@ -154,7 +157,8 @@ impl Initializer {
         }))
     }
 
-    /// An initializer of your own: a function that makes a tensor of a shape, with random numbers from a generator.
+    /// Creates a custom initializer from a function that creates a tensor of a shape, with random numbers from a
+    /// generator.
     pub fn new(
         draw: impl Fn(&[usize], &Generator) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Self {
@@ -162,8 +166,8 @@ impl Initializer {
         Initializer::Custom(Custom(Function { class: OWN, arguments: Vec::new(), call }))
     }
 
-    /// The same initializer, drawing from a generator of this seed: every weight of one shape then starts at the same
-    /// numbers.
+    /// Returns the same initializer, drawing from a generator with this seed. All weights of the same shape then start
+    /// with the same values.
     pub fn seed(self, seed: u64) -> Self {
         match self {
             Initializer::Seeded(_, inner) => Initializer::Seeded(seed, inner),
@@ -217,7 +221,7 @@ impl Initializer {
         }
     }
 
-    /// The one number of all elements, for an initializer that has one.
+    /// The value of all elements, for an initializer that has only one.
     pub(super) fn constant(&self) -> Option<f32> {
         match *self {
             Initializer::Zeros => Some(0.0),
@@ -227,7 +231,7 @@ impl Initializer {
         }
     }
 
-    /// The variance that the fans call for; 1 for initializers that do not use the fans.
+    /// The variance that follows from the fans; 1 for initializers that do not use them.
     fn variance(&self, shape: &[usize]) -> f64 {
         let (fan_in, fan_out) = fans(shape);
         // A fan of 0 belongs to an empty tensor, whose variance does not matter.
@@ -262,7 +266,8 @@ fn fans(shape: &[usize]) -> (f64, f64) {
     }
 }
 
-/// The orthogonal factor of normal numbers, with signs by which all such matrices are equally likely (Mezzadri 2007).
+/// The orthogonal factor of a matrix of normal numbers, with signs that make all such matrices equally likely (Mezzadri
+/// 2007).
 fn orthogonal(shape: &[usize], generator: &Generator, gain: f32) -> Result<Tensor> {
     let [front @ .., columns] = shape else { return Err(too_flat(shape)) };
     let rows = Shape::new(front).checked_elements().filter(|_| !front.is_empty());
@@ -289,11 +294,11 @@ mod tests {
         assert_eq!(fans(&[5, 5, 8, 16]), (200.0, 400.0));
         assert_eq!(fans(&[7]), (7.0, 7.0));
         assert_eq!(fans(&[]), (1.0, 1.0));
-        // The product overflows, and the device refuses the tensor rather than this function its fans.
+        // The product overflows `usize`. The device refuses such a tensor; this function does not fail.
         assert_eq!(fans(&[1 << 40, 1 << 40, 1, 2]), (2f64.powi(80), 2f64.powi(81)));
     }
 
-    // Keras computes these numbers for fan_in 784 and fan_out 100.
+    // Keras computes these values for a fan_in of 784 and a fan_out of 100.
     #[test]
     fn variances_are_those_of_keras() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");

@@ -1,23 +1,23 @@
-//! What layers and models take and return, made of lists of tensors.
+//! The input and output types of layers and models, converted from and to lists of tensors.
 
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// What a layer or a model may take, made of a list of tensors: a tensor, a list, an array or a tuple of tensors.
+/// The input type of a layer or a model: a tensor, a list, an array or a tuple of tensors.
 pub trait Inputs {
-    /// Whether it is several tensors.
+    /// Whether the type holds several tensors.
     const SEVERAL: bool;
 
-    /// Calls `f` with the tensors of `list`.
+    /// Calls `f` with the tensors of `list` as this type.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `list` has another number of tensors; else those of `f`.
+    /// [`Error::Shape`] if `list` has a different number of tensors; else the errors of `f`.
     fn with<R>(list: &[Tensor], f: impl FnOnce(&Self) -> Result<R>) -> Result<R>;
 }
 
-/// What a layer or a model may return: a tensor, a list, an array or a tuple of tensors.
+/// The output type of a layer or a model: a tensor, a list, an array or a tuple of tensors.
 pub trait Outputs: Sized {
-    /// The tensors in order.
+    /// Returns the tensors in order.
     fn into_list(self) -> Vec<Tensor>;
 }
 

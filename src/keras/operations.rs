@@ -1,36 +1,36 @@
-//! Where Keras counts a model's layers: in `_operations`, among the operations that compute masks.
+//! The numbers of a model's layers in Keras: their indices in `_operations`, which also contains the operations that compute
+//! masks.
 //!
-//! A mask is an operation of a Keras model as soon as a layer takes it: `Embedding(mask_zero=True)` before an `LSTM` adds a
-//! `NotEqual`, and the layers behind it have greater numbers. TensorFlow's checkpoints know a layer by its number alone.
+//! A mask becomes an operation of a Keras model once a layer uses it: `Embedding(mask_zero=True)` before an `LSTM` adds a
+//! `NotEqual`, and the layers after it have greater numbers. TensorFlow's checkpoints identify a layer only by its number.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// A result: which call, and which of its results.
+/// A result: the index of its call, and its index among the call's results.
 pub(crate) type Output = (usize, usize);
 
 /// A call of a layer, or an input of the model.
 #[derive(Default)]
 pub(crate) struct LayerCall {
-    /// Which layer.
+    /// The index of the layer.
     pub(crate) layer: usize,
     /// Keras's class of the layer; `None` for an input, an operator, and a layer that Keras does not have.
     pub(crate) class: Option<&'static str>,
-    /// Whether the layer makes a mask, if its class leaves that to an option.
+    /// Whether the layer creates a mask, if an option of its class decides that.
     pub(crate) makes_mask: bool,
     pub(crate) inputs: Vec<Output>,
-    /// The mask that the program gives the call.
+    /// The mask that the program passes to the call.
     pub(crate) mask: Option<Output>,
     /// The ranks of the results, if they are known.
     pub(crate) ranks: Vec<usize>,
 }
 
-/// The numbers that Keras gives the layers of a model, which are numbered as they are in `calls`. A call stands behind those whose
-/// results it takes.
+/// Keras's number of each layer, indexed by the layers' indices in `calls`. A call follows those whose results it uses.
 pub(crate) fn keras_numbers(calls: &[LayerCall], outputs: &[Output]) -> Vec<usize> {
     let layers = calls.iter().map(|call| call.layer + 1).max().unwrap_or(0);
     let mut graph = Graph { nodes: Vec::with_capacity(calls.len()), operations: layers };
-    // The node of each call, and the masks of the results that have one.
+    // The node of each call, and the masks of results that have one.
     let mut node_of = Vec::with_capacity(calls.len());
     let mut masks: HashMap<Output, Mask> = HashMap::new();
     for (at, call) in calls.iter().enumerate() {
@@ -63,7 +63,7 @@ struct Graph {
     operations: usize,
 }
 
-/// What takes the mask of its first argument: `call` has an argument `mask`.
+/// Classes that use the mask of their first argument: `call` has an argument `mask`.
 const TAKE: [&str; 16] = [
     "LSTM",
     "GRU",
@@ -83,7 +83,7 @@ const TAKE: [&str; 16] = [
     "Model",
 ];
 
-/// What hands the mask of its first input on.
+/// Classes whose result has the mask of the first input.
 const PASS: [&str; 26] = [
     "Dense",
     "Identity",
@@ -113,15 +113,15 @@ const PASS: [&str; 26] = [
     "GroupedQueryAttention",
 ];
 
-/// What has the mask of its input as long as its result is a sequence.
+/// Classes whose result has the mask of the input if it is a sequence.
 const SEQUENCES: [&str; 8] =
     ["LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Bidirectional"];
 
-/// What joins the masks of its inputs.
+/// Classes that combine the masks of their inputs.
 const JOIN: [&str; 6] = ["Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"];
 
 impl Graph {
-    /// Adds the node of a call, with the masks that it takes.
+    /// Adds the node of a call, with the masks that it uses.
     fn call(
         &mut self,
         call: &LayerCall,
@@ -130,7 +130,7 @@ impl Graph {
     ) -> usize {
         let class = call.class.unwrap_or_default();
         let mut parents: Vec<usize> = call.inputs.iter().map(|(call, _)| node_of[*call]).collect();
-        // Calls on several tensors take masks, too, but Keras's graph has none of them.
+        // Calls on several tensors use masks, too, but Keras's graph does not contain them.
         let taken = call
             .inputs
             .first()
@@ -217,13 +217,13 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// The places of the operations that lead to `outputs`, as Keras's `map_graph` orders them: the farther from the outputs, the
-    /// earlier, and else as a walk back from the outputs meets them.
+    /// The indices of the operations that lead to `outputs`, in the order of Keras's `map_graph`: the farther from the outputs,
+    /// the earlier; operations at the same distance are in the order in which a walk back from the outputs visits them.
     fn places(&self, outputs: &[usize]) -> HashMap<usize, usize> {
         let mut met: HashMap<usize, Option<usize>> = HashMap::new();
         let (mut known, mut order) = (vec![false; self.nodes.len()], Vec::new());
         for output in outputs {
-            // Each node with the number of its parents that the walk has seen.
+            // Each node with the number of its parents that the walk has visited.
             let mut open: Vec<(usize, usize)> = vec![(*output, 0)];
             while let Some((node, seen)) = open.pop() {
                 if seen == 0 {
@@ -239,7 +239,8 @@ impl Graph {
                 }
             }
         }
-        // Inputs that no output depends on: Keras adds them with depth 0, before what the walk has met there.
+        // Inputs that no output depends on: Keras adds them with depth 0, before the operations that the walk has visited at
+        // that depth.
         for (node, _) in known.iter().enumerate().filter(|(_, known)| !**known) {
             if self.nodes[node].parents.is_empty() {
                 met.insert(self.nodes[node].operation, None);
@@ -277,7 +278,7 @@ mod tests {
     use crate::tensor::Tensor;
     use crate::trackable::{Leaf, Parts, Trackable};
 
-    /// The numbers of a model's layers that have some, by their names.
+    /// The names and numbers of the layers of a model that have a number.
     fn numbers(model: &dyn Trackable) -> Vec<(String, usize)> {
         let mut found = Vec::new();
         let mut visit = |path: &str, leaf: Leaf<'_>| {
@@ -305,12 +306,12 @@ mod tests {
         Input::new([5]).dtype(crate::dtype::DType::I32)
     }
 
-    /// The numbers are those of `model._operations` in Keras 3.15.
+    /// The expected numbers are those of `model._operations` in Keras 3.15.
     #[test]
     fn layers_have_keras_numbers_among_the_operations_of_masks() -> Result<()> {
         let model = Sequential::new().add(Masking::new()).add(LSTM::new(2)).add(Dense::new(2));
         check(&model, &[("masking", 2), ("lstm", 4), ("dense", 5)]);
-        // Nobody takes the mask.
+        // No layer uses the mask.
         let model = Sequential::new().add(words()).add(Dense::new(2));
         check(&model, &[("embedding", 1), ("dense", 2)]);
 
@@ -387,7 +388,7 @@ mod tests {
         let y = Dense::new(2).on(&GRU::new(2).on(&inner.on(&a)?)?)?;
         check(&Functional::new(&a, y)?, &[("sequential", 1), ("gru", 2), ("dense", 3)]);
 
-        // Inputs that no output depends on stand before the layers that end the model.
+        // Inputs that no output depends on precede the layers that end the model.
         let (unused, other) = (Input::new([4]), Input::new([3]));
         let y = LSTM::new(2).on(&words().on(&a)?)?;
         check(&Functional::new([&unused, &a, &other], y)?, &[("embedding", 1), ("lstm", 5)]);

@@ -1,4 +1,4 @@
-//! [`pad_sequences`]: sequences of many lengths as one tensor, of one of few lengths.
+//! [`pad_sequences`]: sequences of different lengths as one tensor, whose length is one of a few.
 
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -9,30 +9,30 @@ use crate::tensor::{Element, Tensor};
 pub enum End {
     /// Before the first element.
     Pre,
-    /// Behind the last element.
+    /// After the last element.
     Post,
 }
 
 options! {
-    /// How [`pad_sequences`] brings sequences to one length.
+    /// How [`pad_sequences`] pads or truncates sequences to one length.
     #[derive(Debug, Clone)]
     pub struct PadSequencesOptions {
-        /// The length; that of the longest sequence.
+        /// The length. Default: that of the longest sequence.
         maxlen: Option<usize> as impl Into<Option<usize>> = None,
-        /// Where zeros come; [`End::Pre`], as in Keras.
+        /// Where zeros are added. Default: [`End::Pre`], as in Keras.
         padding: End = End::Pre,
-        /// Where a sequence is cut that is longer than `maxlen`; [`End::Pre`], as in Keras.
+        /// Where a sequence longer than `maxlen` is truncated. Default: [`End::Pre`], as in Keras.
         truncating: End = End::Pre,
-        /// Without `maxlen`, the length is the next multiple of this number; 1.
+        /// Without `maxlen`, the length is rounded up to a multiple of this number. Default: 1.
         bucket: usize = 1,
     }
 }
 
-/// Sequences as the rows of one tensor `[N, length]`, filled up with zeros.
+/// Converts sequences to the rows of one tensor `[N, length]`, padded with zeros.
 ///
-/// Each length is a plan of its own, made at its first batch; and a recurrent layer's steps are kernels, also those that pad. So
-/// lengths that vary from batch to batch are best rounded up to a few: `bucket(8)` leaves 5 lengths of 5 to 40. A mask keeps
-/// what was filled up from counting: `x.not_equal(0)`.
+/// Each length needs a separate plan, which is compiled at its first batch, and a recurrent layer also runs kernels for padded
+/// steps. If lengths vary from batch to batch, round them up to a few: `bucket(8)` reduces the lengths 5 to 40 to 5. A mask
+/// excludes the padding: `x.not_equal(0)`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -1,20 +1,21 @@
 //! JSON as Python writes it: with the numbers `NaN`, `Infinity` and `-Infinity`, for which `serde_json` has no value.
 //!
-//! [`parse`] puts a text that no file has in the place of such a number, and [`number`] makes it; [`float`] reads it, and
-//! [`text`] writes what Python writes.
+//! [`parse`] replaces such a number by a string that no file contains, and [`number`] creates that string. [`float`] reads it,
+//! and [`text`] writes JSON as Python does.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Python's words, the JSON that stands for them, and the numbers. Both are equally long, so that the places in errors are right.
+/// Python's words, the JSON that stands for them, and the numbers. Word and JSON have the same length, so that the positions in
+/// errors are right.
 const WORDS: [(&str, &str, f64); 3] = [
     ("NaN", "\"\u{7f}\"", f64::NAN),
     ("Infinity", "\"\u{7f}infin\"", f64::INFINITY),
     ("-Infinity", "\"\u{7f}-infin\"", f64::NEG_INFINITY),
 ];
 
-/// The value of a text.
+/// Parses a text.
 pub(crate) fn parse(json: &[u8]) -> serde_json::Result<Value> {
     let mut json = Cow::Borrowed(json);
     let (mut at, mut quoted) = (0, false);
@@ -38,13 +39,13 @@ pub(crate) fn parse(json: &[u8]) -> serde_json::Result<Value> {
     serde_json::from_slice(&json)
 }
 
-/// The text of a value.
+/// Writes a value as text.
 pub(crate) fn text(value: &Value) -> String {
     let json = value.to_string();
     let mut written = String::with_capacity(json.len());
     let mut rest = &*json;
     while let Some(at) = rest.find("\"\u{7f}") {
-        // Behind a backslash a quote opens no text.
+        // A quote after a backslash does not open a string.
         let opens = !rest[..at].ends_with('\\');
         let word = WORDS.iter().find(|(_, place, _)| opens && rest[at..].starts_with(place));
         let (written_so_far, skipped) = match word {
@@ -68,7 +69,7 @@ pub(crate) fn number(number: f64) -> Value {
     }
 }
 
-/// The number that a value is.
+/// The number that a value holds.
 pub(crate) fn float(value: &Value) -> Option<f64> {
     let word = |text: &str| {
         let word = WORDS.iter().find(|(_, place, _)| place.trim_matches('"') == text);
@@ -77,7 +78,7 @@ pub(crate) fn float(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| word(value.as_str()?))
 }
 
-/// Whether a value is a number with a fraction, or none that integers have.
+/// Whether a value is a float, which includes NaN and the infinities.
 pub(crate) fn is_float(value: &Value) -> bool {
     value.is_f64() || (value.is_string() && float(value).is_some())
 }
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn texts_that_look_like_such_numbers_stay_texts() {
-        // A quote and what stands for a number, inside a text.
+        // A quote, and the replacement of a number, inside a string.
         for like in
             ["\"\u{7f}infin", "a\\\"\u{7f}", "\u{7f}infin\u{7f}", "\\", "\u{7f}-", "\"\u{7f}"]
         {

@@ -7,10 +7,10 @@ use crate::error::{Error, Result, message};
 use crate::ops::eye_of;
 use crate::tensor::Tensor;
 
-/// A penalty, a scalar, for a tensor.
+/// A function that computes a penalty, a scalar, for a tensor.
 ///
-/// A layer's `kernel_regularizer` counts into [`Trackable::regularization_loss`](crate::Trackable::regularization_loss),
-/// which a training loop adds to its loss; `fit` does so by itself.
+/// A layer's `kernel_regularizer` contributes to [`Trackable::regularization_loss`](crate::Trackable::regularization_loss),
+/// which a training loop adds to its loss; `fit` does so automatically.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -60,8 +60,8 @@ impl Regularizer {
         Regularizer(Function { class: "L1L2", arguments, call: Arc::new(call) })
     }
 
-    /// `factor` times the mean of `|a_i a_j|` over pairs of rows of a matrix (`columns`: of its columns), each scaled
-    /// to the length 1: 0 if all are at right angles.
+    /// `factor` times the mean of `|a_i a_j|` over pairs of rows of a matrix (with `columns`, of columns), each scaled to the
+    /// length 1: 0 if all are orthogonal.
     pub fn orthogonal(factor: f32, columns: bool) -> Self {
         let call = move |w: &Tensor| {
             let &[rows, cols] = w.shape() else {
@@ -85,15 +85,15 @@ impl Regularizer {
         Regularizer(Function { class: "OrthogonalRegularizer", arguments, call: Arc::new(call) })
     }
 
-    /// A penalty of your own: a function that gives a scalar.
+    /// Creates a custom penalty from a function that returns a scalar.
     pub fn new(penalty: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Self {
         Regularizer(Function { class: OWN, arguments: Vec::new(), call: Arc::new(penalty) })
     }
 
-    /// The penalty for `w`, a scalar.
+    /// Computes the penalty for `w`, a scalar.
     ///
     /// # Errors
-    /// Those of the function; [`Error::Shape`] if a function of your own gives no scalar.
+    /// The errors of the function; [`Error::Shape`] if a custom function does not return a scalar.
     pub fn call(&self, w: &Tensor) -> Result<Tensor> {
         let penalty = (self.0.call)(w)?;
         match penalty.shape() {

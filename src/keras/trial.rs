@@ -1,6 +1,6 @@
-//! Trial calls: a layer called on zeros that nobody reads makes its weights and tells the shapes of its results.
+//! Trial calls: a layer is called on zeros to create its weights and to find the shapes of its results.
 //!
-//! The device computes nothing in them but what weights start with.
+//! In a trial, the device computes only the initial values of weights.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 use crate::variable::unassigned;
 
 thread_local! {
-    /// How many trials are under way on this thread, one inside the other.
+    /// The number of nested trials running on this thread.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
-    /// The device on which they have made weights.
+    /// The device on which they have created weights.
     static MADE: RefCell<Option<Device>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`, of which no tape hears and which changes no variable. What it returns must hold no tensor, or the device
-/// would compute it.
+/// Runs `f` without recording it on tapes and without changing variables. The result must not hold a tensor, or the
+/// device would compute it.
 pub(super) fn trial<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     struct Leave;
     impl Drop for Leave {
@@ -39,14 +39,14 @@ pub(super) fn trial<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
     result
 }
 
-/// Whether a trial is under way on this thread.
+/// Whether a trial is running on this thread.
 pub(super) fn in_trial() -> bool {
     DEPTH.get() > 0
 }
 
-/// Computes `start`, with which a weight starts, so that it is safe if the step that waits with it fails; in a trial,
-/// once the zeros are gone. Its ops were called when `from` others waited on the device, and those go on waiting: a
-/// first step is one flush like every other.
+/// Computes `start`, the initial value of a weight, so that it is not lost if the pending step fails; in a trial, this
+/// happens at the end of the trial. The `from` ops that were pending before those of `start` remain pending, so that a
+/// first step is one flush, like every other.
 pub(super) fn settle(start: &Tensor, from: usize) -> Result<()> {
     let device = start.device();
     let waits = || matches!(start.value().state(), ValueState::Waiting(_));

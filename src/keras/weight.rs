@@ -1,4 +1,4 @@
-//! [`Weight`]: a variable that a layer makes at its first input, which sizes it.
+//! [`Weight`]: a variable that a layer creates at its first input, which determines its shape.
 
 use std::sync::OnceLock;
 
@@ -11,10 +11,11 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Slot, Trackable, to_tensor_if_exact, value};
 use crate::variable::Variable;
 
-/// A weight of a layer: how it starts, whether training changes it, and what else holds for it. The layer's first input gives its size; then
-/// the layer makes the variable.
+/// A weight of a layer: its initializer, whether it is trainable, and its regularizer and constraint. The layer creates the
+/// variable at its first input, which determines the shape.
 ///
-/// A checkpoint restored before that leaves the weight's value here. A clone is another handle to the same weight.
+/// If a checkpoint is restored before that, the weight holds the restored value until then. A clone is another handle to the
+/// same weight.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,11 +40,11 @@ pub struct Weight {
     pub(super) constraint: Option<Constraint>,
     policy: DTypePolicy,
     slot: Slot,
-    /// The shape of the input at which the variable was made.
+    /// The shape of the input at which the variable was created.
     first: std::sync::Arc<OnceLock<Shape>>,
 }
 
-/// The host sends so few elements faster than a device computes them: a bias, but no kernel.
+/// Up to this many elements, uploading is faster than computing on the device: enough for a bias, but not for a kernel.
 const SMALL: usize = 1 << 14;
 
 impl Default for Weight {
@@ -53,7 +54,7 @@ impl Default for Weight {
 }
 
 impl Weight {
-    /// A weight that training changes and that starts Glorot uniform.
+    /// Creates a trainable weight with a Glorot uniform initializer.
     pub fn new() -> Self {
         Weight {
             initializer: Initializer::GlorotUniform,
@@ -65,65 +66,65 @@ impl Weight {
         }
     }
 
-    /// A weight that starts at 0.
+    /// Creates a trainable weight that starts at 0.
     pub fn zeros() -> Self {
         Weight::new().initializer(Initializer::Zeros)
     }
 
-    /// A weight that starts at 1.
+    /// Creates a trainable weight that starts at 1.
     pub fn ones() -> Self {
         Weight::new().initializer(Initializer::Ones)
     }
 
-    /// Sets the numbers at which the weight starts.
+    /// Sets the initializer.
     pub fn initializer(mut self, initializer: Initializer) -> Self {
         self.initializer = initializer;
         self
     }
 
-    /// Sets whether training changes the weight; it must not change what the layer assigns, such as a moving mean.
+    /// Sets whether the weight is trainable. A weight that the layer itself assigns, such as a moving mean, must not be.
     pub fn trainable(self, trainable: bool) -> Self {
         Weight { slot: Slot::new(trainable), first: Default::default(), ..self }
     }
 
-    /// Sets the penalty on the weight, which [`Trackable::regularization_loss`] gives.
+    /// Sets the penalty on the weight, which [`Trackable::regularization_loss`] includes.
     pub fn regularizer(mut self, regularizer: impl Into<Option<Regularizer>>) -> Self {
         self.regularizer = regularizer.into();
         self
     }
 
-    /// Sets the rule to which each step of an optimizer brings the weight. It must be set before the first input.
+    /// Sets the constraint that each step of an optimizer applies to the weight. It must be set before the first input.
     pub fn constraint(mut self, constraint: impl Into<Option<Constraint>>) -> Self {
         self.constraint = constraint.into();
         self
     }
 
-    /// Sets in which dtype the weight is kept, and in which [`Weight::get`] gives it.
+    /// Sets the dtype in which the weight is stored, and the dtype in which [`Weight::get`] returns it.
     pub fn dtype(mut self, policy: DTypePolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// The value of [`Weight::variable`], in the dtype of `x` (that of the policy if `x` is not float).
+    /// Returns the value of [`Weight::variable`], in the dtype of `x` (in that of the policy if `x` is not float).
     ///
     /// # Errors
-    /// As [`Weight::variable`].
+    /// Same as [`Weight::variable`].
     pub fn get(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<Tensor> {
         let value = self.get_or_make(x, shape.into())?.read();
         let dtype = if x.dtype().is_float() { x.dtype() } else { self.policy.compute_dtype() };
         if value.dtype() == dtype { Ok(value) } else { value.cast(dtype) }
     }
 
-    /// The variable, which must have this shape. The first call makes it, on the device of `x`.
+    /// Returns the variable, which must have this shape. The first call creates it, on the device of `x`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if it was made with another shape; [`Error::Checkpoint`] if the value that was loaded for it
-    /// has another shape or dtype; [`Error::Device`] if there is no memory.
+    /// [`Error::Shape`] if it was created with another shape; [`Error::Checkpoint`] if the value that was loaded for it has
+    /// another shape or dtype; [`Error::Device`] if the device is out of memory.
     pub fn variable(&self, x: &Tensor, shape: impl Into<Shape>) -> Result<&Variable> {
         self.get_or_make(x, shape.into())
     }
 
-    /// `x` in the dtype that the policy computes in; what is not float stays as it is.
+    /// Casts `x` to the policy's compute dtype. A tensor that is not float is returned unchanged.
     ///
     /// # Errors
     /// [`Error::DType`] if the adapter has no `f16`.
@@ -131,7 +132,7 @@ impl Weight {
         self.policy.autocast(x)
     }
 
-    /// True if `set_trainable(false)` has frozen the weight.
+    /// Returns true if `set_trainable(false)` has frozen the weight.
     pub fn frozen(&self) -> bool {
         self.slot.frozen()
     }
@@ -147,7 +148,7 @@ impl Weight {
                         Some(left) => to_tensor_if_exact(left, &shape, dtype),
                         None => self.start(&shape)?.cast(dtype),
                     })?;
-                    // Computing it now keeps it safe if the step that waits with it fails.
+                    // Computed now, so that it is not lost if the pending step fails.
                     settle(&value, from)?;
                     let _ = self.first.set(x.shape().into());
                     Ok(value)
@@ -166,11 +167,11 @@ impl Weight {
 
     fn start(&self, shape: &Shape) -> Result<Tensor> {
         let Some(value) = self.initializer.constant() else {
-            // Each weight draws from a stream of its own, so its size does not change what the next weight draws.
+            // Each weight draws from a separate stream, so its size does not change what the next weight draws.
             return self.initializer.init(shape, &random::global().split());
         };
         match shape.checked_elements() {
-            // The host sends these, so the device computes nothing.
+            // Uploaded, so the device computes nothing.
             Some(elements) if elements <= SMALL => {
                 Tensor::from_slice(&vec![value; elements], shape)
             }

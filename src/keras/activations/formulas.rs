@@ -1,11 +1,11 @@
-//! The activations that are functions and no words of their own: Keras's rarer ones, and those of a program.
+//! Activations stored as functions rather than as variants of [`Activation`]: Keras's rarer ones, and custom ones.
 
 use super::Activation;
 use crate::error::{Error, Result};
 use crate::ops::{CumsumOptions, EluOptions, GeluOptions, SortOptions};
 use crate::tensor::Tensor;
 
-/// A function of a tensor and of two numbers, and what Keras calls it with these numbers.
+/// An activation function with up to two numeric parameters, and its Keras name, if it has one.
 #[derive(Debug, Clone, Copy)]
 pub struct Formula {
     name: Option<&'static str>,
@@ -15,7 +15,7 @@ pub struct Formula {
 }
 
 impl PartialEq for Formula {
-    /// Functions of one name are one function; of those of a program nobody can tell.
+    /// Named functions are equal if their names and parameters are. Custom functions never compare equal.
     fn eq(&self, other: &Self) -> bool {
         self.name.is_some() && self.name == other.name && self.numbers == other.numbers
     }
@@ -35,19 +35,19 @@ impl Formula {
     }
 }
 
-/// A function that has a name, with the numbers that the name alone means, if it means any.
+/// A named function, with the parameters that its name alone implies, if any.
 struct Row {
     name: &'static str,
     call: fn(&Tensor, [f32; 2]) -> Result<Tensor>,
     numbers: Option<[f32; 2]>,
 }
 
-/// The names whose functions stand here.
+/// The names in this table that imply all parameters.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().filter(|row| row.numbers.is_some()).map(|row| row.name)
 }
 
-/// The activation of a name.
+/// The activation called `name`.
 pub(super) fn named(name: &str) -> Option<Activation> {
     let name = if name == "hard_swish" { "hard_silu" } else { name };
     let row = TABLE.iter().find(|row| row.name == name)?;
@@ -88,7 +88,7 @@ macro_rules! formulas {
     (@count $a:ident) => { 1 };
     (@count $a:ident $b:ident) => { 2 };
 }
-// The first becomes `Activation::celu(alpha)`, and the name "celu", which means an alpha of 1.
+// The first line becomes `Activation::celu(alpha)`, and the name "celu", which implies an alpha of 1.
 formulas! {
     /// `x` above 0, `alpha (e^(x / alpha) - 1)` below. Keras's alpha is 1.
     celu(alpha) means Some([1.0, 0.0]), |x| x.celu(alpha);
@@ -123,8 +123,8 @@ formulas! {
 }
 
 impl Activation {
-    /// A function of your own, such as `Activation::new(|x| x.square())` or `Activation::new(Tensor::sin)`. It can use no
-    /// variable of the program, and a config cannot hold it.
+    /// Creates a custom activation, such as `Activation::new(|x| x.square())` or `Activation::new(Tensor::sin)`. The function
+    /// cannot capture variables, and a config cannot hold it.
     pub fn new(function: fn(&Tensor) -> Result<Tensor>) -> Activation {
         Activation::Formula(Formula {
             name: None,
@@ -135,7 +135,8 @@ impl Activation {
     }
 }
 
-/// `max(x - t, 0)`, where the k largest of a row make `t = (their sum - 1) / k`, k as large as leaves them above t.
+/// `max(x - t, 0)` with `t = (sum of the k largest elements of a row - 1) / k`, for the largest k that leaves these k elements
+/// above t.
 fn nearest_in_simplex(x: &Tensor) -> Result<Tensor> {
     let Some(&size) = x.shape().last() else {
         return Err(Error::Shape("sparsemax: the input is a scalar; it needs an axis.".into()));

@@ -59,13 +59,13 @@ pub enum Activation {
     Mish,
     /// `e^x`.
     Exponential,
-    /// Another one of Keras's, such as [`Activation::celu`], or a function of the program ([`Activation::new`]).
+    /// Another Keras activation, such as [`Activation::celu`], or a custom function ([`Activation::new`]).
     Formula(Formula),
 }
 
 crate::trackable::plain!(Activation);
 
-/// Keras's names; where two mean the same, messages list the first.
+/// Keras's names. Of synonyms, messages list the first.
 const NAMES: &[(&str, Activation)] = &[
     ("linear", Activation::Linear),
     ("relu", Activation::Relu),
@@ -88,7 +88,7 @@ const NAMES: &[(&str, Activation)] = &[
 ];
 
 impl Activation {
-    /// Keras's name, if it has one for this slope.
+    /// Returns Keras's name, if it has one for this slope.
     pub fn name(&self) -> Option<&'static str> {
         if let Activation::Formula(formula) = self {
             return formula.name();
@@ -96,10 +96,10 @@ impl Activation {
         NAMES.iter().find(|(_, activation)| activation == self).map(|(name, _)| *name)
     }
 
-    /// The function's value for `x`, in the shape of `x`.
+    /// Applies the function to `x`. The result has the shape of `x`.
     ///
     /// # Errors
-    /// [`Error::DType`] if the dtype is not float; [`Error::Index`] if a softmax is asked of a scalar.
+    /// [`Error::DType`] if the dtype is not float; [`Error::Index`] if a softmax is applied to a scalar.
     pub fn apply(&self, x: &Tensor) -> Result<Tensor> {
         match *self {
             Activation::Linear => Ok(x.clone()),
@@ -127,7 +127,7 @@ impl Activation {
 impl FromStr for Activation {
     type Err = Error;
 
-    /// The activation that Keras calls `name`.
+    /// Returns the activation that Keras calls `name`.
     fn from_str(name: &str) -> Result<Self> {
         let known = NAMES.iter().find(|(known, _)| *known == name);
         let known = known.map(|(_, activation)| *activation);

@@ -1,4 +1,4 @@
-//! [`BackupAndRestore`]: lets a training that was killed go on where it was.
+//! [`BackupAndRestore`]: resumes a training that was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,25 +13,25 @@ options! {
     /// The options of [`BackupAndRestore`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct BackupOptions {
-        /// When the training is saved: after each epoch, or after so many batches, counted across epochs.
+        /// When to save the training: after each epoch, or after so many batches, counted across epochs.
         save_freq: SaveFreq = SaveFreq::Epoch,
-        /// Whether the backup before the last stays, too, so that the training goes on from it if the last cannot be read.
+        /// Whether to also keep the second-latest backup, from which the training resumes if the latest cannot be read.
         double_checkpoint: bool = false,
-        /// Whether a training that has come to its end deletes its backups.
+        /// Whether to delete the backups when the training completes.
         delete_checkpoint: bool = true,
     }
 }
 
-/// Saves the whole training on its way, so that the same `fit` goes on where it was killed: at the same epoch and batch, with the
-/// losses that it would have had.
+/// Saves the complete state of a training while it runs, so that calling the same `fit` again after an interruption resumes at
+/// the same epoch and batch, with the losses that the uninterrupted training would have had.
 ///
-/// A backup has the model, the optimizer, the random generators, the place in the data with their shuffled order, the metrics
-/// and the mean loss of the epoch that runs. The state of other callbacks is not in it, as in Keras; the learning rate that they
-/// have set is. Data of a closure or an iterator are asked again for the batches that were given before. The history of a
-/// training that went on begins with the epoch in which it did.
+/// A backup contains the model, the optimizer, the random generators, the position in the data and its shuffled order, the
+/// metrics and the mean loss of the current epoch. As in Keras, it does not contain the state of other callbacks, but it
+/// contains the learning rate that they have set. A closure or an iterator must produce the batches before the backup again;
+/// they are skipped. The history of a resumed training begins with the epoch in which it resumed.
 ///
-/// Backups are TensorFlow's checkpoints `ckpt-N` in a folder of their own. A new one replaces the last one once it is complete.
-/// After a batch, as with [`SaveFreq::Batches`], the device waits until the backup is written.
+/// Backups are TensorFlow checkpoints `ckpt-N` in a separate folder. A new backup replaces the previous one once it is
+/// complete. With [`SaveFreq::Batches`], the device waits until the backup is written.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -67,13 +67,13 @@ pub struct BackupAndRestore {
 }
 
 impl BackupAndRestore {
-    /// Keeps the backups in `backup_dir`, a folder for them alone.
+    /// Creates a callback that stores the backups in `backup_dir`, a folder that contains nothing else.
     pub fn new(backup_dir: impl AsRef<Path>, options: BackupOptions) -> Self {
         let backup_dir = backup_dir.as_ref().to_path_buf();
         BackupAndRestore { backup_dir, options, since: 0, number: 0, due: false }
     }
 
-    /// Calls `act` with the manager of the backups of this training, whose place in the data lies in `place`.
+    /// Calls `act` with the manager of this training's backups; `place` is the position of the training in the data.
     fn with_manager<R>(
         &self,
         run: &Run<'_>,
@@ -150,7 +150,7 @@ fn number(path: &Path) -> u64 {
     name.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
-/// A part that is bytes.
+/// A checkpoint part that consists of bytes.
 #[derive(Default)]
 struct Bytes(Mutex<Vec<u8>>);
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{BatchLogs, Callback, EpochLogs, Logs, Run};
 use crate::error::{Error, Result};
 
-/// Writes a line for each epoch: its number from 0, and the numbers of the logs, sorted by name. What an epoch lacks, such
-/// as a validation, is `NA`.
+/// Writes a line for each epoch: its number, counted from 0, and the values of the logs, sorted by name. A value that an epoch
+/// lacks, such as one of a validation, is `NA`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -36,7 +36,7 @@ pub struct CSVLogger {
 }
 
 impl CSVLogger {
-    /// Writes a new file at `path` when the training begins.
+    /// Creates a callback that writes a new file at `path` when the training begins.
     pub fn new(path: impl AsRef<Path>) -> Self {
         CSVLogger {
             path: path.as_ref().to_path_buf(),
@@ -48,13 +48,13 @@ impl CSVLogger {
         }
     }
 
-    /// Sets what stands between two numbers.
+    /// Sets the separator between values. Default: `,`.
     pub fn separator(mut self, separator: &str) -> Self {
         self.separator = separator.to_string();
         self
     }
 
-    /// Sets whether lines are added to a file that exists.
+    /// Sets whether to append to an existing file.
     pub fn append(mut self, append: bool) -> Self {
         self.append = append;
         self
@@ -94,7 +94,7 @@ impl Callback for CSVLogger {
                 let mut names: Vec<String> =
                     logs.iter().map(|(name, _)| name.to_string()).collect();
                 names.sort();
-                // As Keras: the validation may come in a later epoch.
+                // As in Keras: the first validation may follow a later epoch.
                 if !names.iter().any(|name| name.starts_with("val_")) {
                     names.extend(names.clone().iter().map(|name| format!("val_{name}")));
                 }

@@ -1,4 +1,4 @@
-//! [`EarlyStopping`]: ends a training that gets no better.
+//! [`EarlyStopping`]: stops a training that does not improve any more.
 
 use super::monitor::{Mode, Monitor};
 use super::{BatchLogs, Callback, Logs, Run};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// Ends the training once a number of the logs has not become better for some epochs.
+/// Stops the training once a value of the logs has not improved for some epochs.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -41,7 +41,7 @@ impl Default for EarlyStopping {
 }
 
 impl EarlyStopping {
-    /// Watches `val_loss`, without patience.
+    /// Creates a callback that monitors `val_loss`, with a patience of 0.
     pub fn new() -> Self {
         EarlyStopping {
             monitor: Monitor::new("EarlyStopping", "val_loss"),
@@ -57,60 +57,60 @@ impl EarlyStopping {
         }
     }
 
-    /// Sets the number to watch.
+    /// Sets the name of the value to monitor.
     pub fn monitor(mut self, name: &str) -> Self {
         self.monitor.name = name.to_string();
         self
     }
 
-    /// Sets by how much the number must change for the better to count.
+    /// Sets the minimum change that counts as an improvement.
     pub fn min_delta(mut self, min_delta: f64) -> Self {
         self.monitor.min_delta = min_delta.abs();
         self
     }
 
-    /// Sets how many epochs in a row may be no better.
+    /// Sets how many epochs in a row may pass without an improvement.
     pub fn patience(mut self, patience: usize) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets whether the number is to fall or to rise.
+    /// Sets whether a lower or a higher value is better.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.monitor.mode = mode;
         self
     }
 
-    /// Sets the number that the training must beat before patience runs out.
+    /// Sets the value that the training must beat before the patience runs out.
     pub fn baseline(mut self, baseline: f64) -> Self {
         self.baseline = Some(baseline);
         self
     }
 
-    /// Sets whether the model gets the weights of its best epoch back at the end. The device keeps a copy of them.
+    /// Sets whether to restore the weights of the best epoch at the end. The device stores a copy of them.
     pub fn restore_best_weights(mut self, restore: bool) -> Self {
         self.restore_best_weights = restore;
         self
     }
 
-    /// Sets the first epoch that counts.
+    /// Sets the first epoch to monitor.
     pub fn start_from_epoch(mut self, epoch: usize) -> Self {
         self.start_from_epoch = epoch;
         self
     }
 
-    /// Sets whether the callback tells on the standard error output what it does.
+    /// Sets whether the callback reports its actions on standard error.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self
     }
 
-    /// The epoch, from 0, after which the callback ended the training.
+    /// Returns the epoch, counted from 0, after which the callback stopped the training.
     pub fn stopped_epoch(&self) -> Option<usize> {
         self.stopped_epoch
     }
 
-    /// The best epoch, from 0, and its number.
+    /// Returns the best epoch, counted from 0, and its value.
     pub fn best(&self) -> Option<(usize, f64)> {
         self.monitor.best.map(|best| (self.best_epoch, best))
     }
@@ -118,7 +118,7 @@ impl EarlyStopping {
     fn keep(&mut self, epoch: usize, run: &Run<'_>) {
         self.best_epoch = epoch;
         if self.restore_best_weights {
-            // A tensor never changes, so holding it is a copy.
+            // Tensors are immutable, so holding one acts as a copy.
             let variables = run.model().variables().into_iter();
             let value = |variable: Variable| {
                 let now = variable.read().stop_gradient();
@@ -152,7 +152,7 @@ impl Callback for EarlyStopping {
         if self.monitor.better(value, self.monitor.best)? {
             self.monitor.best = Some(value);
             self.keep(epoch, run);
-            // The wait begins again only for what beats the baseline, too.
+            // The patience starts again only for a value that also beats the baseline.
             if self.monitor.better(value, self.baseline)? {
                 self.wait = 0;
             }

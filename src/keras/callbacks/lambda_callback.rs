@@ -33,18 +33,18 @@ macro_rules! lambda {
         }
 
         impl<'a> LambdaCallback<'a> {
-            /// A callback that does nothing.
+            /// Creates a callback that does nothing.
             pub fn new() -> Self {
                 LambdaCallback::default()
             }
 
-            /// Sets when the ends of batches are heard of.
+            /// Sets when the callback is notified of the end of a batch.
             pub fn batch_logs(mut self, batch_logs: BatchLogs) -> Self {
                 self.batch_logs = Some(batch_logs);
                 self
             }
 
-            /// Sets when the ends of epochs and validations are heard of.
+            /// Sets when the callback is notified of the end of an epoch or a validation.
             pub fn epoch_logs(mut self, epoch_logs: EpochLogs) -> Self {
                 self.epoch_logs = Some(epoch_logs);
                 self
@@ -61,7 +61,7 @@ macro_rules! lambda {
 
         impl Callback for LambdaCallback<'_> {
             fn batch_logs(&self) -> BatchLogs {
-                // Unless somebody listens to batches, they cost nothing.
+                // The logs of batches are read only if a closure needs them.
                 let listens = self.on_train_batch_end.is_some() || self.on_test_batch_end.is_some();
                 let usual = if listens { BatchLogs::Behind } else { BatchLogs::Unused };
                 self.batch_logs.unwrap_or(usual)
@@ -69,7 +69,7 @@ macro_rules! lambda {
 
             fn epoch_logs(&self) -> EpochLogs {
                 let ends = self.on_epoch_end.is_some() || self.on_test_end.is_some();
-                // Who hears of batches expects to hear of all of them before the epoch's end.
+                // A callback that is notified of batches expects all of them before the end of the epoch.
                 let usual = match ends || self.batch_logs() != BatchLogs::Unused {
                     true => EpochLogs::Now,
                     false => EpochLogs::Behind,
@@ -90,24 +90,24 @@ macro_rules! lambda {
 }
 // Each line becomes a field, a setter, and the method of `Callback` that calls it.
 lambda! {
-    /// Sets what happens before the first epoch.
+    /// Sets the closure to call before the first epoch.
     on_train_begin();
-    /// Sets what happens after the last epoch.
+    /// Sets the closure to call after the last epoch.
     on_train_end(logs: &Logs);
-    /// Sets what happens before an epoch.
+    /// Sets the closure to call before an epoch.
     on_epoch_begin(epoch: usize);
-    /// Sets what happens after an epoch.
+    /// Sets the closure to call after an epoch.
     on_epoch_end(epoch: usize, logs: &mut Logs);
-    /// Sets what happens before a batch.
+    /// Sets the closure to call before a batch.
     on_train_batch_begin(batch: usize);
-    /// Sets what happens after a batch.
+    /// Sets the closure to call after a batch.
     on_train_batch_end(batch: usize, logs: &Logs);
-    /// Sets what happens before a validation or an evaluation.
+    /// Sets the closure to call before a validation or an evaluation.
     on_test_begin();
-    /// Sets what happens after a validation or an evaluation.
+    /// Sets the closure to call after a validation or an evaluation.
     on_test_end(logs: &Logs);
-    /// Sets what happens before a batch that is measured.
+    /// Sets the closure to call before a batch of a validation or an evaluation.
     on_test_batch_begin(batch: usize);
-    /// Sets what happens after a batch that was measured.
+    /// Sets the closure to call after a batch of a validation or an evaluation.
     on_test_batch_end(batch: usize, logs: &Logs);
 }

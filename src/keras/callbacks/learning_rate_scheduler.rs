@@ -3,8 +3,8 @@
 use super::{BatchLogs, Callback, Logs, Run};
 use crate::error::Result;
 
-/// Sets the learning rate at the beginning of each epoch to what a function makes of the epoch's number, from 0, and the
-/// present rate. Sets `learning_rate` in the logs.
+/// Sets the learning rate at the beginning of each epoch to the result of a function of the epoch's number, counted from 0, and
+/// the current rate. Sets `learning_rate` in the logs.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -25,12 +25,12 @@ pub struct LearningRateScheduler<F> {
 }
 
 impl<F: FnMut(usize, f32) -> f32> LearningRateScheduler<F> {
-    /// A callback with this function.
+    /// Creates a callback with this function.
     pub fn new(schedule: F) -> Self {
         LearningRateScheduler { schedule, verbose: false }
     }
 
-    /// Sets whether the callback tells on the standard error output what it does.
+    /// Sets whether the callback reports its actions on standard error.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self

@@ -1,7 +1,7 @@
-//! Callbacks: what happens while `fit` runs, beside the training.
+//! Callbacks: actions that accompany the training while `fit` runs.
 //!
-//! A [`Callback`] hears of epochs and batches, and acts on the training through its [`Run`]. Names, defaults and behaviour are
-//! Keras's.
+//! A [`Callback`] is notified of epochs and batches, and acts on the training through its [`Run`]. Names, defaults and
+//! behaviour are Keras's.
 
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 mod backup_and_restore;
@@ -39,7 +39,7 @@ pub use terminate_on_nan::TerminateOnNaN;
 
 pub use super::training::{BatchLogs, Callback, EpochLogs, Logs, Run};
 
-/// Prints what a callback does. Who does not listen does not matter.
+/// Prints a message of a callback. A failure to write is ignored.
 fn say(text: &str) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(text.as_bytes());

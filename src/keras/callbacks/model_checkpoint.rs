@@ -23,13 +23,14 @@ pub enum SaveFreq {
 
 /// Saves the model after each epoch, or only if it is the best so far.
 ///
-/// What is saved is a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training goes on, or with
-/// [`save_weights_only`](ModelCheckpoint::save_weights_only) of `model` alone, and
-/// [`latest_checkpoint`](crate::train::latest_checkpoint) finds it. With a name that ends in `.safetensors`, weights alone are what
-/// [`save_weights`](crate::Trackable::save_weights) writes. One of the same name is replaced once the new one is complete; where that fails,
-/// as on a full disk, the old one stays and `fit` returns the error.
+/// The callback writes a [`Checkpoint`] of the parts `model` and `optimizer`, from which a training can resume, or of `model`
+/// alone with [`save_weights_only`](ModelCheckpoint::save_weights_only). [`latest_checkpoint`](crate::train::latest_checkpoint)
+/// finds it. For weights alone and a name that ends in `.safetensors`, the callback writes the file of
+/// [`save_weights`](crate::Trackable::save_weights). A checkpoint of the same name is replaced once the new one is complete; if
+/// writing fails, as on a full disk, the old one remains and `fit` returns the error.
 ///
-/// The name may contain `{epoch}`, from 1, and the names of the logs, with Python's forms: `{epoch:02d}-{val_loss:.2f}`.
+/// The name may contain `{epoch}`, counted from 1, and the names of the logs, with Python's format specifiers:
+/// `{epoch:02d}-{val_loss:.2f}`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -52,7 +53,7 @@ pub enum SaveFreq {
 pub struct ModelCheckpoint {
     path: String,
     monitor: Monitor,
-    /// The best number that an earlier training has left.
+    /// The value that the first model has to beat.
     threshold: Option<f64>,
     save_best_only: bool,
     save_weights_only: bool,
@@ -65,7 +66,8 @@ pub struct ModelCheckpoint {
 }
 
 impl ModelCheckpoint {
-    /// Saves whole checkpoints after each epoch, at a path that may contain `{epoch}` and names of the logs.
+    /// Creates a callback that saves full checkpoints after each epoch, at a path that may contain `{epoch}` and names of the
+    /// logs.
     pub fn new(path: impl AsRef<Path>) -> Self {
         ModelCheckpoint {
             path: path.as_ref().to_string_lossy().into_owned(),
@@ -81,50 +83,51 @@ impl ModelCheckpoint {
         }
     }
 
-    /// Sets the number to watch, `val_loss` unless set.
+    /// Sets the name of the value to monitor. Default: `val_loss`.
     pub fn monitor(mut self, name: &str) -> Self {
         self.monitor.name = name.to_string();
         self
     }
 
-    /// Sets whether the number is to fall or to rise.
+    /// Sets whether a lower or a higher value is better.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.monitor.mode = mode;
         self
     }
 
-    /// Sets whether only a model is saved that is better than all before.
+    /// Sets whether to save a model only if it is better than all before.
     pub fn save_best_only(mut self, save_best_only: bool) -> Self {
         self.save_best_only = save_best_only;
         self
     }
 
-    /// Sets whether the model's weights alone are saved.
+    /// Sets whether to save only the model's weights.
     pub fn save_weights_only(mut self, save_weights_only: bool) -> Self {
         self.save_weights_only = save_weights_only;
         self
     }
 
-    /// Sets when the model is saved. After batches, the device waits at each one if only the best is saved.
+    /// Sets when to save the model. With [`SaveFreq::Batches`], the device waits at each batch if only the best model is saved
+    /// or if the path contains names of the logs.
     pub fn save_freq(mut self, save_freq: SaveFreq) -> Self {
         self.save_freq = save_freq;
         self
     }
 
-    /// Sets the number that the first model has to beat.
+    /// Sets the value that the first model has to beat.
     pub fn initial_value_threshold(mut self, threshold: f64) -> Self {
         self.threshold = Some(threshold);
         self.monitor.best = Some(threshold);
         self
     }
 
-    /// Sets whether the callback tells on the standard error output what it does.
+    /// Sets whether the callback reports its actions on standard error.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self
     }
 
-    /// The file that was written last.
+    /// Returns the path of the last file written.
     pub fn saved(&self) -> Option<&Path> {
         self.saved.as_deref()
     }
@@ -200,7 +203,7 @@ impl ModelCheckpoint {
 
 impl Callback for ModelCheckpoint {
     fn batch_logs(&self) -> BatchLogs {
-        // The file must have the weights of the batch whose logs it is named after.
+        // The file must contain the weights of the batch whose logs are in its name.
         let needs_logs = self.save_best_only || pattern::needs_logs(&self.path);
         match (self.save_freq, needs_logs) {
             (SaveFreq::Batches(_), true) => BatchLogs::Now,

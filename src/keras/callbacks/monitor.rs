@@ -1,13 +1,13 @@
-//! [`Monitor`]: a number of the logs that callbacks want to become better.
+//! [`Monitor`]: a value of the logs that a callback watches for improvements.
 
 use super::Logs;
 use crate::error::{Error, Result, message};
 
-/// Whether a number is to fall or to rise.
+/// Whether a lower or a higher value is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
-    /// As the number's name says: losses and errors fall, accuracies rise.
+    /// Inferred from the value's name: lower for losses and errors, higher for accuracies.
     #[default]
     Auto,
     /// Smaller is better.
@@ -16,7 +16,7 @@ pub enum Mode {
     Max,
 }
 
-/// The number that a callback watches, and the best that it was.
+/// The value that a callback monitors, and its best so far.
 pub(super) struct Monitor {
     pub(super) callback: &'static str,
     pub(super) name: String,
@@ -26,7 +26,7 @@ pub(super) struct Monitor {
     warned: bool,
 }
 
-/// Parts of names of numbers that are to rise.
+/// Parts of the names of values of which higher is better.
 const RISING: [&str; 10] = [
     "acc",
     "auc",
@@ -39,7 +39,7 @@ const RISING: [&str; 10] = [
     "r2_score",
     "similarity",
 ];
-/// Parts of names of numbers that are to fall.
+/// Parts of the names of values of which lower is better.
 const FALLING: [&str; 16] = [
     "loss",
     "error",
@@ -65,7 +65,7 @@ impl Monitor {
         Monitor { callback, name, mode, min_delta: 0.0, best: None, warned: false }
     }
 
-    /// The number in these logs. Warns once if there is none.
+    /// The value in these logs. Warns once if it is missing.
     pub(super) fn value(&mut self, logs: &Logs) -> Option<f64> {
         let value = logs.get(&self.name);
         if value.is_none() && !self.warned {
@@ -80,7 +80,7 @@ impl Monitor {
         value
     }
 
-    /// True if `value` is better than `than` by the least difference that counts. Everything is better than nothing.
+    /// True if `value` is better than `than` by more than the minimum change. Any value is better than `None`.
     pub(super) fn better(&self, value: f64, than: Option<f64>) -> Result<bool> {
         let rises = self.rises()?;
         let Some(than) = than else { return Ok(true) };

@@ -3,7 +3,7 @@
 use super::Logs;
 use crate::error::{Error, Result, message};
 
-/// Calls `found` for each `{name:form}` in `text` and puts what it returns in its place; `{{` and `}}` are braces.
+/// Replaces each `{name:form}` in `text` by the result of `found`; `{{` and `}}` stand for braces.
 fn replace(text: &str, mut found: impl FnMut(&str, &str) -> Result<String>) -> Result<String> {
     let mut filled = String::new();
     let mut rest = text;
@@ -29,7 +29,7 @@ fn replace(text: &str, mut found: impl FnMut(&str, &str) -> Result<String>) -> R
     Ok(filled)
 }
 
-/// The name for this epoch, from 0, and these logs.
+/// The file name for this epoch, counted from 0, and these logs.
 pub(super) fn fill(text: &str, epoch: usize, batch: Option<usize>, logs: &Logs) -> Result<String> {
     replace(text, |name, form| match (name, batch, logs.get(name)) {
         ("epoch", ..) => whole(text, form, epoch.saturating_add(1)),
@@ -103,7 +103,7 @@ mod tests {
         fill(text, 4, Some(6), &logs)
     }
 
-    // The results are Python's str.format's.
+    // The expected results are those of Python's `str.format`.
     #[test]
     fn forms_are_pythons() {
         assert_eq!(filled("{epoch:02d}-{val_loss:.2f}.w").unwrap(), "05-0.25.w");

@@ -1,4 +1,4 @@
-//! [`ProgbarLogger`]: the progress bar of `fit`, on a writer of the program's.
+//! [`ProgbarLogger`]: the progress bar of `fit`, on a custom writer.
 
 use std::io::Write;
 
@@ -6,8 +6,8 @@ use super::{Callback, Logs, Run};
 use crate::error::Result;
 use crate::keras::training::{Progress, Verbose};
 
-/// Draws what `fit` draws on the standard error output, elsewhere: in a log file, a window, a test. `fit` itself is then
-/// called with `verbose(0)`.
+/// Draws the progress bar of `fit` on a custom writer instead of standard error: in a log file, a window, a test. Call `fit`
+/// itself with `verbose(0)`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -32,12 +32,12 @@ pub struct ProgbarLogger {
 }
 
 impl ProgbarLogger {
-    /// Writes to `out`, which is no terminal: without colours, a line for each drawing.
+    /// Creates a callback that writes to `out`, which is not a terminal: without colours, with a new line for each update.
     pub fn new(out: impl Write + 'static, verbose: Verbose) -> Self {
         ProgbarLogger { progress: Progress::to(verbose, Box::new(out), false), batches: 0 }
     }
 
-    /// Writes to `out`, a terminal: with colours, and one line that changes.
+    /// Creates a callback that writes to `out`, a terminal: with colours, updating one line in place.
     pub fn terminal(out: impl Write + 'static, verbose: Verbose) -> Self {
         ProgbarLogger { progress: Progress::to(verbose, Box::new(out), true), batches: 0 }
     }

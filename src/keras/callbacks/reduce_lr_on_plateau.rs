@@ -1,10 +1,10 @@
-//! [`ReduceLROnPlateau`]: makes the learning rate smaller when a training gets no better.
+//! [`ReduceLROnPlateau`]: reduces the learning rate when a training does not improve any more.
 
 use super::monitor::{Mode, Monitor};
 use super::{BatchLogs, Callback, Logs, Run};
 use crate::error::{Error, Result, message};
 
-/// Multiplies the learning rate by a factor once a number of the logs has not become better for some epochs. Sets
+/// Multiplies the learning rate by a factor once a value of the logs has not improved for some epochs. Sets
 /// `learning_rate` in the logs.
 ///
 /// ```
@@ -40,7 +40,7 @@ impl Default for ReduceLROnPlateau {
 }
 
 impl ReduceLROnPlateau {
-    /// Watches `val_loss`; after 10 epochs the rate becomes a tenth.
+    /// Creates a callback that monitors `val_loss` and divides the rate by 10 after 10 epochs without an improvement.
     pub fn new() -> Self {
         let mut monitor = Monitor::new("ReduceLROnPlateau", "val_loss");
         monitor.min_delta = 1e-4;
@@ -56,31 +56,31 @@ impl ReduceLROnPlateau {
         }
     }
 
-    /// Sets the number to watch.
+    /// Sets the name of the value to monitor.
     pub fn monitor(mut self, name: &str) -> Self {
         self.monitor.name = name.to_string();
         self
     }
 
-    /// Sets what the rate is multiplied by, below 1.
+    /// Sets the factor by which the rate is multiplied, below 1.
     pub fn factor(mut self, factor: f64) -> Self {
         self.factor = factor;
         self
     }
 
-    /// Sets how many epochs in a row may be no better.
+    /// Sets how many epochs in a row may pass without an improvement.
     pub fn patience(mut self, patience: usize) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Sets whether the number is to fall or to rise.
+    /// Sets whether a lower or a higher value is better.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.monitor.mode = mode;
         self
     }
 
-    /// Sets by how much the number must change for the better to count, 1e-4 unless set.
+    /// Sets the minimum change that counts as an improvement. Default: 1e-4.
     pub fn min_delta(mut self, min_delta: f64) -> Self {
         self.monitor.min_delta = min_delta.abs();
         self
@@ -92,13 +92,13 @@ impl ReduceLROnPlateau {
         self
     }
 
-    /// Sets the smallest rate.
+    /// Sets the lower bound of the rate.
     pub fn min_lr(mut self, min_lr: f64) -> Self {
         self.min_lr = min_lr;
         self
     }
 
-    /// Sets whether the callback tells on the standard error output what it does.
+    /// Sets whether the callback reports its actions on standard error.
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.verbose = verbose;
         self

@@ -1,9 +1,10 @@
-//! [`TerminateOnNaN`]: ends a training whose loss is no number.
+//! [`TerminateOnNaN`]: stops a training whose loss is NaN or infinite.
 
 use super::{Callback, Logs, Run};
 use crate::error::{Error, Result, message};
 
-/// Ends the training once the loss is NaN or infinite. It looks behind the training, so a few more batches are trained.
+/// Stops the training once the loss is NaN or infinite. The loss is read with a delay, so the training first runs a few
+/// more batches.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,7 +24,7 @@ pub struct TerminateOnNaN {
 }
 
 impl TerminateOnNaN {
-    /// A callback that ends the training in order.
+    /// Creates a callback that stops the training without an error.
     pub fn new() -> Self {
         TerminateOnNaN::default()
     }

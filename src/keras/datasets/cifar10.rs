@@ -1,4 +1,4 @@
-//! Small colour photographs of ten kinds: `keras.datasets.cifar10`.
+//! Small colour photographs of ten classes: `keras.datasets.cifar10`.
 
 #[cfg(feature = "gzip")]
 use std::io::Read;
@@ -12,16 +12,16 @@ use crate::data::collection::CIFAR10;
 use crate::error::{Error, Result, message};
 use crate::io::read_file;
 
-/// What the labels 0 to 9 mean.
+/// The names of the labels 0 to 9.
 pub const CLASS_NAMES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
 /// `(x_train, y_train), (x_test, y_test)`.
 pub type Quartet = ((Array4<u8>, Array2<u8>), (Array4<u8>, Array2<u8>));
 
-/// A label, and three planes of 32 by 32.
+/// The bytes of a record: a label, and three planes of 32 by 32.
 const RECORD: usize = 1 + 3 * 1024;
-/// The files, the last one of test images.
+/// The files; the last one contains the test images.
 const FILES: [&str; 6] = [
     "data_batch_1.bin",
     "data_batch_2.bin",
@@ -32,12 +32,12 @@ const FILES: [&str; 6] = [
 ];
 const ARCHIVE: &str = "cifar-10-binary.tar.gz";
 
-/// `(x_train, y_train), (x_test, y_test)`: 50,000 and 10,000 colour images `[N,32,32,3]` and their labels `[N,1]`, whose meaning
-/// [`CLASS_NAMES`] tells.
+/// Loads `(x_train, y_train), (x_test, y_test)`: 50,000 and 10,000 colour images `[N,32,32,3]` and their labels `[N,1]`.
+/// [`CLASS_NAMES`] lists the names of the labels.
 ///
-/// They come from the folder that `CIFAR10_DIR` names, else from the folder `cifar-10` of the cache: from the archive
-/// `cifar-10-binary.tar.gz`, or from the files in it, if it was unpacked. With the feature `download` the archive, 170 MB, is
-/// fetched there. It is the binary form of the data set, as that for Python runs code when it is read.
+/// They are read from the folder that `CIFAR10_DIR` names, or else from the folder `cifar-10` of the cache: from the archive
+/// `cifar-10-binary.tar.gz`, or from its extracted files. With the feature `download`, a missing archive (170 MB) is downloaded
+/// to the cache. It is the binary version of the data set, because reading the Python version can run code.
 ///
 /// ```no_run
 /// # fn main() -> wgrad::Result<()> {
@@ -48,21 +48,21 @@ const ARCHIVE: &str = "cifar-10-binary.tar.gz";
 /// ```
 ///
 /// # Errors
-/// As [`mnist::load_data`](super::mnist::load_data).
+/// Same as [`mnist::load_data`](super::mnist::load_data).
 pub fn load_data() -> Result<Quartet> {
     load_data_with(&LoadDataOptions::new())
 }
 
-/// As [`load_data`], with options.
+/// Same as [`load_data`], with options.
 ///
 /// # Errors
-/// As [`load_data`].
+/// Same as [`load_data`].
 pub fn load_data_with(options: &LoadDataOptions) -> Result<Quartet> {
     load(options, &|name| std::env::var_os(name))
 }
 
 pub(super) fn load(options: &LoadDataOptions, env: Env) -> Result<Quartet> {
-    /// What there is in a folder.
+    /// The contents of a folder.
     enum Found {
         Files(PathBuf),
         Archive(PathBuf),
@@ -126,7 +126,8 @@ fn arrays(files: &[(String, Vec<u8>)]) -> Result<(Array4<u8>, Array2<u8>)> {
     Ok((images, Array2::from_shape_vec([count, 1], labels).map_err(shaped)?))
 }
 
-/// The files in a tar archive packed by gzip, each by its name without folders. It reads no more than the whole data set has.
+/// The files in a tar archive compressed by gzip, each with its name without folders. It reads at most the size of the whole
+/// data set.
 #[cfg(feature = "gzip")]
 fn unpack(bytes: &[u8], name: &str) -> Result<Vec<(String, Vec<u8>)>> {
     const MOST: u64 = 200 << 20;

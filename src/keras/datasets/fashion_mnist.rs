@@ -1,10 +1,10 @@
-//! Pictures of clothes: `keras.datasets.fashion_mnist`.
+//! Images of clothes: `keras.datasets.fashion_mnist`.
 
 use super::files::{LoadDataOptions, Quartet, load_quartet};
 use crate::data::collection::FASHION_MNIST;
 use crate::error::Result;
 
-/// What the labels 0 to 9 mean.
+/// The names of the labels 0 to 9.
 pub const CLASS_NAMES: [&str; 10] = [
     "T-shirt/top",
     "Trouser",
@@ -18,11 +18,11 @@ pub const CLASS_NAMES: [&str; 10] = [
     "Ankle boot",
 ];
 
-/// `(x_train, y_train), (x_test, y_test)`: 60,000 and 10,000 grey images `[N,28,28]` of clothes, and their labels `[N]`, whose
-/// meaning [`CLASS_NAMES`] tells.
+/// Loads `(x_train, y_train), (x_test, y_test)`: 60,000 and 10,000 grayscale images `[N,28,28]` of clothes, and their labels
+/// `[N]`. [`CLASS_NAMES`] lists the names of the labels.
 ///
-/// They come from the folder that `FASHION_MNIST_DIR` names, else from the folder `fashion-mnist` of the cache; with the feature
-/// `download` they are fetched there.
+/// They are read from the folder that `FASHION_MNIST_DIR` names, or else from the folder `fashion-mnist` of the cache. With the
+/// feature `download`, missing files are downloaded to the cache.
 ///
 /// ```no_run
 /// # fn main() -> wgrad::Result<()> {
@@ -33,15 +33,15 @@ pub const CLASS_NAMES: [&str; 10] = [
 /// ```
 ///
 /// # Errors
-/// As [`mnist::load_data`](super::mnist::load_data).
+/// Same as [`mnist::load_data`](super::mnist::load_data).
 pub fn load_data() -> Result<Quartet> {
     load_data_with(&LoadDataOptions::new())
 }
 
-/// As [`load_data`], with options.
+/// Same as [`load_data`], with options.
 ///
 /// # Errors
-/// As [`load_data`].
+/// Same as [`load_data`].
 pub fn load_data_with(options: &LoadDataOptions) -> Result<Quartet> {
     load_quartet(&FASHION_MNIST, options, &|name| std::env::var_os(name))
 }

@@ -1,4 +1,4 @@
-//! Where the files of a data set are, and the arrays in those of the form of MNIST.
+//! Finds the files of a data set, and reads the arrays in files of MNIST's format.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ options! {
     /// Where `load_data_with` looks for files.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct LoadDataOptions {
-        /// The folder of the files, which then must be there.
+        /// The folder of the files, which must then exist.
         dir: Option<PathBuf> as impl Into<Option<PathBuf>> = None,
-        /// Whether missing files are fetched; works only if built with the feature `download`. `true`.
+        /// Whether to download missing files; this needs the feature `download`. Default: `true`.
         download: bool = true,
     }
 }
 
-/// `(x_train, y_train), (x_test, y_test)` of grey images.
+/// `(x_train, y_train), (x_test, y_test)` of grayscale images.
 pub type Quartet = ((Array3<u8>, Array1<u8>), (Array3<u8>, Array1<u8>));
 
-/// The folder in which `found` finds what it looks for: the one that the options or the environment name, else that of the cache,
-/// where it is downloaded if need be.
+/// The folder in which `found` succeeds: the one that the options or the environment name, or else the one in the cache, to
+/// which missing files are downloaded.
 pub(super) fn find<T>(
     collection: &Collection,
     options: &LoadDataOptions,
@@ -68,7 +68,7 @@ pub(super) fn find<T>(
     )))
 }
 
-/// Reads the four files that have the form of MNIST's.
+/// Reads the four files of MNIST's format.
 pub(super) fn load_quartet(
     collection: &Collection,
     options: &LoadDataOptions,

@@ -4,11 +4,12 @@ use super::files::{LoadDataOptions, Quartet, load_quartet};
 use crate::data::collection::MNIST;
 use crate::error::Result;
 
-/// `(x_train, y_train), (x_test, y_test)`: 60,000 and 10,000 grey images `[N,28,28]` of digits, from 0 for paper to 255 for
-/// ink, and their labels `[N]`.
+/// Loads `(x_train, y_train), (x_test, y_test)`: 60,000 and 10,000 grayscale images `[N,28,28]` of digits, from 0 for paper to
+/// 255 for ink, and their labels `[N]`.
 ///
-/// They come from the folder that `MNIST_DIR` names, else from the folder `mnist` of the cache; with the feature `download` they
-/// are fetched there. [`Mnist::load`](crate::data::mnist::Mnist::load) draws digits where there are none.
+/// They are read from the folder that `MNIST_DIR` names, or else from the folder `mnist` of the cache. With the feature
+/// `download`, missing files are downloaded to the cache. [`Mnist::load`](crate::data::mnist::Mnist::load) draws digits if
+/// there are no files.
 ///
 /// ```no_run
 /// # fn main() -> wgrad::Result<()> {
@@ -20,16 +21,16 @@ use crate::error::Result;
 /// ```
 ///
 /// # Errors
-/// [`Error::Data`](crate::Error::Data) if the files are not there and cannot be fetched, or are broken;
+/// [`Error::Data`](crate::Error::Data) if the files are missing and cannot be downloaded, or are damaged;
 /// [`Error::Io`](crate::Error::Io) if they cannot be read.
 pub fn load_data() -> Result<Quartet> {
     load_data_with(&LoadDataOptions::new())
 }
 
-/// As [`load_data`], with options.
+/// Same as [`load_data`], with options.
 ///
 /// # Errors
-/// As [`load_data`].
+/// Same as [`load_data`].
 pub fn load_data_with(options: &LoadDataOptions) -> Result<Quartet> {
     load_quartet(&MNIST, options, &|name| std::env::var_os(name))
 }

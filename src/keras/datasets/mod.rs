@@ -1,4 +1,4 @@
-//! Keras's `datasets`: arrays that are read from files, which are downloaded if they are not there.
+//! Keras's `datasets`: arrays that are read from files, which are downloaded if they are missing.
 
 pub mod cifar10;
 pub mod fashion_mnist;

@@ -1,4 +1,4 @@
-//! Small files of the forms of the real ones, in folders of each test's own.
+//! Small files in the formats of the real ones, in a separate folder for each test.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use super::files::{LoadDataOptions, load_quartet};
 use crate::data::collection::FASHION_MNIST;
 use crate::error::{Error, Result};
 
-/// A folder of one test's own, removed at its end.
+/// The folder of one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,7 @@ impl Folder {
         fs::write(self.0.join(name), bytes).unwrap();
     }
 
-    /// Two clothes to train with and one to test with, in a folder of this one.
+    /// Two training images of clothes and one test image, in a subfolder.
     fn clothes(&self, dir: &str) {
         fs::create_dir_all(self.0.join(dir)).unwrap();
         self.idx(&format!("{dir}/train-images-idx3-ubyte"), &[2051, 2, 28, 28], &[5; 2 * 784]);
@@ -176,7 +176,7 @@ fn photographs_are_read_from_their_files() {
     assert!(text.contains("the folder should hold cifar-10-binary.tar.gz"), "{text}");
 }
 
-/// An archive as `tar` writes it, without what it says of owners and times.
+/// An archive as `tar` writes it, without owners and times.
 #[cfg(feature = "gzip")]
 fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     use std::io::Write;
@@ -203,7 +203,7 @@ fn photographs_are_read_from_the_archive() {
     let contents = [0u8, 1, 2, 3, 4, 5].map(|label| records(&[label]));
     let inside = NAMES.map(|name| format!("cifar-10-batches-bin/{name}"));
     let mut files = vec![("cifar-10-batches-bin/", &[][..]), ("readme.html", b"words")];
-    // Another order than theirs.
+    // The archive has the files in another order.
     files.extend(inside.iter().map(String::as_str).zip(contents.iter().map(Vec::as_slice)).rev());
     let path = folder.0.join("cifar-10-binary.tar.gz");
     let whole = archive(&files);
@@ -217,7 +217,7 @@ fn photographs_are_read_from_the_archive() {
     fs::write(&path, archive(&files[..4])).unwrap();
     let text = words(load(&folder.options(".")));
     assert!(text.contains("cifar-10-binary.tar.gz: data_batch_1.bin is not in it"), "{text}");
-    // A length far beyond the archive.
+    // A file length far beyond the end of the archive.
     let mut tar = [0u8; 1024];
     tar[..16].copy_from_slice(b"data_batch_1.bin");
     tar[124..135].copy_from_slice(b"77777777777");

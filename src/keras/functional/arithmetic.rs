@@ -12,7 +12,7 @@ use crate::keras::Context;
 use crate::tensor::{Operand, Tensor};
 use crate::trackable::{Parts, Trackable};
 
-/// What stands beside a symbol: a symbol or a number.
+/// The other operand of an operator on a symbol: a symbol or a number.
 #[derive(Debug, Clone)]
 pub enum SymbolicOperand {
     /// A symbol.
@@ -48,13 +48,13 @@ impl From<f32> for SymbolicOperand {
 /// An operator: `a + b`, `a - 1`, `2 * a`.
 pub(crate) struct Arithmetic {
     kind: &'static Kind,
-    /// The number and whether it stands on the left, unless both sides are symbols.
+    /// The number, and whether it is on the left; `None` if both sides are symbols.
     number: Option<(f32, bool)>,
 }
 
 /// What an operator does.
 struct Kind {
-    /// Keras's name of its class, and the module that it is in.
+    /// Keras's class and module.
     class: &'static str,
     #[cfg_attr(not(feature = "json"), allow(dead_code))]
     module: &'static str,
@@ -98,7 +98,7 @@ impl Callable for Arithmetic {
         let y = match (&self.kind.apply, inputs, self.number) {
             (Apply::Two(f), [a, b], None) => f(a, b.into())?,
             (Apply::Two(f), [a], Some((number, false))) => f(a, beside(a, number))?,
-            // In the dtype that the number has beside the tensor.
+            // Converts the number to the dtype that it has next to the tensor.
             (Apply::Two(f), [a], Some((number, true))) => {
                 let number = Tensor::add(&a.zeros_like()?, beside(a, number))?;
                 f(&number, a.into())?
@@ -142,7 +142,7 @@ impl Callable for Arithmetic {
     ) -> Result<(serde_json::Value, serde_json::Map<String, serde_json::Value>)> {
         if let Some((number, first)) = self.number {
             let place = if first { 0 } else { tensors.len() };
-            // 1.0 would make floats of integers.
+            // 1.0 would turn integers into floats.
             let dtype =
                 tensors.first().and_then(|tensor| tensor.pointer("/config/dtype")?.as_str());
             let int =
@@ -158,7 +158,7 @@ impl Callable for Arithmetic {
     }
 }
 
-/// `number` as it joins `x`: a whole one joins integers.
+/// `number` as an operand next to `x`: a whole number stays an integer next to integers.
 fn beside(x: &Tensor, number: f32) -> Operand {
     match x.dtype().is_int() && number.fract() == 0.0 && number.abs() < 1e9 {
         true => (number as i32).into(),
@@ -226,7 +226,7 @@ impl SymbolicTensor {
     /// `self + other`, element by element with broadcasting. The result has no mask.
     ///
     /// # Errors
-    /// As [`Tensor::add`].
+    /// Same as [`Tensor::add`].
     pub fn add(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
         self.operator(&ADD, other.into(), false)
     }
@@ -234,7 +234,7 @@ impl SymbolicTensor {
     /// `self - other`, element by element with broadcasting. The result has no mask.
     ///
     /// # Errors
-    /// As [`Tensor::subtract`].
+    /// Same as [`Tensor::subtract`].
     pub fn subtract(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
         self.operator(&SUBTRACT, other.into(), false)
     }
@@ -242,7 +242,7 @@ impl SymbolicTensor {
     /// `self * other`, element by element with broadcasting. The result has no mask.
     ///
     /// # Errors
-    /// As [`Tensor::multiply`].
+    /// Same as [`Tensor::multiply`].
     pub fn multiply(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
         self.operator(&MULTIPLY, other.into(), false)
     }
@@ -250,12 +250,13 @@ impl SymbolicTensor {
     /// `self / other`, element by element with broadcasting. The result has no mask.
     ///
     /// # Errors
-    /// As [`Tensor::divide`].
+    /// Same as [`Tensor::divide`].
     pub fn divide(&self, other: impl Into<SymbolicOperand>) -> Result<SymbolicTensor> {
         self.operator(&DIVIDE, other.into(), false)
     }
 
-    /// A function of the symbol's tensor, as a layer `name` (`name_1`, ... if there are several). The result has no mask.
+    /// Applies a function to the symbol's tensor, as a layer `name` (`name_1`, ... if there are several). The result has no
+    /// mask.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -269,7 +270,7 @@ impl SymbolicTensor {
     /// ```
     ///
     /// # Errors
-    /// Those of the function.
+    /// The errors of the function.
     pub fn map(
         &self,
         name: &str,
@@ -281,8 +282,8 @@ impl SymbolicTensor {
         })
     }
 
-    /// A function of several symbols' tensors, as a layer `name` (`name_1`, ... if there are several). The result has no
-    /// mask.
+    /// Applies a function to several symbols' tensors, as a layer `name` (`name_1`, ... if there are several). The result has
+    /// no mask.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -295,7 +296,7 @@ impl SymbolicTensor {
     /// ```
     ///
     /// # Errors
-    /// Those of the function.
+    /// The errors of the function.
     pub fn map_all(
         name: &str,
         xs: impl Symbols,
@@ -310,7 +311,7 @@ macro_rules! operators {
         impl<R: Into<SymbolicOperand>> ops::$trait<R> for &SymbolicTensor {
             type Output = SymbolicTensor;
 
-            /// Panics where the named method returns an error.
+            /// Panics if the method of this name returns an error.
             #[track_caller]
             fn $method(self, other: R) -> SymbolicTensor {
                 sugar(self.operator(&$kind, other.into(), false))
@@ -320,7 +321,7 @@ macro_rules! operators {
         impl<R: Into<SymbolicOperand>> ops::$trait<R> for SymbolicTensor {
             type Output = SymbolicTensor;
 
-            /// Panics where the named method returns an error.
+            /// Panics if the method of this name returns an error.
             #[track_caller]
             fn $method(self, other: R) -> SymbolicTensor {
                 sugar(self.operator(&$kind, other.into(), false))
@@ -330,7 +331,7 @@ macro_rules! operators {
         impl ops::$trait<&SymbolicTensor> for f32 {
             type Output = SymbolicTensor;
 
-            /// Panics where the named method returns an error.
+            /// Panics if the method of this name returns an error.
             #[track_caller]
             fn $method(self, other: &SymbolicTensor) -> SymbolicTensor {
                 sugar(other.operator(&$kind, self.into(), true))

@@ -16,10 +16,10 @@ use crate::keras::{Context, Inputs, Layer};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// Calls a layer on symbols, which makes its weights and gives the symbol of its result: every layer, model or struct of
-/// your own has these methods.
+/// Calls a layer on symbols, which creates its weights and returns the symbol of its result. Every layer and model, including
+/// custom ones, has these methods.
 ///
-/// A layer that several calls share is in an [`Arc`]:
+/// To share a layer between several calls, put it in an [`Arc`]:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -35,10 +35,10 @@ use crate::trackable::Trackable;
 /// # }
 /// ```
 pub trait LayerExt: Trackable + Sized + 'static {
-    /// The layer's result for `x`.
+    /// Calls the layer on `x`.
     ///
     /// # Errors
-    /// Those of the layer for an input of this shape and dtype.
+    /// The layer's errors for an input of this shape and dtype.
     fn on(self, x: &SymbolicTensor) -> Result<SymbolicTensor>
     where
         Self: Layer,
@@ -46,10 +46,10 @@ pub trait LayerExt: Trackable + Sized + 'static {
         one(connect(Operation::new(None, Of::<Self, Tensor, Tensor>::new(self)), vec![x.clone()])?)
     }
 
-    /// As [`LayerExt::on`], under a name, which no other layer of the model may have.
+    /// Same as [`LayerExt::on`], with a name, which no other layer of the model may have.
     ///
     /// # Errors
-    /// As [`LayerExt::on`].
+    /// Same as [`LayerExt::on`].
     fn on_named(self, name: &str, x: &SymbolicTensor) -> Result<SymbolicTensor>
     where
         Self: Layer,
@@ -60,10 +60,10 @@ pub trait LayerExt: Trackable + Sized + 'static {
         )?)
     }
 
-    /// The results, as many as the layer has, for one symbol or several: `merge.on_all([&a, &b])`.
+    /// Calls the layer on one symbol or several, and returns all its results: `merge.on_all([&a, &b])`.
     ///
     /// # Errors
-    /// As [`LayerExt::on`].
+    /// Same as [`LayerExt::on`].
     fn on_all<X, Y>(self, xs: impl Symbols) -> Result<Y::Symbols>
     where
         Self: Layer<X, Y>,
@@ -73,10 +73,10 @@ pub trait LayerExt: Trackable + Sized + 'static {
         several::<Y>(connect(Operation::new(None, Of::<Self, X, Y>::new(self)), xs.symbols())?)
     }
 
-    /// As [`LayerExt::on_all`], under a name, which no other layer of the model may have.
+    /// Same as [`LayerExt::on_all`], with a name, which no other layer of the model may have.
     ///
     /// # Errors
-    /// As [`LayerExt::on`].
+    /// Same as [`LayerExt::on`].
     fn on_all_named<X, Y>(self, name: &str, xs: impl Symbols) -> Result<Y::Symbols>
     where
         Self: Layer<X, Y>,
@@ -101,7 +101,7 @@ fn several<Y: Results>(results: Vec<SymbolicTensor>) -> Result<Y::Symbols> {
     Y::of(results).ok_or_else(|| Error::Shape(message!("the layer has {count} results.")))
 }
 
-/// Makes the weights of `layer` for inputs such as `x`.
+/// Creates the weights of `layer` for inputs such as `x`.
 pub(crate) fn build(layer: &dyn Layer, x: &SymbolicTensor) -> Result<()> {
     probe::results(&Borrowed(layer), std::slice::from_ref(x), None).map(drop)
 }
@@ -129,7 +129,7 @@ impl Callable for Borrowed<'_> {
     }
 }
 
-/// A layer made from a config, as a layer called `name`.
+/// A layer created from a config, as an operation called `name`.
 #[cfg(feature = "json")]
 pub(crate) fn operation_of(name: &str, layer: crate::keras::layers::AnyLayer) -> Arc<Operation> {
     use crate::keras::layers::AnyLayer;
@@ -157,7 +157,7 @@ pub(super) fn connect<C: Callable + 'static>(
     connect_shared(Arc::new(operation), inputs, None)
 }
 
-/// As [`connect`], for an operation that others may hold.
+/// Same as [`connect`], for an operation that may be shared.
 pub(crate) fn connect_shared(
     operation: Arc<Operation>,
     inputs: Vec<SymbolicTensor>,
@@ -176,7 +176,7 @@ pub(crate) fn connect_shared(
     Ok(specs.into_iter().enumerate().map(symbol).collect())
 }
 
-/// A [`Layer`] of any types.
+/// A [`Layer`] of any input and output types.
 pub(super) struct Of<L, X: ?Sized, Y> {
     layer: L,
     types: PhantomData<fn(&X) -> Y>,
@@ -200,7 +200,7 @@ impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
             let cx = cx.with_mask(mask.as_ref());
             self.layer.call_with_mask(x, if X::SEVERAL { cx.with_masks(masks) } else { cx })
         })?;
-        // The mask is that of the first result; states have none.
+        // The mask belongs to the first result; states have none.
         let mut masks = vec![mask].into_iter();
         Ok(y.into_list().into_iter().map(|y| (y, masks.next().flatten())).collect())
     }
@@ -232,7 +232,7 @@ impl<L: Layer<X, Y>, X: Inputs + ?Sized, Y: Results> Callable for Of<L, X, Y> {
     }
 }
 
-/// What counts in all inputs that have a mask.
+/// The conjunction of the masks of the inputs that have one.
 fn common_mask(masks: &[Option<Tensor>]) -> Result<Option<Tensor>> {
     let mut known = masks.iter().flatten();
     let Some(first) = known.next() else { return Ok(None) };

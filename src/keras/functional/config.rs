@@ -1,4 +1,4 @@
-//! The config of a functional model: its layers, and for each call of each what it is called on.
+//! The config of a functional model: its layers, and the inputs of each of their calls.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) fn config(model: &Functional) -> Result<Config> {
             (Some(operation), Some(call)) => {
                 let shapes: Vec<_> =
                     call.inputs.iter().map(|link| json!(network.symbol(link).shape())).collect();
-                // What takes an argument for each tensor is built by its call, or by its first argument.
+                // A layer with a separate argument for each tensor has no single input shape unless it has one tensor.
                 let input = match (&shapes[..], operation.callable.takes_list()) {
                     ([one], false) => Some(one.clone()),
                     (_, true) => Some(Value::Array(shapes)),
@@ -72,7 +72,7 @@ fn lost() -> Error {
     Error::Data(message!("to_json: the model has lost an input."))
 }
 
-/// A result that a model begins or ends with. Keras counts the calls of a functional model in another one from 1.
+/// An input or output of the model. Keras counts the calls of a functional model inside another one from 1.
 fn end(network: &Network, link: &Link) -> Value {
     let layer = &network.layers[link.layer];
     let model =
@@ -80,7 +80,7 @@ fn end(network: &Network, link: &Link) -> Value {
     json!([layer.name, link.call + usize::from(model), link.output])
 }
 
-/// A call of a layer: what it is called on.
+/// A call of a layer, with its arguments.
 fn node(network: &Network, layer: usize, call: usize) -> Result<Value> {
     let layer = &network.layers[layer];
     let operation = layer.operation.as_ref().ok_or_else(lost)?;

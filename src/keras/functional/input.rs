@@ -1,4 +1,4 @@
-//! [`Input`]: where symbols begin.
+//! [`Input`]: the inputs of functional models.
 
 use std::fmt;
 use std::ops::Deref;
@@ -7,8 +7,8 @@ use super::probe::of_input;
 use super::symbol::{Node, Origin, PartialShape, SymbolSpec, SymbolicTensor};
 use crate::dtype::DType;
 
-/// The input of a [`Functional`](super::Functional) model: a symbol for tensors `[N,..]` of which only the sizes behind
-/// the batch are given; `None` for those that vary, too.
+/// The input of a [`Functional`](super::Functional) model: a symbol for tensors `[N,..]`. The shape excludes the batch
+/// axis; `None` is a size that varies.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -24,14 +24,14 @@ use crate::dtype::DType;
 pub struct Input(SymbolicTensor);
 
 impl Input {
-    /// An input of these sizes, without the batch: `f32`, any batch.
+    /// Creates an input of this shape, without the batch axis: `f32`, any batch size.
     pub fn new(shape: impl Into<PartialShape>) -> Self {
         let mut sizes = shape.into().0;
         sizes.insert(0, None);
         Input::with(sizes, DType::F32, None)
     }
 
-    /// An input of these sizes, the batch's among them.
+    /// Creates an input of this shape, including the batch axis.
     pub fn batch_shape(shape: impl Into<PartialShape>) -> Self {
         Input::with(shape.into().0, DType::F32, None)
     }
@@ -46,7 +46,7 @@ impl Input {
         Input::with(self.shape().to_vec(), self.0.dtype(), Some(name.to_string()))
     }
 
-    /// Sets the size of the batch, which otherwise varies.
+    /// Sets the batch size, which varies by default.
     pub fn batch_size(self, size: usize) -> Self {
         let mut shape = self.shape().to_vec();
         if let Some(batch) = shape.first_mut() {

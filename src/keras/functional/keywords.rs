@@ -1,4 +1,4 @@
-//! How Keras calls layers that take more than a tensor or a list: attention with its masks, recurrent layers with their states.
+//! How Keras calls layers that accept more than a tensor or a list: attention with masks, recurrent layers with states.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub(super) fn written(
     Ok((args, kwargs))
 }
 
-/// A call of a recurrent layer that a file describes: on sequences, and on states if there are some.
+/// A call of a recurrent layer that a file describes: on sequences and, optionally, on states.
 pub(super) struct RecurrentCall {
     pub(super) layer: Box<dyn RunsSequences>,
 }
@@ -104,16 +104,17 @@ impl Callable for RecurrentCall {
 /// A call of attention that a file describes.
 pub(crate) struct AttentionCall {
     pub(crate) layer: Arc<dyn Attends>,
-    /// What each input is: `query`, `value`, `key`, and of masks `attention_mask`, `query_mask`, `value_mask`, `key_mask`.
+    /// The argument that each input belongs to: `query`, `value`, `key`, or a mask: `attention_mask`, `query_mask`,
+    /// `value_mask`, `key_mask`.
     pub(crate) names: Vec<&'static str>,
     pub(crate) causal: bool,
-    /// Whether the weights of the keys are a second result.
+    /// Whether the attention scores are a second result.
     pub(crate) scores: bool,
 }
 
-/// Keras's names of what attention is called on, in their order.
+/// Keras's names of the inputs of attention, in order.
 pub(crate) const QUERIES: [&str; 3] = ["query", "value", "key"];
-/// Its masks.
+/// The names of its masks.
 pub(crate) const MASKS: [&str; 4] = ["attention_mask", "query_mask", "value_mask", "key_mask"];
 
 impl AttentionCall {

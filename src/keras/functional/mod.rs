@@ -1,7 +1,7 @@
-//! [`Functional`]: a model of what lies between symbols: layers that branch, merge and share.
+//! [`Functional`]: a model of the layers between symbols, which can branch, merge and be shared.
 //!
-//! `symbol` has the symbols, `calls` calls layers on them, `probe` finds the shapes, `network` orders what lies between
-//! inputs and outputs and runs it. No layer knows of any of this.
+//! `symbol` defines the symbols, `calls` calls layers on them, `probe` finds the shapes, `network` orders the layers between
+//! inputs and outputs and runs them. Layers do not depend on any of this.
 
 mod arithmetic;
 mod calls;
@@ -68,8 +68,8 @@ use operation::{Callable, Masked};
 /// # }
 /// ```
 ///
-/// Layers have Keras's names, `dense`, `dense_1`, counted in the model in the order of their first calls, or those that
-/// [`LayerExt::on_named`] gives. Weights exist from the calls on symbols on. A clone is another handle to the same model.
+/// Layers have Keras's names, `dense`, `dense_1`, numbered within the model in the order of their first calls, or the names set
+/// by [`LayerExt::on_named`]. Weights are created by the calls on symbols. A clone is another handle to the same model.
 #[derive(Clone)]
 pub struct Functional {
     name: String,
@@ -78,9 +78,9 @@ pub struct Functional {
 }
 
 impl Functional {
-    /// The model of what leads from `inputs` to `outputs`: an [`Input`], a symbol in the middle of another model, or
-    /// several of them, as in `Functional::new([&a, &b], &y)`. An input that no output depends on is allowed, as in Keras: calls
-    /// have to give it, and it is ignored.
+    /// Creates a model of the layers between `inputs` and `outputs`. Each of these is an [`Input`], a symbol in the middle of
+    /// another model, or several of them, as in `Functional::new([&a, &b], &y)`. As in Keras, an input that no output depends
+    /// on is allowed: calls must pass it, and it is ignored.
     ///
     /// # Errors
     /// [`Error::Shape`] if an output depends on another input; [`Error::Data`] if two layers have the same name.
@@ -90,28 +90,28 @@ impl Functional {
         Ok(Functional { name: "functional".to_string(), network, trainer })
     }
 
-    /// Sets the name that [`summary`](Trackable::summary) and a picture show; the default is `functional`.
+    /// Sets the name that [`summary`](Trackable::summary) and diagrams show. Default: `functional`.
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.to_string();
         self
     }
 
-    /// The symbols of the inputs.
+    /// Returns the symbols of the inputs.
     pub fn inputs(&self) -> &[SymbolicTensor] {
         &self.network.inputs
     }
 
-    /// The symbols of the outputs.
+    /// Returns the symbols of the outputs.
     pub fn outputs(&self) -> &[SymbolicTensor] {
         &self.network.outputs
     }
 
-    /// The names of the layers that give the outputs.
+    /// Returns the names of the layers that produce the outputs.
     pub fn output_names(&self) -> Vec<&str> {
         self.named(&self.network.output_links)
     }
 
-    /// The names of the inputs.
+    /// Returns the names of the inputs.
     pub fn input_names(&self) -> Vec<&str> {
         self.named(&self.network.input_links)
     }
@@ -120,8 +120,8 @@ impl Functional {
         links.iter().map(|link| &*self.network.layers[link.layer].name).collect()
     }
 
-    /// The layers with their names, in Keras's order: the farther from the outputs, the earlier. Inputs are not among
-    /// them.
+    /// Returns the layers with their names, in Keras's order: the farther from the outputs, the earlier. Inputs are not
+    /// included.
     pub fn layers(&self) -> impl Iterator<Item = (&str, &dyn Trackable)> {
         self.network.layers.iter().filter_map(|layer| {
             let operation = layer.operation.as_ref()?;
@@ -129,7 +129,7 @@ impl Functional {
         })
     }
 
-    /// The layer called `name`, to freeze it or to read its weights.
+    /// Returns the layer called `name`, for instance to freeze it or to read its weights.
     ///
     /// # Errors
     /// [`Error::Data`] if there is none.
@@ -140,7 +140,7 @@ impl Functional {
             .ok_or_else(|| self.unknown(name))
     }
 
-    /// The results of the layer called `name` in its first call: what lies before them is a model, too.
+    /// Returns the results of the first call of the layer called `name`. They can be the outputs of another model.
     ///
     /// # Errors
     /// [`Error::Data`] if there is none.
@@ -158,7 +158,8 @@ impl Functional {
         ))
     }
 
-    /// The symbols of the results for the symbols `xs`, as a part of another model that shares the layers.
+    /// Calls the model on the symbols `xs`, as a part of another model that shares the layers, and returns the symbols of its
+    /// results.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::DType`] if they do not fit the inputs.
@@ -166,10 +167,10 @@ impl Functional {
         calls::connect(Operation::new(None, Nested(self)), xs.symbols())
     }
 
-    /// As [`Functional::on_all`], under a name, which no other layer of the outer model may have.
+    /// Same as [`Functional::on_all`], with a name, which no other layer of the outer model may have.
     ///
     /// # Errors
-    /// As [`Functional::on_all`].
+    /// Same as [`Functional::on_all`].
     pub fn on_all_named(self, name: &str, xs: impl Symbols) -> Result<Vec<SymbolicTensor>> {
         calls::connect(Operation::new(Some(name), Nested(self)), xs.symbols())
     }
@@ -196,7 +197,7 @@ impl Functional {
         self.network.run(&inputs, masks, cx)
     }
 
-    /// Whether `inputs` fit the symbols.
+    /// Checks that `inputs` fit the symbols.
     fn check(&self, inputs: &[Tensor]) -> Result<()> {
         let wanted = self.inputs();
         if inputs.len() != wanted.len() {
@@ -271,7 +272,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What an input of a model is in its summary.
+/// An input of a model in its summary.
 struct InputLayer;
 
 impl Trackable for InputLayer {
@@ -369,7 +370,7 @@ impl<const N: usize> Layer<[Tensor; N], Vec<Tensor>> for Functional {
     }
 }
 
-/// It takes and returns lists, whatever their lengths: `model.fit(([a, b], y), ..)`.
+/// The model accepts and returns lists of any length: `model.fit(([a, b], y), ..)`.
 impl Model<[Tensor], Vec<Tensor>> for Functional {
     fn trainer(&self) -> &Trainer {
         &self.trainer
@@ -390,7 +391,7 @@ impl Model<[Tensor], Vec<Tensor>> for Functional {
     }
 }
 
-/// A model as a layer of another one: each input and output has its own mask.
+/// A model as a layer of another one, in which each input and output has its own mask.
 struct Nested(Functional);
 
 impl Callable for Nested {

@@ -1,4 +1,4 @@
-//! [`Network`]: what lies between symbols, in the order in which it runs.
+//! [`Network`]: the layers between symbols, in the order in which they run.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use crate::trackable::Class;
 
 /// The layers between inputs and outputs.
 pub(crate) struct Network {
-    /// In the order of Keras's: the farther from the outputs, the earlier.
+    /// In Keras's order: the farther from the outputs, the earlier.
     pub(crate) layers: Vec<NetworkLayer>,
     steps: Vec<Step>,
     pub(crate) inputs: Vec<SymbolicTensor>,
     pub(crate) outputs: Vec<SymbolicTensor>,
-    /// Where the inputs stand among the layers, and where the outputs come from.
+    /// The position of each input among the layers, and the result that each output is.
     pub(crate) input_links: Vec<Link>,
     pub(crate) output_links: Vec<Link>,
-    /// The places of the outputs' values.
+    /// The indices of the outputs' values.
     results: Vec<usize>,
-    /// How many values a run makes.
+    /// The number of values that a run produces.
     values: usize,
 }
 
-/// A layer, or an input, and its calls in the order of the program's.
+/// A layer or an input, and its calls in program order.
 pub(crate) struct NetworkLayer {
     pub(crate) name: String,
     /// None for an input.
     pub(crate) operation: Option<Arc<Operation>>,
-    /// For an input, its place among the inputs.
+    /// For an input, its index among the inputs.
     pub(crate) input: Option<usize>,
     pub(crate) calls: Vec<Call>,
 }
@@ -40,11 +40,11 @@ pub(crate) struct NetworkLayer {
 /// A call of a layer.
 #[derive(Default)]
 pub(crate) struct Call {
-    /// How the layer was called this time; none for an input.
+    /// The operation of this call; none for an input.
     #[cfg_attr(not(feature = "json"), allow(dead_code))]
     pub(crate) operation: Option<Arc<Operation>>,
     pub(crate) inputs: Vec<Link>,
-    /// The mask that the call is given, if not the one that comes with the inputs.
+    /// The mask passed to the call, if it is not the mask of the inputs.
     pub(crate) mask: Option<Link>,
     pub(crate) outputs: Vec<SymbolicTensor>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Link {
     pub(crate) output: usize,
 }
 
-/// A call as it runs.
+/// A call in the order of execution.
 struct Step {
     operation: Arc<Operation>,
     layer: usize,
@@ -66,14 +66,14 @@ struct Step {
     call: usize,
     inputs: Vec<usize>,
     mask: Option<usize>,
-    /// Where the results go: this place and those behind it.
+    /// The index of the first result; the others follow.
     first: usize,
     count: usize,
-    /// The values that nobody needs afterwards.
+    /// The values that are not needed after this step.
     last: Vec<usize>,
 }
 
-/// What a run meets: an input of the model, or a call.
+/// An input of the model, or a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Item {
     Input(usize),
@@ -87,13 +87,13 @@ enum LayerKey {
     Layer((usize, usize)),
 }
 
-/// The way from the outputs back to the inputs.
+/// A walk from the outputs back to the inputs.
 struct Walk<'a> {
     inputs: HashMap<(u64, usize), usize>,
     nodes: HashMap<u64, &'a Arc<Node>>,
-    /// Each item behind those that it needs.
+    /// The items, each after those that it needs.
     order: Vec<Item>,
-    /// Layers in the order in which the walk met them; no number for an input that it did not meet.
+    /// The order in which the walk visited the layers; no number for an input that it did not visit.
     met: HashMap<LayerKey, Option<usize>>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
             Walk { inputs, nodes: HashMap::new(), order: Vec::new(), met: HashMap::new() };
         let mut done: HashSet<Item> = HashSet::new();
         for (place, output) in outputs.iter().enumerate() {
-            // An item comes twice: the second time those that it needs are in order.
+            // Each item is popped twice: the second time, the items that it needs are in `order`.
             let mut open: Vec<(&SymbolicTensor, bool)> = vec![(output, false)];
             while let Some((symbol, ready)) = open.pop() {
                 let item = walk.item(symbol);
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
                 open.extend(walk.needs(item).into_iter().rev().map(|input| (input, false)));
             }
         }
-        // As in Keras, a model may have inputs that no output depends on. They stand before the layers that end the model.
+        // As in Keras, a model may have inputs that no output depends on. They precede the layers that end the model.
         for input in (0..count).map(Item::Input).filter(|input| !done.contains(input)) {
             walk.met.insert(walk.layer(input), None);
             walk.order.push(input);
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// How far from the outputs each layer is; for one that is called several times, the farthest call counts.
+    /// The distance of each layer from the outputs. For a layer that is called several times, the farthest call counts.
     fn depths(&self) -> HashMap<LayerKey, usize> {
         let (mut items, mut layers) = (HashMap::new(), HashMap::new());
         for &item in self.order.iter().rev() {
@@ -211,7 +211,7 @@ impl Network {
                 calls: Vec::new(),
             })
             .collect();
-        // A layer's calls count in the order of the program's.
+        // A layer's calls are numbered in program order.
         let mut calls: Vec<(u64, usize)> = Vec::new();
         for &item in &walk.order {
             let layer = places[&walk.layer(item)];
@@ -224,7 +224,7 @@ impl Network {
                 Item::Call(id) => {
                     if let Origin::Call { operation, .. } = &walk.nodes[&id].origin {
                         let known = &mut layers[layer].operation;
-                        // The first handle to a shared layer has its name.
+                        // A shared layer has the name of its first handle.
                         if known.as_ref().is_none_or(|known| known.number > operation.number) {
                             *known = Some(operation.clone());
                         }
@@ -302,9 +302,9 @@ impl Network {
         Ok(network)
     }
 
-    /// Gives the layers the names that the program has chosen, and Keras's to the others.
+    /// Names the layers: by the program's names if it has set some, else by Keras's.
     fn name_layers(&mut self) -> Result<()> {
-        // The number by which the layer is older than others, whether the program has named it, and the name.
+        // The number that orders the layers by age, whether the program has named the layer, and the name.
         let wanted = |layer: &NetworkLayer| -> (u64, bool, String) {
             match (&layer.operation, layer.input) {
                 (Some(operation), _) => match &operation.name {
@@ -357,7 +357,7 @@ impl Network {
         Ok(())
     }
 
-    /// The results for `inputs`, and their masks.
+    /// Computes the results for `inputs`, and their masks.
     pub(super) fn run(
         &self,
         inputs: &[Tensor],
@@ -454,7 +454,7 @@ fn check_ends(inputs: &[SymbolicTensor], outputs: &[SymbolicTensor]) -> Result<(
     }
 }
 
-/// Notes with each step the values that no later step and no result needs.
+/// Records for each step the values that no later step and no result needs.
 fn note_last_uses(steps: &mut [Step], results: &[usize], values: usize) {
     let mut needed = vec![false; values];
     results.iter().for_each(|&at| needed[at] = true);

@@ -1,4 +1,4 @@
-//! [`Operation`]: a layer of any kind, as a model holds it.
+//! [`Operation`]: a layer of any kind in a model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,10 +10,10 @@ use crate::keras::Context;
 use crate::tensor::Tensor;
 use crate::trackable::{Trackable, snake_case};
 
-/// A tensor and which of its elements count.
+/// A tensor and its mask.
 pub(crate) type Masked = (Tensor, Option<Tensor>);
 
-/// A layer, whatever it takes and returns.
+/// A layer of any input and output types.
 pub(crate) trait Callable: Send + Sync {
     fn call(
         &self,
@@ -28,13 +28,13 @@ pub(crate) trait Callable: Send + Sync {
     #[cfg(feature = "json")]
     fn called(&self) -> Result<Called>;
 
-    /// Whether the layer takes its inputs as a list.
+    /// Whether the layer accepts its inputs as a list.
     #[cfg(feature = "json")]
     fn takes_list(&self) -> bool {
         false
     }
 
-    /// How Keras calls it on `tensors`: the arguments, and those that have names.
+    /// The arguments with which Keras calls it on `tensors`: positional and keyword arguments.
     #[cfg(feature = "json")]
     fn arguments(&self, tensors: Vec<Value>) -> Result<(Value, Map<String, Value>)> {
         let list = self.takes_list();
@@ -42,17 +42,17 @@ pub(crate) trait Callable: Send + Sync {
     }
 }
 
-/// Numbers that count up.
+/// Returns increasing numbers.
 pub(super) fn fresh_number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A layer as JSON has it.
+/// A layer as described in JSON.
 #[cfg(feature = "json")]
 pub(crate) enum Called {
     Layer(crate::keras::Config),
-    /// An op: Keras's module and class, and what it was constructed with.
+    /// An op: Keras's module and class, and its constructor's arguments.
     Operator {
         module: String,
         class: &'static str,
@@ -62,16 +62,16 @@ pub(crate) enum Called {
 
 /// A layer in a model. Those that wrap one shared layer are equal.
 pub(crate) struct Operation<C: ?Sized = dyn Callable> {
-    /// Operations count up in the order in which they are made.
+    /// Operations are numbered in the order in which they are created.
     pub(super) number: u64,
     pub(super) name: Name,
     pub(crate) callable: C,
 }
 
 pub(super) enum Name {
-    /// The program has named it.
+    /// A name set by the program.
     Given(String),
-    /// The model numbers what is called so.
+    /// A base name, which the model makes unique by a number.
     Base(String),
 }
 
@@ -84,7 +84,7 @@ impl<C: Callable> Operation<C> {
         Operation { number: fresh_number(), name, callable }
     }
 
-    /// An operation that the program has named.
+    /// An operation with a name set by the program.
     #[cfg(feature = "json")]
     pub(crate) fn named(name: &str, callable: C) -> Self {
         Operation::new(Some(name), callable)
@@ -97,7 +97,7 @@ impl<C: Callable> Operation<C> {
 }
 
 impl Operation {
-    /// What tells the layer from others.
+    /// An identity that distinguishes the layer from others.
     pub(super) fn identity(&self) -> (usize, usize) {
         self.callable.part().identity()
     }

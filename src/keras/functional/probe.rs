@@ -1,7 +1,8 @@
-//! Finds out what a layer makes of symbols: it is called on zeros that nobody reads.
+//! Finds the results of a layer for symbols by calling it on zeros, in a trial.
 //!
-//! Where sizes are unknown, it is called twice, on two sizes; what differs in the results is unknown, too. The zeros keep
-//! their sizes from layer to layer, so that what is halved here and doubled there fits again.
+//! If sizes are unknown, the layer is called twice, with two different sizes; sizes that differ between the results are
+//! unknown, too. The trial sizes are passed on from layer to layer, so that an axis that one layer halves and another doubles
+//! fits again.
 
 use super::operation::Callable;
 use super::symbol::{LEVELS, Node, Origin, Probe, SymbolSpec, SymbolicTensor};
@@ -13,11 +14,11 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::trackable::shape_text;
 
-/// The sizes that are tried for an unknown batch.
+/// The trial sizes of an unknown batch.
 const BATCH: [usize; 2] = [2, 3];
 
-/// Those for other unknown sizes. If a layer refuses the first (its window is larger, or it takes other multiples, or the
-/// tensors become too large), the next ones are tried.
+/// The trial sizes of other unknown axes. If a layer refuses the first (its window is larger, it requires other multiples, or
+/// the tensors become too large), the next ones are tried.
 const LENGTHS: [[usize; 2]; LEVELS] = [[64, 192], [240, 720], [1024, 3072], [16, 48], [4, 12]];
 
 pub(super) fn of_input(shape: &[Option<usize>], level: usize) -> Probe {
@@ -31,10 +32,10 @@ pub(super) fn of_input(shape: &[Option<usize>], level: usize) -> Probe {
     Probe { level, shapes, mask: None }
 }
 
-/// What `callable` returns for `inputs`, whose mask is `mask` if that is not the one that comes with them.
+/// The results of `callable` for `inputs`, with `mask` instead of the inputs' own masks if it is set.
 ///
 /// # Errors
-/// Those of the layer; [`Error::Shape`] if a result's rank or the number of results depends on unknown sizes.
+/// The errors of the layer; [`Error::Shape`] if a result's rank or the number of results depends on unknown sizes.
 pub(super) fn results(
     callable: &dyn Callable,
     inputs: &[SymbolicTensor],
@@ -43,7 +44,7 @@ pub(super) fn results(
     let all: Vec<&SymbolicTensor> = inputs.iter().chain(mask).collect();
     let lengths: Vec<usize> =
         all.iter().filter(|x| x.has_lengths()).map(|x| x.spec().probe.level).collect();
-    // Inputs that were tried with other sizes than the first are tried with these at once.
+    // If the inputs needed other sizes than the first, begin with those.
     let start = lengths.iter().copied().max().unwrap_or(0);
     let others = (0..LENGTHS.len()).filter(|&level| level != start && !lengths.is_empty());
     let mut first_error = None;
@@ -63,13 +64,14 @@ pub(super) fn results(
     Err(first_error.unwrap_or_else(|| Error::Shape("the layer has no result.".into())))
 }
 
-/// The probes of `symbols` with the sizes of `level`. Those of another level are found from their inputs on.
+/// The probes of `symbols` with the sizes of `level`. Symbols probed at another level are probed again, beginning at the
+/// inputs.
 fn at_level(symbols: &[&SymbolicTensor], level: usize) -> Result<Vec<Probe>> {
     let fits = |x: &&SymbolicTensor| !x.has_lengths() || x.spec().probe.level == level;
     if symbols.iter().all(fits) {
         return Ok(symbols.iter().map(|x| x.spec().probe.clone()).collect());
     }
-    // A node comes twice: the second time its inputs are known. It is tried once for all that is ever computed from it.
+    // Each node is popped twice: the second time, its inputs are known. Its results are cached for all later symbols.
     let mut open: Vec<(&Node, bool)> = symbols.iter().map(|x| (&*x.0.node, false)).collect();
     while let Some((node, ready)) = open.pop() {
         let known = &node.tried[level];
@@ -110,10 +112,10 @@ fn node_probes(node: &Node, level: usize) -> Result<Vec<Probe>> {
     }
 }
 
-/// A shape, a dtype, and the shape of the mask.
+/// A result: its shape, its dtype, and the shape of its mask.
 type Seen = (Shape, DType, Option<Shape>);
 
-/// What a layer returns for the one size and for the other.
+/// The results of a layer for the first and for the second size.
 type Pair = [Vec<Seen>; 2];
 
 fn call(

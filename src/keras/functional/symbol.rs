@@ -1,4 +1,4 @@
-//! [`SymbolicTensor`]: a result of which only shape and dtype are known.
+//! [`SymbolicTensor`]: a result with a known shape and dtype, but without values.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::shape::Shape;
 use crate::trackable::shape_text;
 
-/// A shape in which some sizes may be unknown: `[28, 28, 1]`, `[None, Some(64)]`, `()` for no axes, slices and vectors of
-/// them convert to it.
+/// A shape in which some sizes may be unknown: `[28, 28, 1]`, `[None, Some(64)]`, `()` for no axes, and slices and vectors of
+/// sizes convert to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PartialShape(pub(crate) Vec<Option<usize>>);
 
 impl PartialShape {
-    /// The sizes.
+    /// Returns the sizes.
     pub fn sizes(&self) -> &[Option<usize>] {
         &self.0
     }
@@ -54,11 +54,11 @@ sizes! {
     [] Vec<usize>, Vec<Option<usize>>;
 }
 
-/// The result of a layer that was called on symbols: its shape and dtype, and how it came about. `None` in a shape is a
-/// size that varies from call to call, such as the batch's.
+/// The result of a layer that was called on symbols: its shape and dtype, and how it is computed. `None` in a shape is a size
+/// that varies from call to call, such as that of the batch.
 ///
-/// Layers take symbols by [`LayerExt::on`](super::LayerExt::on); [`Functional`](super::Functional) makes a model of what
-/// lies between symbols. A clone is the same symbol.
+/// [`LayerExt::on`](super::LayerExt::on) calls a layer on symbols; [`Functional`](super::Functional) creates a model of the
+/// layers between symbols. A clone is the same symbol.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -76,12 +76,12 @@ pub struct SymbolicTensor(pub(super) Arc<Symbol>);
 
 pub(super) struct Symbol {
     pub(super) node: Arc<Node>,
-    /// Which of the node's results it is.
+    /// The index among the node's results.
     pub(super) output: usize,
     pub(super) spec: SymbolSpec,
 }
 
-/// What is known of a symbol.
+/// The known properties of a symbol.
 #[derive(Clone)]
 pub(super) struct SymbolSpec {
     pub(super) shape: Vec<Option<usize>>,
@@ -89,25 +89,25 @@ pub(super) struct SymbolSpec {
     pub(super) probe: Probe,
 }
 
-/// The shapes that a result has if unknown sizes are one thing, and if they are another.
+/// The shapes of a result for two choices of the unknown sizes.
 #[derive(Clone, PartialEq)]
 pub(super) struct Probe {
-    /// Which sizes were taken for unknown ones, below [`LEVELS`].
+    /// The index of the sizes used for unknown ones, below [`LEVELS`].
     pub(super) level: usize,
     pub(super) shapes: [Shape; 2],
-    /// The same of the result's mask, if it has one.
+    /// The shapes of the result's mask, if it has one.
     pub(super) mask: Option<[Shape; 2]>,
 }
 
-/// How many sizes are tried for unknown ones.
+/// The number of sizes to try for unknown ones.
 pub(super) const LEVELS: usize = 5;
 
-/// Where symbols come from.
+/// The origin of symbols: an input or a call.
 pub(super) struct Node {
-    /// Nodes count up in the order in which they are made.
+    /// Nodes are numbered in the order in which they are created.
     pub(super) id: u64,
     pub(super) origin: Origin,
-    /// For each level that was tried later, what the results are with its sizes, or why there are none.
+    /// The results, or the error, with the sizes of each level that was tried later.
     pub(super) tried: [OnceLock<Result<Vec<Probe>>>; LEVELS],
 }
 
@@ -129,7 +129,7 @@ impl Node {
         Arc::new(Node { id: fresh_number(), origin, tried: Default::default() })
     }
 
-    /// The symbols that the node is computed from.
+    /// The symbols from which the node is computed.
     pub(super) fn inputs(&self) -> impl DoubleEndedIterator<Item = &SymbolicTensor> {
         let (inputs, mask) = match &self.origin {
             Origin::Input { .. } => (&[][..], None),
@@ -139,7 +139,7 @@ impl Node {
     }
 }
 
-/// A chain of calls of any length goes without a call of `drop` inside another for each.
+/// Drops iteratively: a long chain of calls would overflow the stack with nested calls of `drop`.
 impl Drop for Node {
     fn drop(&mut self) {
         let mut left: Vec<SymbolicTensor> = Vec::new();
@@ -164,22 +164,22 @@ impl SymbolicTensor {
         SymbolicTensor(Arc::new(Symbol { node, output, spec }))
     }
 
-    /// The sizes of the axes, the batch first; `None` where they vary.
+    /// Returns the sizes of the axes, the batch first; `None` for those that vary.
     pub fn shape(&self) -> &[Option<usize>] {
         &self.0.spec.shape
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.0.spec.dtype
     }
 
-    /// How many axes there are.
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.shape().len()
     }
 
-    /// The node and which of its results this is.
+    /// The node, and the index among its results.
     pub(super) fn key(&self) -> (u64, usize) {
         (self.0.node.id, self.0.output)
     }
@@ -188,7 +188,7 @@ impl SymbolicTensor {
         &self.0.spec
     }
 
-    /// Whether sizes beside the batch's are unknown.
+    /// Whether sizes besides that of the batch are unknown.
     pub(super) fn has_lengths(&self) -> bool {
         self.shape().iter().skip(1).any(Option::is_none)
     }

@@ -1,4 +1,4 @@
-//! One symbol or several: what a layer is called on, and what it returns.
+//! One symbol or several, as the inputs or results of a layer.
 
 use std::slice;
 
@@ -24,12 +24,12 @@ tuple!(2: a Tensor, b Tensor);
 tuple!(3: a Tensor, b Tensor, c Tensor);
 tuple!(4: a Tensor, b Tensor, c Tensor, d Tensor);
 
-/// What a layer may return when a model calls it, and the same of symbols.
+/// The result type of a layer that a model calls, and the corresponding type of symbols.
 pub trait Results: Outputs {
-    /// The same of symbols.
+    /// The corresponding type of symbols.
     type Symbols;
 
-    /// The symbols of `list` in that form, if they are as many.
+    /// Converts `list` to that type, if it has the right number of symbols.
     fn of(list: Vec<SymbolicTensor>) -> Option<Self::Symbols>;
 }
 
@@ -69,7 +69,7 @@ impl Results for (Tensor, Vec<Tensor>) {
 
 /// One symbol or several: `&x`, `[&a, &b]`, `(&image, &y)`, a slice or a vector of symbols.
 pub trait Symbols {
-    /// The symbols in order.
+    /// Returns the symbols in order.
     fn symbols(&self) -> Vec<SymbolicTensor>;
 }
 
@@ -113,7 +113,7 @@ impl<S: Symbols> Symbols for Vec<S> {
 macro_rules! several {
     ($($part:ident),*) => {
         impl<$($part: Symbols),*> Symbols for ($($part,)*) {
-            #[allow(non_snake_case)] // A part is called as its type.
+            #[allow(non_snake_case)] // Each part has the name of its type.
             fn symbols(&self) -> Vec<SymbolicTensor> {
                 let ($($part,)*) = self;
                 [$($part.symbols()),*].concat()

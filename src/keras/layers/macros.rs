@@ -1,4 +1,4 @@
-//! `layer!`: declares a layer's options once, and makes of them the struct, its setters, [`Trackable`] and its config.
+//! `layer!`: generates a layer's struct, setters, [`Trackable`] and config from one declaration of its options.
 //!
 //! [`Trackable`]: crate::Trackable
 
@@ -200,7 +200,7 @@ macro_rules! layer {
                 #[allow(unused_mut)]
                 let mut layer = $layer::new($(config.need::<$required_type>(stringify!($required))?),*);
                 $($(
-                    // Keras writes null for what has its default.
+                    // Keras writes null for options that have their default.
                     if let Some(Some(value)) = config.get::<Option<$type>>(stringify!($option))? {
                         layer.$option = value;
                     }
@@ -252,7 +252,7 @@ macro_rules! layer {
 // [kernel_initializer, kernel_regularizer, kernel_constraint], } } }` becomes the struct with `Dense::new(10)`,
 // `.use_bias(false)`, `.kernel_initializer(..)`, `.dtype(..)`, and the variable `kernel` in walks.
 
-/// In a layer's `impl Layer`: its options are its config.
+/// In a layer's `impl Layer`: implements `get_config` with its options.
 macro_rules! configured {
     () => {
         #[cfg(feature = "json")]
@@ -262,7 +262,7 @@ macro_rules! configured {
     };
 }
 
-/// In the `impl Layer` of a layer that moves or removes places: its result has no mask.
+/// In the `impl Layer` of a layer that moves or removes positions: its result has no mask.
 macro_rules! unmasked {
     () => {
         fn compute_mask(

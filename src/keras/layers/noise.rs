@@ -1,4 +1,4 @@
-//! What layers that drop elements check alike, and the shape of their draws.
+//! The common checks of layers that drop elements, and the shape of their draws.
 
 use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
@@ -50,7 +50,7 @@ impl crate::keras::ConfigValue for NoiseShape {
     }
 }
 
-/// Refuses a rate that is no share, or all.
+/// Refuses a rate outside 0 to 1, or of 1.
 pub(super) fn check_rate(layer: &str, rate: f32) -> Result<()> {
     if (0.0..1.0).contains(&rate) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How Keras writes the options that only some layers have as JSON.
+//! Keras's JSON for options that only some layers have.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl ConfigValue for Sizes {
     }
 }
 
-/// Types that Keras writes as one of some words.
+/// Implements types that Keras writes as words.
 macro_rules! words {
     ($($type:ident { $($word:literal = $value:ident,)* })*) => {$(
         impl ConfigValue for $type {

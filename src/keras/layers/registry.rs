@@ -1,4 +1,4 @@
-//! The layers that a config can name, by Keras's class.
+//! The layers that a config can describe, by Keras's class.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use super::*;
 use crate::error::Error;
 use crate::keras::Config;
 
-/// A layer of one tensor or of several.
+/// A layer of one tensor or several.
 pub(crate) enum AnyLayer {
     One(Box<dyn Layer>),
     Many(Box<dyn Layer<[Tensor]>>),
@@ -18,7 +18,7 @@ pub(crate) enum AnyLayer {
 }
 
 impl AnyLayer {
-    /// The layer as one of a tensor.
+    /// The layer as a layer of one tensor.
     pub(crate) fn into_one(self) -> Option<Box<dyn Layer>> {
         match self {
             AnyLayer::One(layer) => Some(layer),
@@ -31,7 +31,7 @@ impl AnyLayer {
 
 type Make = fn(&Config) -> Result<AnyLayer>;
 
-/// A row for each class: how its layer is made.
+/// A row for each class, with the code that creates its layer.
 macro_rules! classes {
     ($($kind:ident [$($layer:ident),* $(,)?])*) => {
         fn classes() -> impl Iterator<Item = (&'static str, Make)> {
@@ -154,14 +154,14 @@ classes! {
     ]
 }
 
-/// Makes layers of classes that are not here; `None` if it knows no more.
+/// Creates layers of classes that are not in this file; `None` for unknown classes.
 pub(crate) type Others = Rc<dyn Fn(&Config) -> Option<Result<AnyLayer>>>;
 
 thread_local! {
     static OTHERS: RefCell<Vec<Others>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `f`, in which `others` makes the layers that it knows: a program's own, and models.
+/// Runs `f`, in which `others` creates the layers that it knows: custom layers, and models.
 pub(crate) fn with_others<R>(others: Others, f: impl FnOnce() -> R) -> R {
     struct Leave;
     impl Drop for Leave {
@@ -174,7 +174,7 @@ pub(crate) fn with_others<R>(others: Others, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// True if `class` is one of Keras's that are here.
+/// True if `class` is a supported Keras class.
 pub(super) fn is_known(class: &str) -> bool {
     classes().any(|(known, _)| known == class)
 }
@@ -185,7 +185,7 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
     if let Some(made) = others.and_then(|others| others(config)) {
         return made;
     }
-    // The class that Keras exports as GroupQueryAttention.
+    // Keras exports this class as GroupQueryAttention.
     let class = match config.class() {
         "GroupedQueryAttention" => "GroupQueryAttention",
         class => class,
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(layer_from_config(&config).unwrap().get_config().unwrap(), config);
     }
 
-    /// What a layer of each class must be given.
+    /// The required options of a layer of each class.
     fn needed(class: &str) -> serde_json::Value {
         use serde_json::json;
         let signal = class.ends_with("1D") || class.ends_with("1DTranspose");
@@ -317,7 +317,7 @@ mod tests {
             let first = config(make(&Config::of(class, given.clone())).unwrap());
             assert_eq!(first.class(), class);
             for (key, value) in &given {
-                // Keras writes pairs where one number says all, and all options of a layer inside.
+                // Keras writes pairs even if one number suffices, and all options of an inner layer.
                 let longer = first.options()[key].is_array() && !value.is_array();
                 let pairs = matches!(key.as_str(), "padding" | "cropping" | "layer" | "cell");
                 assert!(longer || pairs || first.options()[key] == *value, "{class}: {key}");

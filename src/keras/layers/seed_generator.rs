@@ -1,11 +1,11 @@
-//! [`SeedGenerator`]: where a layer's random numbers come from.
+//! [`SeedGenerator`]: the source of a layer's random numbers.
 
 use std::sync::OnceLock;
 
 use crate::random::{self, Generator};
 use crate::trackable::Parts;
 
-/// A generator of a seed, or one that the first use splits from the global generator.
+/// A generator with a seed, or one that the first use splits from the global generator.
 #[derive(Default)]
 pub(crate) struct SeedGenerator {
     /// For the config.
@@ -27,7 +27,8 @@ impl SeedGenerator {
         self.generator.get_or_init(|| random::global().split())
     }
 
-    /// Names the generator. Only a checkpoint makes it; if other walks did, the global generator would differ afterwards.
+    /// Names the generator. Only a checkpoint creates it: if other walks did, they would change the state of the global
+    /// generator.
     pub(super) fn track(&self, name: &str, parts: &mut Parts<'_>) {
         parts.generator(name, &|| self.get());
     }

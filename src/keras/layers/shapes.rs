@@ -1,12 +1,12 @@
-//! What layers of signals, images and volumes check alike: ranks, sizes, borders.
+//! The common checks of layers of signals, images and volumes: ranks, sizes, borders.
 
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// The forms of signals, images and volumes.
+/// The shapes of signals, images and volumes.
 const FORMS: [&str; 3] = ["[N, W, C]", "[N, H, W, C]", "[N, D, H, W, C]"];
 
-/// Refuses an input that has not `axes` axes between those of the batch and of the channels.
+/// Refuses an input that does not have `axes` axes between those of the batch and of the channels.
 pub(in crate::keras) fn expect_axes(layer: &str, x: &Tensor, axes: usize) -> Result<()> {
     if x.rank() == axes + 2 {
         return Ok(());
@@ -15,7 +15,7 @@ pub(in crate::keras) fn expect_axes(layer: &str, x: &Tensor, axes: usize) -> Res
     Err(Error::Shape(message!("{layer}: the input is {:?}; it must be {form}.", x.shape())))
 }
 
-/// Refuses an option of which a size is 0.
+/// Refuses an option with a size of 0.
 pub(in crate::keras) fn positive(layer: &str, option: &str, sizes: &[usize]) -> Result<()> {
     match sizes {
         _ if sizes.iter().all(|size| *size > 0) => Ok(()),
@@ -26,7 +26,7 @@ pub(in crate::keras) fn positive(layer: &str, option: &str, sizes: &[usize]) -> 
     }
 }
 
-/// Sizes along axes of space: one number where there is one axis, else a list.
+/// Sizes along spatial axes: one number for one axis, else a list.
 pub(in crate::keras) trait SizeList {
     fn list(&self) -> &[usize];
 }
@@ -72,7 +72,7 @@ impl From<(usize, usize)> for Borders<1> {
     }
 }
 
-/// Keras writes the one pair of a signal without a list around it.
+/// Keras writes the single pair of a signal without a list around it.
 #[cfg(feature = "json")]
 impl<const N: usize> crate::keras::ConfigValue for Borders<N> {
     fn to_json(&self) -> std::result::Result<serde_json::Value, String> {

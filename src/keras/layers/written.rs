@@ -1,4 +1,4 @@
-//! Writes a layer into a model's config, as Keras does.
+//! Writes a layer to a model's config, in Keras's format.
 
 use serde_json::{Map, Value, json};
 
@@ -11,13 +11,13 @@ use crate::trackable::Trackable;
 const NEVER_TRAINABLE: [&str; 4] =
     ["Discretization", "SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"];
 
-/// Layers of which Keras never trains a weight, though `trainable` is true.
+/// Layers whose weights Keras never trains, although `trainable` is true.
 const NOTHING_TO_TRAIN: [&str; 1] = ["Normalization"];
 
-/// Keras's cells, which stand inside of layers alone.
+/// Keras's cells, which occur only inside layers.
 const CELLS: [&str; 4] = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"];
 
-/// A layer, or a model, as Keras describes it. A layer in a model has a name and may be frozen.
+/// A layer or a model in Keras's format. A layer in a model has a name and may be frozen.
 pub(crate) fn written(
     config: &Config,
     named: Option<(&str, &dyn Trackable)>,

@@ -1,4 +1,4 @@
-//! Brings truth and predictions to one dtype and shape, or says why they do not fit.
+//! Converts truth and predictions to one dtype and shape, or returns an error that explains why they do not fit.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -10,12 +10,12 @@ pub(crate) fn agree(loss: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<[Ten
     same_shape(loss, &y_true.cast(DType::F32)?, &y_pred)
 }
 
-/// As [`agree`], of predictions of any dtype.
+/// Same as [`agree`], for predictions of any dtype.
 pub(crate) fn agree_cast(what: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<[Tensor; 2]> {
     same_shape(what, &y_true.cast(DType::F32)?, &y_pred.cast(DType::F32)?)
 }
 
-/// The predictions in `f32`: sums over a batch need its digits.
+/// The predictions in `f32`: sums over a batch need its precision.
 pub(super) fn float(loss: &str, y_pred: &Tensor) -> Result<Tensor> {
     if !y_pred.dtype().is_float() {
         return Err(Error::DType(message!(
@@ -26,9 +26,9 @@ pub(super) fn float(loss: &str, y_pred: &Tensor) -> Result<Tensor> {
     y_pred.cast(DType::F32)
 }
 
-/// The two in one shape. As in Keras, one may lack a last axis of size 1.
+/// Both in one shape. As in Keras, one may lack a last axis of size 1.
 ///
-/// Other shapes are not broadcast: a column against a row would give a number that looks like a loss and is none.
+/// Other shapes are not broadcast: a column and a row would produce a number that looks like a loss but is not one.
 pub(crate) fn same_shape(what: &str, y_true: &Tensor, y_pred: &Tensor) -> Result<[Tensor; 2]> {
     let pair = same_rank(y_true, y_pred)?;
     if pair[0].shape() == pair[1].shape() {
@@ -41,8 +41,8 @@ pub(crate) fn same_shape(what: &str, y_true: &Tensor, y_pred: &Tensor) -> Result
     )))
 }
 
-/// If one of two has an axis more than the other, the last, of size 1, the two are brought to one rank: that of the
-/// larger if the other has one axis, else that of the smaller.
+/// Converts both to one rank if one has an additional last axis of size 1: to the higher rank if the other has one
+/// axis, else to the lower rank.
 pub(crate) fn same_rank(a: &Tensor, b: &Tensor) -> Result<[Tensor; 2]> {
     let column = |long: &Tensor, short: &Tensor| {
         long.rank() == short.rank() + 1 && long.shape().last() == Some(&1)

@@ -1,4 +1,4 @@
-//! Cross-entropies of truth values.
+//! Binary cross-entropies.
 
 use super::EPSILON;
 use super::row::loss;
@@ -23,7 +23,7 @@ loss! {
     pub struct BinaryCrossentropy = "binary_crossentropy" {
         /// Whether predictions are logits; if not, they are probabilities, which the loss clips to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
-        /// How much of the truth is spread evenly over both values: `y_true (1 - s) + s / 2`.
+        /// How much of the truth is distributed evenly over both values: `y_true (1 - s) + s / 2`.
         label_smoothing: f32 = 0.0,
         /// The axis along which the mean is taken.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
@@ -39,18 +39,18 @@ loss! {
 }
 
 loss! {
-    /// [`BinaryCrossentropy`] with the factor `(1 - q)^gamma`, `q` the probability of what is true: what is predicted well
-    /// counts less (Lin et al. 2017).
+    /// [`BinaryCrossentropy`] with the factor `(1 - q)^gamma`, where `q` is the predicted probability of the true value:
+    /// well-classified elements count less (Lin et al. 2017).
     pub struct BinaryFocalCrossentropy = "binary_focal_crossentropy" {
-        /// Whether what is true counts `alpha` and what is false `1 - alpha`.
+        /// Whether to weight positives by `alpha` and negatives by `1 - alpha`.
         apply_class_balancing: bool = false,
-        /// The weight of what is true.
+        /// The weight of positives.
         alpha: f32 = 0.25,
-        /// How little what is predicted well counts.
+        /// The focusing parameter: the larger it is, the less well-classified elements count.
         gamma: f32 = 2.0,
         /// Whether predictions are logits; if not, they are probabilities.
         from_logits: bool = false,
-        /// How much of the truth is spread evenly over both values: `y_true (1 - s) + s / 2`.
+        /// How much of the truth is distributed evenly over both values: `y_true (1 - s) + s / 2`.
         label_smoothing: f32 = 0.0,
         /// The axis along which the mean is taken.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
@@ -69,7 +69,7 @@ loss! {
     }
 }
 
-/// `(1 - right)^gamma` times the losses. A power of 0 or 1 has no gradient of its own, which would be NaN at 0.
+/// `(1 - right)^gamma` times the losses. The powers 0 and 1 are special cases, because the gradient of `pow` would be NaN at 0.
 pub(super) fn focus(losses: &Tensor, right: &Tensor, gamma: f32) -> Result<Tensor> {
     let wrong = || right.negative()?.add(1.0);
     if gamma == 0.0 {
@@ -87,7 +87,7 @@ fn of_probabilities(y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
     mix(y_true, &p.log()?, &other(&p)?.log()?)?.negative()
 }
 
-/// `a` as far as the truth is 1, `b` as far as it is 0.
+/// `y_true a + (1 - y_true) b`.
 fn mix(y_true: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     y_true.multiply(a)?.add(other(y_true)?.multiply(b)?)
 }

@@ -1,4 +1,4 @@
-//! Cross-entropies of several classes, from distributions.
+//! Cross-entropies of several classes, with distributions as truth.
 
 use super::EPSILON;
 use super::binary::focus;
@@ -14,7 +14,7 @@ loss! {
         /// Whether predictions are logits; if not, they are probabilities, which the loss scales to the sum 1 and clips
         /// to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
-        /// How much of the truth is spread evenly over all classes: `y_true (1 - s) + s / C`.
+        /// How much of the truth is distributed evenly over all classes: `y_true (1 - s) + s / C`.
         label_smoothing: f32 = 0.0,
         /// The axis of the classes.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
@@ -31,17 +31,17 @@ loss! {
 }
 
 loss! {
-    /// `-sum of alpha (1 - p)^gamma y_true log p` along the classes' axis: both `[..,C]`. What is predicted well counts
-    /// less (Lin et al. 2017).
+    /// `-sum of alpha (1 - p)^gamma y_true log p` along the classes' axis: both `[..,C]`. Well-classified examples
+    /// count less (Lin et al. 2017).
     pub struct CategoricalFocalCrossentropy = "categorical_focal_crossentropy" {
-        /// A factor of all classes.
+        /// A factor for all classes.
         alpha: f32 = 0.25,
-        /// How little what is predicted well counts.
+        /// The focusing parameter: the larger it is, the less well-classified examples count.
         gamma: f32 = 2.0,
         /// Whether predictions are logits; if not, they are probabilities, which the loss scales to the sum 1 and clips
         /// to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
-        /// How much of the truth is spread evenly over all classes: `y_true (1 - s) + s / C`.
+        /// How much of the truth is distributed evenly over all classes: `y_true (1 - s) + s / C`.
         label_smoothing: f32 = 0.0,
         /// The axis of the classes.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
@@ -57,7 +57,7 @@ loss! {
     }
 }
 
-/// The tensor with the axis of the classes as the last.
+/// The tensor with the axis of the classes moved to the end.
 pub(super) fn classes_last(loss: &str, x: &Tensor, axis: Axis) -> Result<Tensor> {
     let at = axis_index(loss, axis, x.rank())?;
     if at + 1 == x.rank() {
@@ -67,7 +67,7 @@ pub(super) fn classes_last(loss: &str, x: &Tensor, axis: Axis) -> Result<Tensor>
     x.transpose(others.chain([at]).collect::<Vec<_>>())
 }
 
-/// The distributions, of which `smoothing` is spread evenly over all classes, the last axis.
+/// The distributions, with the fraction `smoothing` distributed evenly over all classes, the last axis.
 fn smooth(y_true: &Tensor, smoothing: f32) -> Result<Tensor> {
     let classes = y_true.shape().last().copied().unwrap_or(1);
     match smoothing == 0.0 {

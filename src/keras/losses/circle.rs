@@ -10,19 +10,20 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 loss_options! {
-    /// The circle loss (Sun et al. 2020): labels `[N]`, embeddings `[N,D]` of length 1. Embeddings of one label are drawn
-    /// together, others apart.
+    /// The circle loss (Sun et al. 2020): labels `[N]`, embeddings `[N,D]` of length 1. It pulls embeddings of the same label
+    /// together and pushes others apart.
     ///
     /// With the distances `d = max(1 - y_pred y_pred^T, 0)`, an example's loss is
-    /// `softplus(logsumexp of -gamma (margin + d) (margin - d) + logsumexp of gamma (1 + margin - d) (1 - margin - d))`,
-    /// the first over the others of its label and the second over those of other labels, the factors in front at least 0.
-    /// An example without a partner, or without an opponent, has no loss. Losses of 0 do not count in the mean.
+    /// `softplus(logsumexp of -gamma (margin + d) (margin - d) + logsumexp of gamma (1 + margin - d) (1 - margin - d))`, where
+    /// the first sum runs over the other examples of its label and the second over examples of other labels; the factors
+    /// `margin + d` and `1 + margin - d` are clipped to at least 0. If one of the sums is empty for an example, its loss is 0.
+    /// Losses of 0 are ignored in the mean.
     pub struct Circle {
-        /// How steep the loss is.
+        /// The scale of the loss.
         gamma: f32 = 80.0,
-        /// How far the distances may be from what they should be.
+        /// The permitted deviation of the distances from their targets.
         margin: f32 = 0.4,
-        /// Whether an example is no partner of itself.
+        /// Whether to exclude each example's pair with itself.
         remove_diagonal: bool = true,
     }
 }

@@ -4,8 +4,8 @@ use super::EPSILON;
 use super::row::loss;
 
 loss! {
-    /// The divergence of Kullback and Leibler, `sum of y_true log(y_true / y_pred)` along the last axis, both clipped to
-    /// 1e-7 to 1: both `[..,C]`.
+    /// The Kullback-Leibler divergence, `sum of y_true log(y_true / y_pred)` along the last axis, both clipped to 1e-7 to 1:
+    /// both `[..,C]`.
     pub struct KLDivergence = "kl_divergence" {}
     |_, y_true, y_pred| {
         let y_true = y_true.clip_by_value(EPSILON, 1.0)?;

@@ -1,4 +1,4 @@
-//! Losses of margins: a prediction on the right side, at least 1 from 0, costs nothing.
+//! Margin losses: a prediction with the right sign and an absolute value of at least 1 has no loss.
 
 use super::row::loss;
 use crate::error::Result;
@@ -14,7 +14,7 @@ loss! {
 }
 
 loss! {
-    /// The mean of `max(1 - y_true y_pred, 0)^2` along the last axis, labels as [`Hinge`] takes them.
+    /// The mean of `max(1 - y_true y_pred, 0)^2` along the last axis, with labels as in [`Hinge`].
     pub struct SquaredHinge = "squared_hinge" {}
     |_, y_true, y_pred| margin(y_true, y_pred)?.square()?.reduce_mean(-1)
 }

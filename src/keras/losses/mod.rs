@@ -1,7 +1,7 @@
 //! Losses measure how far predictions are from the truth.
 //!
-//! A [`Loss`] gives a number for each example; [`Reduction`] says how a batch's numbers become one, and weights and masks
-//! say which of them count. The files beside this one have the formulas, which are Keras 3's.
+//! A [`Loss`] computes a number for each example. [`Reduction`] defines how a batch's numbers are combined, and weights and
+//! masks define how much each counts. The other files in this folder contain the formulas, which are those of Keras 3.
 
 mod agreement;
 mod binary;
@@ -36,24 +36,23 @@ pub use sparse::{CategoricalGeneralizedCrossEntropy, SparseCategoricalCrossentro
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Keras's `epsilon()`: probabilities are kept this far from 0 and 1, so that their logarithms are finite.
+/// Keras's `epsilon()`: probabilities are clipped to at least this distance from 0 and 1, so that their logarithms are finite.
 pub(super) const EPSILON: f64 = 1e-7;
 
-/// The labels of classes that a loss takes: from 0 to below `classes`, and one that it ignores.
+/// The class labels that a loss accepts: from 0 to below `classes`, and one that it ignores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLabels {
     /// The number of classes.
     pub classes: usize,
-    /// The label whose positions do not count.
+    /// The label whose positions are ignored.
     pub ignored: Option<i32>,
 }
 
-/// What training makes small.
+/// A function that training minimizes.
 ///
-/// Keras's losses are structs with setters. A function or a closure from `y_true` and `y_pred` to a number for each
-/// example is a loss too, whose mean counts; a closure names its arguments' types, and is called by
-/// `Loss::call(&closure, ..)`. So are `Box<dyn Loss>`, `Arc` of a
-/// loss and `&dyn Loss`.
+/// Keras's losses are structs with setters. A function or closure that computes a number for each example from `y_true` and
+/// `y_pred` is also a loss, which is reduced to the mean. A closure must specify its arguments' types; call it with
+/// `Loss::call(&closure, ..)`. `Box<dyn Loss>`, `Arc` of a loss and `&dyn Loss` are losses, too.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -72,31 +71,31 @@ pub struct ClassLabels {
 /// # }
 /// ```
 pub trait Loss: Send + Sync {
-    /// Keras's name of the loss, in messages and logs.
+    /// Returns Keras's name of the loss, for messages and logs.
     fn name(&self) -> &str;
 
-    /// The loss of each example (or position), before weights and the reduction.
+    /// Computes the loss of each example (or position), before weights and the reduction.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if truth and predictions do not fit together;
     /// [`Error::DType`](crate::Error::DType) if predictions are not float.
     fn losses(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor>;
 
-    /// How the losses of a batch become one number.
+    /// Returns how the losses of a batch are reduced to one number.
     fn reduction(&self) -> Reduction {
         Reduction::SumOverBatchSize
     }
 
-    /// Which of the losses count, if the loss itself leaves some out; of their shape.
+    /// Returns a mask in the shape of the losses, if the loss itself ignores some of them: true for those that count.
     ///
     /// # Errors
-    /// As [`Loss::losses`].
+    /// Same as [`Loss::losses`].
     fn mask(&self, _y_true: &Tensor, _y_pred: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
-    /// Which labels of classes the loss takes, if that is what its truth is. `fit` and its like refuse others; the loss itself
-    /// gives NaN for them.
+    /// Returns the class labels that the loss accepts, if its truth consists of class labels. `fit` and similar methods refuse
+    /// other labels; the loss itself is NaN for them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -112,10 +111,10 @@ pub trait Loss: Send + Sync {
         None
     }
 
-    /// The loss of a batch: a scalar, or a number for each example with [`Reduction::None`].
+    /// Computes the loss of a batch: a scalar, or with [`Reduction::None`] a number for each example.
     ///
     /// # Errors
-    /// As [`Loss::losses`].
+    /// Same as [`Loss::losses`].
     fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
         let losses = self.losses(y_true, y_pred)?;
         match self.mask(y_true, y_pred)? {
@@ -130,11 +129,11 @@ pub trait Loss: Send + Sync {
         }
     }
 
-    /// As [`Loss::call`], each loss multiplied by its weight: `[N]` or `[N,1]` for losses `[N]`, else of the losses'
-    /// rank, with 1 for an axis along which the weight is the same.
+    /// Same as [`Loss::call`], with each loss multiplied by its weight. The weights are `[N]` or `[N,1]` for losses `[N]`, else
+    /// of the losses' rank, with size 1 for an axis along which the weight is the same.
     ///
     /// # Errors
-    /// As [`Loss::losses`], and [`Error::Shape`](crate::Error::Shape) if the weights do not fit the losses.
+    /// The errors of [`Loss::losses`], and [`Error::Shape`](crate::Error::Shape) if the weights do not fit the losses.
     fn call_weighted(
         &self,
         y_true: &Tensor,
@@ -144,11 +143,11 @@ pub trait Loss: Send + Sync {
         self.call_masked(y_true, y_pred, sample_weight, None)
     }
 
-    /// As [`Loss::call_weighted`], of those positions alone where `mask`, the mask of the predictions, is true. A mean
-    /// is that of these positions.
+    /// Same as [`Loss::call_weighted`], for only those positions where `mask`, the mask of the predictions, is true. A mean is
+    /// taken over these positions.
     ///
     /// # Errors
-    /// As [`Loss::call_weighted`], for the mask too.
+    /// Same as [`Loss::call_weighted`], also for the mask.
     fn call_masked(
         &self,
         y_true: &Tensor,

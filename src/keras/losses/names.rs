@@ -1,12 +1,13 @@
-//! Losses by Keras's names. Apart from the losses, so that a program that names them itself does not hold them all.
+//! Losses by Keras's names, in a separate function, so that a program that does not use names contains only the losses that it
+//! uses.
 
 use super::*;
 use crate::error::{Error, Result, message};
 
 macro_rules! names {
     ($($loss:ident $($name:literal)+;)*) => {
-        /// The loss that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and `"MeanSquaredError"`
-        /// are one.
+        /// Returns the loss that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and
+        /// `"MeanSquaredError"` are the same.
         ///
         /// ```
         /// # fn main() -> wgrad::Result<()> {
@@ -17,7 +18,7 @@ macro_rules! names {
         /// ```
         ///
         /// # Errors
-        /// [`Error::Data`] if there is none of this name.
+        /// [`Error::Data`] if there is no loss with this name.
         pub fn get(name: &str) -> Result<Box<dyn Loss>> {
             Ok(match name {
                 $(stringify!($loss) $(| $name)+ => Box::new($loss::new()),)*

@@ -1,4 +1,4 @@
-//! Losses of regions: how far two of them overlap.
+//! Losses of regions, based on their overlap.
 
 use super::agreement::agree;
 use super::{EPSILON, Loss, Reduction};
@@ -8,13 +8,13 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 options! {
-    /// `1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred) + 1e-7)`, Dice's: both of one shape, the probability that an
-    /// element is of the region. Over all axes at once it is one number for the batch.
+    /// `1 - 2 sum(y_true y_pred) / (sum(y_true) + sum(y_pred) + 1e-7)`, the Dice loss: both of the same shape, with the
+    /// probability that an element belongs to the region. By default, it is one number for the whole batch.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Dice {
-        /// The axes of a region; all.
+        /// The axes of a region. Default: all.
         axis: Axes as impl Into<Axes> = Axes::ALL,
-        /// How the losses of a batch become one number.
+        /// How the losses of a batch are reduced to one number.
         reduction: Reduction = Reduction::SumOverBatchSize,
     }
 }
@@ -38,16 +38,16 @@ impl Loss for Dice {
 
 options! {
     /// `1 - s / (s + alpha a + beta b + 1e-7)` with `s = sum(y_true y_pred)`, `a = sum(y_true (1 - y_pred))` and
-    /// `b = sum((1 - y_true) y_pred)`, Tversky's: both of one shape. With 0.5 and 0.5 it is [`Dice`].
+    /// `b = sum((1 - y_true) y_pred)`, the Tversky loss: both of the same shape. With 0.5 and 0.5 it is [`Dice`].
     #[derive(Debug, Clone, PartialEq)]
     pub struct Tversky {
-        /// How much counts what is in the true region alone.
+        /// The weight of false negatives: the part of the true region outside the predicted one.
         alpha: f32 = 0.5,
-        /// How much counts what is in the predicted region alone.
+        /// The weight of false positives: the part of the predicted region outside the true one.
         beta: f32 = 0.5,
-        /// The axes of a region; all.
+        /// The axes of a region. Default: all.
         axis: Axes as impl Into<Axes> = Axes::ALL,
-        /// How the losses of a batch become one number.
+        /// How the losses of a batch are reduced to one number.
         reduction: Reduction = Reduction::SumOverBatchSize,
     }
 }

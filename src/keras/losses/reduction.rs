@@ -1,11 +1,11 @@
-//! [`Reduction`], and what weights and masks do to losses before it.
+//! [`Reduction`], and the weights and masks that are applied to losses before it.
 
 use super::agreement::same_rank;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// How the losses of a batch become one number. No losses have the sum and the mean 0.
+/// How the losses of a batch are reduced to one number. The sum and the mean of no losses are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Reduction {
     /// The sum of the weighted losses, divided by their number.
@@ -13,16 +13,16 @@ pub enum Reduction {
     SumOverBatchSize,
     /// The sum of the weighted losses.
     Sum,
-    /// As [`Reduction::SumOverBatchSize`].
+    /// Same as [`Reduction::SumOverBatchSize`].
     Mean,
-    /// The sum of the weighted losses, divided by the sum of the weights; without weights the mean.
+    /// The sum of the weighted losses, divided by the sum of the weights; without weights, the mean.
     MeanWithSampleWeight,
     /// No reduction: one loss for each example.
     None,
 }
 
 impl Reduction {
-    /// The reduction of losses without weights.
+    /// Reduces losses without weights.
     pub(super) fn reduce(self, losses: &Tensor) -> Result<Tensor> {
         match self {
             Reduction::None => Ok(losses.clone()),
@@ -34,7 +34,7 @@ impl Reduction {
     }
 }
 
-/// The reduction of losses of which only those where all `masks` are true count, multiplied by their weights.
+/// Reduces the losses for which all `masks` are true, multiplied by their weights.
 pub(super) fn weigh(
     loss: &str,
     losses: &Tensor,
@@ -67,7 +67,7 @@ pub(super) fn weigh(
     }
 }
 
-/// The mask as weights. For a mean, positions that count weigh as much as all positions together.
+/// Converts the mask to weights. For a mean, they are scaled so that their sum is the number of all positions.
 fn mask_weights(mask: &Tensor, reduction: Reduction) -> Result<Tensor> {
     let ones = mask.cast(DType::Bool)?.cast(DType::F32)?;
     match reduction {
@@ -79,7 +79,7 @@ fn mask_weights(mask: &Tensor, reduction: Reduction) -> Result<Tensor> {
     }
 }
 
-/// Weights must not blow up the losses, nor lie along other axes than they were meant for.
+/// Checks that weights do not broadcast the losses to a larger shape, nor apply to other axes than intended.
 fn fit(loss: &str, losses: &Tensor, values: &Tensor, weights: &Tensor) -> Result<()> {
     let (shape, own) = (values.shape(), weights.shape());
     let along = own.len() == shape.len() && own.iter().zip(shape).all(|(w, v)| *w == 1 || w == v);

@@ -1,4 +1,4 @@
-//! Losses of numbers.
+//! Regression losses.
 
 use super::EPSILON;
 use super::row::loss;
@@ -51,7 +51,7 @@ loss! {
     /// # }
     /// ```
     pub struct CosineSimilarity = "cosine_similarity" {
-        /// The axis along which the elements of a vector lie.
+        /// The axis of the vectors' elements.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
     }
     |options, y_true, y_pred| {
@@ -68,7 +68,7 @@ loss! {
     /// With `e = y_pred - y_true` the mean of `e^2 / 2` where `|e| <= delta`, of `delta |e| - delta^2 / 2` elsewhere,
     /// along the last axis: both `[..,D]`.
     pub struct Huber = "huber_loss" {
-        /// Where the square passes into the straight line.
+        /// The error at which the loss changes from quadratic to linear.
         delta: f32 = 1.0,
     }
     |Huber { delta, .. }, y_true, y_pred| {
@@ -81,8 +81,8 @@ loss! {
 }
 
 loss! {
-    /// The mean of `log(cosh(y_pred - y_true))` along the last axis: both `[..,D]`. Near 0 it is half the square, far
-    /// from 0 the distance less `log 2`.
+    /// The mean of `log(cosh(y_pred - y_true))` along the last axis: both `[..,D]`. For small errors it is about half
+    /// the square, for large errors about the absolute value minus `log 2`.
     pub struct LogCosh = "log_cosh" {}
     |_, y_true, y_pred| {
         let error = y_pred.subtract(y_true)?;

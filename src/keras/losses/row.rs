@@ -1,7 +1,7 @@
-//! The macro that makes a loss of its name, its options and its formula.
+//! The macro that defines a loss by its name, its options and its formula.
 
-/// Makes a loss: an options struct, to which a field `reduction` is added, and its [`Loss`](super::Loss). The formula
-/// gets the struct, `y_true` and `y_pred`, both `f32` and of one shape.
+/// Defines a loss: an options struct, to which it adds a field `reduction`, and its [`Loss`](super::Loss). The formula
+/// receives the struct, `y_true` and `y_pred`, both `f32` and of one shape.
 macro_rules! loss {
     (
         $(#[$doc:meta])* pub struct $name:ident = $keras:literal {
@@ -37,7 +37,7 @@ macro_rules! loss {
     };
 }
 
-/// The options struct of a loss.
+/// Defines the options struct of a loss.
 macro_rules! loss_options {
     ($(#[$doc:meta])* pub struct $name:ident { $($fields:tt)* }) => {
         crate::options::options! {
@@ -45,7 +45,7 @@ macro_rules! loss_options {
             #[derive(Debug, Clone, Copy, PartialEq)]
             pub struct $name {
                 $($fields)*
-                /// How the losses of a batch become one number.
+                /// How the losses of a batch are reduced to one number.
                 reduction: crate::keras::losses::Reduction = crate::keras::losses::Reduction::SumOverBatchSize,
             }
         }

@@ -1,4 +1,4 @@
-//! Cross-entropies of several classes, from labels.
+//! Cross-entropies of several classes, with labels as truth.
 
 use super::agreement::float;
 use super::categorical::{classes_last, cut};
@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 loss_options! {
     /// `-log p[label]` for each row: labels `[..]` or `[..,1]` of any integer or float dtype, predictions `[..,C]`.
     ///
-    /// A label outside `0..C` gives NaN, as on TensorFlow's GPUs.
+    /// The loss of a label outside `0..C` is NaN, as in TensorFlow on a GPU.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -28,7 +28,7 @@ loss_options! {
     pub struct SparseCategoricalCrossentropy {
         /// Whether predictions are logits; if not, they are probabilities, which the loss clips to 1e-7 to 1 - 1e-7.
         from_logits: bool = false,
-        /// A label whose positions do not count: their losses are 0, and a mean is that of the other positions.
+        /// A label whose positions are ignored: their losses are 0, and a mean is taken over the other positions.
         ignore_class: Option<i32> as impl Into<Option<i32>> = None,
         /// The axis of the classes.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
@@ -47,7 +47,7 @@ impl Loss for SparseCategoricalCrossentropy {
         let Some(ignored) = self.ignore_class else { return self.of_labels(&labels, y_pred) };
         let counts = labels.not_equal(ignored)?;
         let labels = where_(&counts, &labels, &labels.zeros_like()?)?;
-        // What is predicted at a position that does not count may be NaN.
+        // The predictions at an ignored position may be NaN.
         let y_pred = where_(&counts.expand_dims(-1)?, y_pred, &y_pred.zeros_like()?)?;
         let losses = self.of_labels(&labels, &y_pred)?;
         where_(&counts, &losses, &losses.zeros_like()?)
@@ -77,7 +77,7 @@ impl SparseCategoricalCrossentropy {
         )
     }
 
-    /// Logarithms of probabilities are logits; the softmax inside corrects what clipping has added, as in Keras.
+    /// Logarithms of probabilities are logits. As in Keras, the softmax inside normalizes the clipped probabilities.
     fn of_labels(&self, labels: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
         match self.from_logits {
             true => sparse_softmax_cross_entropy_with_logits(labels, y_pred),
@@ -88,9 +88,9 @@ impl SparseCategoricalCrossentropy {
 
 loss_options! {
     /// `(1 - p[label]^q) / q` for each row, between the mean absolute error (`q = 1`) and the cross-entropy (`q` near 0):
-    /// labels `[..]` or `[..,1]`, probabilities `[..,C]` (Zhang and Sabuncu 2018). A label outside `0..C` gives NaN.
+    /// labels `[..]` or `[..,1]`, probabilities `[..,C]` (Zhang and Sabuncu 2018). The loss of a label outside `0..C` is NaN.
     pub struct CategoricalGeneralizedCrossEntropy {
-        /// Between 0 and 1.
+        /// The exponent, between 0 and 1.
         q: f32 = 0.5,
     }
 }
@@ -122,7 +122,7 @@ impl Loss for CategoricalGeneralizedCrossEntropy {
         };
         let known = labels.greater_equal(0)?.logical_and(labels.less(classes)?)?;
         let hot = y_pred.device().scope(|| one_hot(&labels, classes))?.cast(DType::Bool)?;
-        // Selected, not multiplied: the slope at 0 is infinite, and 0 times that would be NaN for the other classes.
+        // Selected, not multiplied: the slope at 0 is infinite, and its product with 0 would be NaN for the other classes.
         let own = where_(&hot, &y_pred, &y_pred.zeros_like()?)?.reduce_sum(-1)?;
         let losses = own.pow(self.q)?.negative()?.add(1.0)?.divide(self.q)?;
         let nan = losses.device().scope(|| Tensor::full([], f32::NAN))?;
@@ -138,7 +138,7 @@ impl Loss for CategoricalGeneralizedCrossEntropy {
     }
 }
 
-/// Converts labels to what the ops take: `i32`, one axis less than the predictions.
+/// Converts labels to the form that the ops accept: `i32`, with one axis less than the predictions.
 pub(in crate::keras) fn class_labels(y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
     let column = y_true.rank() == y_pred.rank() && y_true.shape().last() == Some(&1);
     let labels = if column { y_true.squeeze([-1])? } else { y_true.clone() };

@@ -29,7 +29,7 @@ macro_rules! pointers {
                 (**self).class_labels(y_pred)
             }
 
-            // A loss may have its own of these.
+            // A loss may override these methods.
             fn call(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<Tensor> {
                 (**self).call(y_true, y_pred)
             }
@@ -55,10 +55,10 @@ macro_rules! pointers {
         }
     )*};
 }
-// A box of a closure is a closure, so a box of any loss cannot be a loss as well.
+// A box of a closure is itself a closure, so this cannot be implemented for boxes of any loss.
 pointers!(['a] Box<dyn Loss + 'a>, ['a] &(dyn Loss + 'a), [L: Loss + ?Sized] Arc<L>);
 
-/// A function's own name is the loss's; a closure's is `loss`.
+/// The name of the loss is that of the function, or `loss` for a closure.
 impl<F> Loss for F
 where
     F: Fn(&Tensor, &Tensor) -> Result<Tensor> + Send + Sync,

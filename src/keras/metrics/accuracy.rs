@@ -7,7 +7,7 @@ use crate::keras::losses::{class_labels, same_shape};
 use crate::tensor::Tensor;
 
 mean_metric! {
-    /// How often `y_pred` equals `y_true`, both of one shape.
+    /// How often `y_pred` equals `y_true`: both of the same shape.
     pub struct Accuracy = "accuracy" {}
     |_, y_true, y_pred| {
         let y_true = y_true.cast(y_pred.dtype())?;
@@ -17,9 +17,9 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// How often `y_pred` is on the right side of a threshold: both of one shape, `y_true` of zeros and ones.
+    /// How often `y_pred` is on the right side of a threshold: both of the same shape, `y_true` of zeros and ones.
     pub struct BinaryAccuracy = "binary_accuracy" {
-        /// What a prediction must be above to say 1.
+        /// The threshold above which a prediction counts as 1.
         threshold: f32 = 0.5,
     }
     |metric, y_true, y_pred| {
@@ -30,7 +30,7 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// The share of rows whose largest prediction is where the truth is largest: both `[..,C]`.
+    /// The fraction of rows in which prediction and truth are largest at the same class: both `[..,C]`.
     pub struct CategoricalAccuracy = "categorical_accuracy" {}
     |_, y_true, y_pred| {
         let [y_true, y_pred] = same_shape("CategoricalAccuracy", y_true, y_pred)?;
@@ -39,7 +39,8 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// The share of rows whose largest prediction is the label's: labels `[..]` or `[..,1]`, predictions `[..,C]`.
+    /// The fraction of rows in which the prediction of the label's class is the largest: labels `[..]` or `[..,1]`,
+    /// predictions `[..,C]`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -59,9 +60,10 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// The share of rows in which the class of the largest truth is among the `k` largest predictions: both `[..,C]`.
+    /// The fraction of rows in which the true class, where `y_true` is largest, is among the `k` largest predictions:
+    /// both `[..,C]`.
     pub struct TopKCategoricalAccuracy = "top_k_categorical_accuracy" {
-        /// How many predictions count.
+        /// The number of largest predictions to consider.
         k: usize = 5,
     }
     |metric, y_true, y_pred| {
@@ -71,12 +73,12 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// The share of rows whose label is among the `k` largest predictions: labels `[..]` or `[..,1]`, predictions
+    /// The fraction of rows whose label is among the `k` largest predictions: labels `[..]` or `[..,1]`, predictions
     /// `[..,C]`.
     pub struct SparseTopKCategoricalAccuracy = "sparse_top_k_categorical_accuracy" {
-        /// How many predictions count.
+        /// The number of largest predictions to consider.
         k: usize = 5,
-        /// Whether predictions are classes, the most likely first, instead of a number for each class.
+        /// Whether predictions are class indices, the most likely first, instead of a score for each class.
         from_sorted_ids: bool = false,
     }
     |metric, y_true, y_pred| {

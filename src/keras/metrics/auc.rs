@@ -1,4 +1,4 @@
-//! [`AUC`]: the area under a curve of shares over all thresholds.
+//! [`AUC`]: the area under a curve, such as ROC, over all thresholds.
 
 use std::sync::OnceLock;
 
@@ -11,10 +11,10 @@ use crate::error::{Error, Result, message};
 use crate::ops::where_;
 use crate::tensor::Tensor;
 
-/// The curve whose area [`AUC`] measures, by the name that Keras gives it.
+/// The curve whose area [`AUC`] measures, by Keras's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Curve {
-    /// The receiver operating characteristic: sensitivity over the share of false alarms.
+    /// The receiver operating characteristic: the true positive rate over the false positive rate.
     #[default]
     ROC,
     /// Precision over recall.
@@ -23,22 +23,22 @@ pub enum Curve {
     PRGAIN,
 }
 
-/// How high the curve is between two thresholds.
+/// The height of the curve between two thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SummationMethod {
-    /// As high as halfway; for [`Curve::PR`] with precision interpolated rightly (Davis and Goadrich 2006).
+    /// The mean of both ends; for [`Curve::PR`] with correctly interpolated precision (Davis and Goadrich 2006).
     #[default]
     Interpolation,
-    /// As high as at the higher end.
+    /// The height of the higher end.
     Majoring,
-    /// As high as at the lower end.
+    /// The height of the lower end.
     Minoring,
 }
 
 metric! {
-    /// The area under a curve, found by sums at many thresholds: both of one shape, `y_true` of zeros and ones,
-    /// probabilities `y_pred`. For [`Curve::ROC`] it is the chance that a true one has a higher prediction than a false
-    /// one.
+    /// The area under a curve, approximated by a sum over many thresholds: both of the same shape, `y_true` of zeros
+    /// and ones, `y_pred` of probabilities. For [`Curve::ROC`] it is the probability that a positive example has a
+    /// higher prediction than a negative one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -51,19 +51,19 @@ metric! {
     /// # }
     /// ```
     pub struct AUC = "auc" (totals: Totals = Totals::new(&NAMES), grid: OnceLock<Thresholds> = OnceLock::new()) {
-        /// How many thresholds there are, evenly from 0 to 1.
+        /// The number of thresholds, evenly spaced from 0 to 1.
         num_thresholds: usize = 200,
         /// The curve.
         curve: Curve = Curve::ROC,
-        /// How high the curve is between two thresholds.
+        /// The height of the curve between two thresholds.
         summation_method: SummationMethod = SummationMethod::Interpolation,
-        /// Thresholds between 0 and 1 that replace the even ones; 0 and 1 are added.
+        /// Thresholds between 0 and 1 that replace the evenly spaced ones; 0 and 1 are added.
         thresholds: Option<Vec<f32>> as impl Into<Option<Vec<f32>>> = None,
-        /// Whether each label of `[N,D]` has a curve of its own, and the result is the mean of the areas.
+        /// Whether to compute a separate curve for each label of `[N,D]`, and the mean of their areas.
         multi_label: bool = false,
-        /// Weights of the labels, the last axis.
+        /// The weights of the labels, the last axis.
         label_weights: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Whether predictions are logits, of which the metric takes the sigmoid.
+        /// Whether predictions are logits, to which the metric applies the sigmoid.
         from_logits: bool = false,
     }
 }
@@ -149,7 +149,8 @@ impl AUC {
         self.of_labels(left.subtract(right)?.multiply(height)?)
     }
 
-    /// The areas between thresholds, `[T-1]` or `[T-1,D]`, added up; with several labels their weighted mean.
+    /// The sum of the areas between thresholds, `[T-1]` or `[T-1,D]`; with several labels, the weighted mean of their
+    /// sums.
     fn of_labels(&self, areas: Tensor) -> Result<Tensor> {
         if !self.multi_label {
             return areas.reduce_sum(());
@@ -166,7 +167,7 @@ impl AUC {
     }
 }
 
-/// All but the last along the first axis, and all but the first.
+/// All elements along the first axis but the last, and all but the first.
 fn ends(x: &Tensor) -> Result<[Tensor; 2]> {
     let (mut begin, mut size) = (vec![0; x.rank()], vec![-1; x.rank()]);
     size[0] = x.shape()[0] as i64 - 1;
@@ -175,7 +176,8 @@ fn ends(x: &Tensor) -> Result<[Tensor; 2]> {
     Ok([low, x.slice(&begin, &size)?])
 }
 
-/// Areas under precision over recall, where true positives rise evenly with all positives between two thresholds.
+/// Areas under precision over recall, where true positives increase linearly with predicted positives between two
+/// thresholds.
 fn pr_areas(tp: &Tensor, fp: &Tensor, fn_: &Tensor) -> Result<Tensor> {
     let [tp_low, tp_high] = ends(tp)?;
     let [low, high] = ends(&tp.add(fp)?)?;

@@ -1,4 +1,4 @@
-//! Positives and negatives, and how many of them are right: precision and recall.
+//! Counts of true and false positives and negatives, precision and recall.
 
 use super::Metric;
 use super::row::metric;
@@ -17,7 +17,7 @@ macro_rules! count {
         metric! {
             $(#[$doc])*
             pub struct $name = $keras (totals: Totals = Totals::new(&["accumulator"])) {
-                /// What predictions must be above to be positive; 0.5.
+                /// The threshold above which predictions are positive. Default: 0.5.
                 thresholds: Thresholds as impl Into<Thresholds> = Thresholds::default(),
             }
         }
@@ -48,16 +48,16 @@ macro_rules! count {
     )*};
 }
 count! {
-    /// The weight of positive predictions that are right: both of one shape, `y_true` of zeros and ones.
+    /// The weighted number of true positives: both of the same shape, `y_true` of zeros and ones.
     pub struct TruePositives = "true_positives";
 
-    /// The weight of positive predictions that are wrong: both of one shape, `y_true` of zeros and ones.
+    /// The weighted number of false positives: both of the same shape, `y_true` of zeros and ones.
     pub struct FalsePositives = "false_positives";
 
-    /// The weight of negative predictions that are right: both of one shape, `y_true` of zeros and ones.
+    /// The weighted number of true negatives: both of the same shape, `y_true` of zeros and ones.
     pub struct TrueNegatives = "true_negatives";
 
-    /// The weight of negative predictions that are wrong: both of one shape, `y_true` of zeros and ones.
+    /// The weighted number of false negatives: both of the same shape, `y_true` of zeros and ones.
     pub struct FalseNegatives = "false_negatives";
 }
 
@@ -66,11 +66,11 @@ macro_rules! share {
         metric! {
             $(#[$doc])*
             pub struct $name = $keras (totals: Totals = Totals::new(&[$right_name, $wrong_name])) {
-                /// What predictions must be above to be positive; 0.5, or with `top_k` any number.
+                /// The threshold above which predictions are positive. Default: 0.5, or none with `top_k`.
                 thresholds: Thresholds as impl Into<Thresholds> = Thresholds::default(),
-                /// How many of a row's predictions, the largest, may be positive; all.
+                /// How many of a row's predictions, the largest ones, may be positive. Default: all.
                 top_k: Option<usize> as impl Into<Option<usize>> = None,
-                /// The class, of the last axis, that is looked at; all.
+                /// The class, an index of the last axis, to consider. Default: all.
                 class_id: Option<usize> as impl Into<Option<usize>> = None,
             }
         }
@@ -101,7 +101,7 @@ macro_rules! share {
     )*};
 }
 share! {
-    /// The share of positive predictions that are right: both of one shape, `y_true` of zeros and ones.
+    /// The fraction of positive predictions that are right: both of the same shape, `y_true` of zeros and ones.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -116,6 +116,7 @@ share! {
     /// ```
     pub struct Precision = "precision", TruePositives "true_positives", FalsePositives "false_positives";
 
-    /// The share of true ones that are predicted positive: both of one shape, `y_true` of zeros and ones.
+    /// The fraction of positive examples that are predicted positive: both of the same shape, `y_true` of zeros and
+    /// ones.
     pub struct Recall = "recall", TruePositives "true_positives", FalseNegatives "false_negatives";
 }

@@ -10,17 +10,17 @@ use crate::keras::losses::{EPSILON, agree_cast};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// How the scores of classes become one.
+/// How the scores of the classes are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Average {
-    /// Not at all: one score for each class.
+    /// No combination: one score for each class.
     #[default]
     None,
-    /// The score of all classes' counts together.
+    /// The score of the summed counts of all classes.
     Micro,
     /// The mean of the scores.
     Macro,
-    /// The mean of the scores, each weighted by how often its class is true.
+    /// The mean of the scores, each weighted by the number of positive examples of its class.
     Weighted,
 }
 
@@ -28,21 +28,21 @@ const NAMES: [&str; 4] =
     ["true_positives", "false_positives", "false_negatives", "intermediate_weights"];
 
 metric! {
-    /// `(1 + beta^2) p r / (beta^2 p + r)` of precision `p` and recall `r`: both `[N,C]`, `y_true` of zeros and ones. A row's
-    /// largest prediction is positive, or all above a threshold.
+    /// `(1 + beta^2) p r / (beta^2 p + r)` of precision `p` and recall `r`: both `[N,C]`, `y_true` of zeros and ones. In each
+    /// row the largest prediction is positive, or all predictions above a threshold are.
     pub struct FBetaScore = "fbeta_score" (totals: Totals = Totals::new(&NAMES)) {
-        /// How the scores of classes become one.
+        /// How the scores of the classes are combined.
         average: Average = Average::None,
-        /// How much recall counts against precision.
+        /// The weight of recall relative to precision.
         beta: f32 = 1.0,
-        /// What predictions must be above to be positive; the largest of a row are.
+        /// The threshold above which predictions are positive. Default: the largest prediction of a row is positive.
         threshold: Option<f32> as impl Into<Option<f32>> = None,
     }
 }
 
 metric! {
-    /// `2 p r / (p + r)` of precision `p` and recall `r`: both `[N,C]`, `y_true` of zeros and ones. A row's largest
-    /// prediction is positive, or all above a threshold.
+    /// `2 p r / (p + r)` of precision `p` and recall `r`: both `[N,C]`, `y_true` of zeros and ones. In each row the largest
+    /// prediction is positive, or all predictions above a threshold are.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -55,9 +55,9 @@ metric! {
     /// # }
     /// ```
     pub struct F1Score = "f1_score" (totals: Totals = Totals::new(&NAMES)) {
-        /// How the scores of classes become one.
+        /// How the scores of the classes are combined.
         average: Average = Average::None,
-        /// What predictions must be above to be positive; the largest of a row are.
+        /// The threshold above which predictions are positive. Default: the largest prediction of a row is positive.
         threshold: Option<f32> as impl Into<Option<f32>> = None,
     }
 }
@@ -127,7 +127,7 @@ fn counts(
     }
     let positive = match threshold {
         Some(threshold) => y_pred.greater(threshold)?,
-        // Keras takes no prediction for positive that is 0.
+        // In Keras, a prediction of 0 is never positive.
         None => {
             let largest = y_pred.reduce_max(Axes::from(-1).keepdims(true))?;
             y_pred.greater_equal(largest)?.logical_and(y_pred.abs()?.greater(1e-9)?)?

@@ -1,4 +1,4 @@
-//! How far true and predicted regions of classes overlap.
+//! The overlap of the true and the predicted regions of classes.
 
 use super::Metric;
 use super::totals::Totals;
@@ -12,7 +12,7 @@ use crate::shape::Axis;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// How a metric's truth and predictions say classes, and which of the classes count.
+/// How truth and predictions represent classes, and which classes count.
 #[derive(Debug)]
 struct Regions {
     name: String,
@@ -23,7 +23,7 @@ struct Regions {
     sparse_y_true: bool,
     sparse_y_pred: bool,
     axis: Axis,
-    /// What predictions of one class against its absence must reach.
+    /// The threshold that binary predictions must reach to be of class 1.
     threshold: Option<f32>,
     dtype: DType,
 }
@@ -78,7 +78,7 @@ impl Regions {
             )));
         }
         let mut weight = match along(metric, sample_weight, &labels)? {
-            // As in Keras, where the counts are whole numbers by default.
+            // As in Keras, in which the counts are integers by default.
             Some(weight) if !self.dtype.is_float() => {
                 weight.cast(DType::I32)?.cast(DType::F32)?.reshape([-1])?
             }
@@ -89,7 +89,7 @@ impl Regions {
         if let Some(ignored) = self.ignore_class {
             weight = where_(&labels.equal(ignored)?, &weight.zeros_like()?, &weight)?;
         }
-        // Positions of classes outside 0..num_classes do not count.
+        // Positions with classes outside 0..num_classes are ignored.
         let options = ConfusionMatrixOptions::new().weights(weight).dtype(DType::F32);
         let matrix = labels
             .device()
@@ -102,7 +102,7 @@ impl Regions {
         let matrix = &totals[0];
         let both = diag_part(matrix)?;
         let union = matrix.reduce_sum(0)?.add(matrix.reduce_sum(1)?)?.subtract(&both)?;
-        // A class that is neither true nor predicted anywhere has no part in the mean.
+        // A class that occurs neither in the truth nor in the predictions is excluded from the mean.
         let there = union.greater(1e-9)?.cast(DType::F32)?;
         let there = match self.target_class_ids.len() == self.num_classes {
             true => there,
@@ -129,13 +129,13 @@ macro_rules! regions {
         pub struct $name(Regions);
 
         impl $name {
-            /// One of nothing, of this name.
+            /// Creates a metric with this name.
             pub fn new($of: impl Into<String> $(, $argument: $type)*) -> Self {
                 $name($new)
             }
 
-            /// Sets the dtype of the counts. With `i32`, as by default, weights count without their fractions; with `f32`
-            /// as they are.
+            /// Sets the dtype of the counts. With `i32`, the default, the fractions of weights are dropped; with `f32`, they
+            /// count.
             #[must_use]
             pub fn dtype(mut self, dtype: DType) -> Self {
                 self.0.dtype = dtype;
@@ -170,7 +170,7 @@ macro_rules! regions {
         }
     )*};
     (@ignore_class) => {
-        /// Sets a class whose positions do not count; none.
+        /// Sets a class whose positions are ignored. Default: none.
         #[must_use]
         pub fn ignore_class(mut self, ignore_class: impl Into<Option<i32>>) -> Self {
             self.0.ignore_class = ignore_class.into();
@@ -178,7 +178,7 @@ macro_rules! regions {
         }
     };
     (@sparse_y_true) => {
-        /// Sets whether the truth is classes instead of a number for each class; true.
+        /// Sets whether the truth consists of class indices instead of a number for each class. Default: `true`.
         #[must_use]
         pub fn sparse_y_true(mut self, sparse_y_true: bool) -> Self {
             self.0.sparse_y_true = sparse_y_true;
@@ -186,7 +186,7 @@ macro_rules! regions {
         }
     };
     (@sparse_y_pred) => {
-        /// Sets whether predictions are classes instead of a number for each class.
+        /// Sets whether predictions are class indices instead of a number for each class.
         #[must_use]
         pub fn sparse_y_pred(mut self, sparse_y_pred: bool) -> Self {
             self.0.sparse_y_pred = sparse_y_pred;
@@ -194,7 +194,7 @@ macro_rules! regions {
         }
     };
     (@axis) => {
-        /// Sets the axis of the classes where there is a number for each class; -1.
+        /// Sets the axis of the classes if there is a number for each class. Default: -1.
         #[must_use]
         pub fn axis(mut self, axis: impl Into<Axis>) -> Self {
             self.0.axis = axis.into();
@@ -202,7 +202,7 @@ macro_rules! regions {
         }
     };
     (@target_class_ids) => {
-        /// Sets which of the two classes count; both.
+        /// Sets which of the two classes count. Default: both.
         #[must_use]
         pub fn target_class_ids(mut self, target_class_ids: impl Into<Vec<usize>>) -> Self {
             self.0.target_class_ids = target_class_ids.into();
@@ -210,7 +210,7 @@ macro_rules! regions {
         }
     };
     (@threshold) => {
-        /// Sets what predictions must reach to be of class 1; 0.5.
+        /// Sets the threshold that predictions must reach to be of class 1. Default: 0.5.
         #[must_use]
         pub fn threshold(mut self, threshold: f32) -> Self {
             self.0.threshold = Some(threshold);
@@ -219,13 +219,13 @@ macro_rules! regions {
     };
 }
 regions! {
-    /// The mean over some classes of `intersection / union`, where the true and the predicted region of a class meet. A
-    /// class that occurs nowhere has no part in the mean.
+    /// The mean over some classes of `intersection / union` of the true and the predicted region of a class. A class that does
+    /// not occur is excluded from the mean.
     pub struct IoU |name: String, num_classes: usize, target_class_ids: &[usize]|
         Regions::new(name, num_classes, target_class_ids.to_vec()),
         ignore_class sparse_y_true sparse_y_pred axis;
 
-    /// [`IoU`] of predictions of one class against its absence: `y_true` of zeros and ones.
+    /// [`IoU`] of binary predictions: `y_true` of zeros and ones.
     pub struct BinaryIoU |name: String|
         Regions { threshold: Some(0.5), ..Regions::new(name, 2, vec![0, 1]) },
         target_class_ids threshold;
@@ -246,7 +246,7 @@ regions! {
         Regions::new(name, num_classes, (0..num_classes).collect()),
         ignore_class sparse_y_true sparse_y_pred axis;
 
-    /// [`IoU`] of truth, and predictions, that have a number for each class: the largest counts.
+    /// [`IoU`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
     pub struct OneHotIoU |name: String, num_classes: usize, target_class_ids: &[usize]|
         Regions {
             sparse_y_true: false,
@@ -255,7 +255,7 @@ regions! {
         },
         ignore_class sparse_y_pred axis;
 
-    /// [`MeanIoU`] of truth, and predictions, that have a number for each class: the largest counts.
+    /// [`MeanIoU`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
     pub struct OneHotMeanIoU |name: String, num_classes: usize|
         Regions {
             sparse_y_true: false,
@@ -266,7 +266,7 @@ regions! {
 }
 
 impl Default for BinaryIoU {
-    /// One called `binary_io_u`.
+    /// Creates a metric called `binary_io_u`.
     fn default() -> Self {
         BinaryIoU::new("binary_io_u")
     }

@@ -1,4 +1,4 @@
-//! [`Mean`], on which most metrics stand.
+//! [`Mean`], on which most metrics are based.
 
 use super::totals::Totals;
 use crate::dtype::DType;
@@ -8,8 +8,8 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// The weighted mean of all values added. As in Keras, an example is the mean of its values: of values `[N,T]` each row
-/// counts once.
+/// The weighted mean of all added values. As in Keras, an example counts as the mean of its values: each row of values
+/// `[N,T]` counts once.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -28,7 +28,7 @@ use crate::trackable::{Parts, Trackable};
 #[derive(Debug)]
 pub struct Mean {
     name: String,
-    /// The weighted sum and the weights' sum; examples without weights are counted on the host.
+    /// The weighted sum and the sum of the weights. Examples without weights are counted on the host.
     totals: Totals,
 }
 
@@ -39,12 +39,12 @@ impl Default for Mean {
 }
 
 impl Mean {
-    /// A mean of nothing.
+    /// Creates a mean without values.
     pub fn new(name: impl Into<String>) -> Self {
         Mean { name: name.into(), totals: Totals::new(&["total", "weight"]) }
     }
 
-    /// The metric's name in messages and logs.
+    /// Returns the metric's name in messages and logs.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -52,22 +52,23 @@ impl Mean {
     /// Adds values of any shape.
     ///
     /// # Errors
-    /// [`Error::DType`] if the dtype is not numeric; [`Error::Device`] if values of two devices meet between resets.
+    /// [`Error::DType`] if the dtype is not numeric; [`Error::Device`] if values from two devices are added between
+    /// resets.
     pub fn update_state(&self, values: &Tensor) -> Result<()> {
         self.update(values, None)
     }
 
-    /// Adds values, each of which counts as much as its weight says; weights `[N]` go with the rows of the values.
+    /// Adds values with weights; weights `[N]` belong to the rows of the values.
     ///
     /// # Errors
-    /// As [`Mean::update_state`], and [`Error::Shape`] if the weights do not fit the values.
+    /// The errors of [`Mean::update_state`], and [`Error::Shape`] if the weights do not fit the values.
     pub fn update(&self, values: &Tensor, sample_weight: Option<&Tensor>) -> Result<()> {
         self.add(&self.name, values, sample_weight)
     }
 
-    /// As [`Mean::update`], for a metric of this name.
+    /// Same as [`Mean::update`], for a metric with this name.
     pub(super) fn add(&self, metric: &str, values: &Tensor, weight: Option<&Tensor>) -> Result<()> {
-        // No gradient goes through a metric.
+        // Metrics do not propagate gradients.
         let values = values.stop_gradient().cast(DType::F32)?;
         let Some(weight) = weight else {
             let examples = values.shape().first().copied().unwrap_or(1);
@@ -83,7 +84,7 @@ impl Mean {
         self.totals.add(metric, &[values.reduce_sum(())?, weight.reduce_sum(())?], 0)
     }
 
-    /// The mean, a scalar; 0 before the first value.
+    /// Returns the mean, a scalar; 0 before the first value.
     ///
     /// # Errors
     /// [`Error::Device`] if there is no device.
@@ -94,7 +95,7 @@ impl Mean {
         }
     }
 
-    /// Starts again from nothing.
+    /// Resets the metric.
     ///
     /// # Errors
     /// [`Error::Device`] if the device's memory is used up.
@@ -109,7 +110,7 @@ impl Trackable for Mean {
     }
 }
 
-/// The weighted values and the weights of each example; `reduce` takes an example's values together.
+/// The weighted values and the weights of each example; `reduce` combines an example's values.
 pub(super) fn of_examples(
     metric: &str,
     values: &Tensor,

@@ -7,7 +7,7 @@ use crate::keras::losses::{Loss, same_rank};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// The weighted mean of what a loss, a function or a closure gives for each example.
+/// The weighted mean of the results of a loss, a function or a closure for each example.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -29,7 +29,7 @@ pub struct MeanMetricWrapper<L> {
 }
 
 impl<L: Loss> MeanMetricWrapper<L> {
-    /// The mean of nothing.
+    /// Creates a metric from a loss.
     pub fn new(name: impl Into<String>, loss: L) -> Self {
         MeanMetricWrapper { name: name.into(), loss, mean: Mean::default() }
     }
@@ -53,7 +53,7 @@ impl<L: Loss> Metric for MeanMetricWrapper<L> {
                 let [weight, mask] = same_rank(&weight.cast(DType::F32)?, &mask.cast(DType::F32)?)?;
                 Some(weight.multiply(mask)?)
             }
-            // As in Keras: without weights a position that the loss leaves out counts as 0.
+            // As in Keras: without weights, a position that the loss ignores counts as 0.
             _ => None,
         };
         self.mean.add(&self.name, &values, masked.as_ref().or(sample_weight))
@@ -74,7 +74,7 @@ impl<L: Loss> Trackable for MeanMetricWrapper<L> {
     }
 }
 
-/// Makes a metric that is the mean of a loss, with the loss's options.
+/// Defines a metric that is the mean of a loss, with the loss's options.
 macro_rules! loss_metric {
     ($($(#[$doc:meta])* pub struct $name:ident = $keras:literal of $loss:ident {
         $($(#[$field_doc:meta])* $field:ident: $argument:ty,)*
@@ -93,7 +93,7 @@ macro_rules! loss_metric {
         }
 
         impl $name {
-            /// The mean of nothing, of this name.
+            /// Creates a metric with this name.
             pub fn new(name: impl Into<String>) -> Self {
                 let loss = crate::keras::losses::$loss::new();
                 $name(crate::keras::metrics::MeanMetricWrapper::new(name, loss))

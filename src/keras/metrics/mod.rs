@@ -1,7 +1,6 @@
-//! Metrics accumulate numbers over many batches, without reading anything back on the way.
+//! Metrics accumulate values over many batches, without reading anything back in between.
 //!
-//! The device holds the totals (`Totals`). [`Metric::result`] is a tensor, which a program reads when
-//! it wants to see the number.
+//! The device holds the totals (`Totals`). [`Metric::result`] returns a tensor, which a program reads when it needs the number.
 
 mod accuracy;
 mod auc;
@@ -53,16 +52,14 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// A number accumulated from pairs of truth and prediction.
+/// A metric accumulated from pairs of truth and prediction.
 ///
-/// `new` takes the metric's name, which names it in logs; `default()` takes Keras's. `Box`, `Arc` and references of
-/// metrics are metrics.
+/// `new` accepts a name for logs; `default()` uses Keras's. `Box`, `Arc` and references of metrics are metrics.
 pub trait Metric: Trackable {
-    /// The metric's name in messages and logs.
+    /// Returns the metric's name in messages and logs.
     fn name(&self) -> &str;
 
-    /// Adds a batch, in which an example counts as much as its weight says: weights `[N]`, or of the shape of what the
-    /// metric averages.
+    /// Adds a batch of weighted examples: weights `[N]`, or in the shape of the values that the metric averages.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if truth, predictions and weights
@@ -74,7 +71,7 @@ pub trait Metric: Trackable {
         sample_weight: Option<&Tensor>,
     ) -> Result<()>;
 
-    /// Adds a batch of examples that count alike.
+    /// Adds a batch of examples of equal weight.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) or [`Error::DType`](crate::Error::DType) if truth and predictions do not fit
@@ -83,14 +80,14 @@ pub trait Metric: Trackable {
         self.update(y_true, y_pred, None)
     }
 
-    /// The value over all batches since the last reset; 0 before the first. A scalar, unless the metric has a number for
-    /// each threshold or class.
+    /// Returns the value over all batches since the last reset; 0 before the first. It is a scalar, unless the metric has a
+    /// number for each threshold or class.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device.
     fn result(&self) -> Result<Tensor>;
 
-    /// Starts again from nothing.
+    /// Resets the metric.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if the device's memory is used up.

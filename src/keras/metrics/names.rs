@@ -1,12 +1,14 @@
-//! Metrics by Keras's names. Apart from the metrics, so that a program that names them itself does not hold them all.
+//! Metrics by Keras's names, in a separate function, so that a program that does not use names contains only the
+//! metrics that it uses.
 
 use super::*;
 use crate::error::{Error, message};
 
 macro_rules! names {
     ($($metric:ident $($name:literal)+;)*) => {
-        /// The metric that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and
-        /// `"MeanSquaredError"` are one. Metrics that need a number, such as a count of classes, have no such name.
+        /// Returns the metric that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and
+        /// `"MeanSquaredError"` are the same. Metrics that need a number, such as the number of classes, are not
+        /// available by name.
         ///
         /// ```
         /// # fn main() -> wgrad::Result<()> {
@@ -17,7 +19,7 @@ macro_rules! names {
         /// ```
         ///
         /// # Errors
-        /// [`Error::Data`] if there is none of this name.
+        /// [`Error::Data`] if there is no metric with this name.
         pub fn get(name: &str) -> Result<Box<dyn Metric>> {
             Ok(match name {
                 $(stringify!($metric) $(| $name)+ => Box::new($metric::default()),)*

@@ -35,7 +35,7 @@ loss_metric! {
     pub struct BinaryCrossentropy = "binary_crossentropy" of BinaryCrossentropy {
         /// Whether predictions are logits.
         from_logits: bool,
-        /// How much of the truth is spread evenly over both values.
+        /// How much of the truth is distributed evenly over both values.
         label_smoothing: f32,
     }
 
@@ -43,18 +43,18 @@ loss_metric! {
     pub struct CategoricalCrossentropy = "categorical_crossentropy" of CategoricalCrossentropy {
         /// Whether predictions are logits.
         from_logits: bool,
-        /// How much of the truth is spread evenly over all classes.
+        /// How much of the truth is distributed evenly over all classes.
         label_smoothing: f32,
         /// The axis of the classes.
         axis: impl Into<Axis>,
     }
 
-    /// The mean of [`losses::SparseCategoricalCrossentropy`](crate::keras::losses::SparseCategoricalCrossentropy). As in
-    /// Keras, positions of the ignored class count as 0 where there are no weights.
+    /// The mean of [`losses::SparseCategoricalCrossentropy`](crate::keras::losses::SparseCategoricalCrossentropy). As in Keras,
+    /// positions of the ignored class count as 0 if there are no weights.
     pub struct SparseCategoricalCrossentropy = "sparse_categorical_crossentropy" of SparseCategoricalCrossentropy {
         /// Whether predictions are logits.
         from_logits: bool,
-        /// A label whose positions have no loss.
+        /// A label whose positions have the loss 0.
         ignore_class: impl Into<Option<i32>>,
         /// The axis of the classes.
         axis: impl Into<Axis>,

@@ -8,7 +8,7 @@ use crate::keras::losses::agree_cast;
 use crate::ops::where_;
 use crate::tensor::Tensor;
 
-/// How the scores of several outputs become one.
+/// How the scores of several outputs are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClassAggregation {
     /// Their mean.
@@ -16,7 +16,7 @@ pub enum ClassAggregation {
     UniformAverage,
     /// Their mean, each weighted by the variance of its truth.
     VarianceWeightedAverage,
-    /// Not at all: one score for each output.
+    /// No combination: one score for each output.
     None,
 }
 
@@ -36,9 +36,9 @@ metric! {
     /// ```
     pub struct R2Score = "r2_score"
         (totals: Totals = Totals::new(&["squared_sum", "sum", "residual", "count"])) {
-        /// How the scores of several outputs become one.
+        /// How the scores of several outputs are combined.
         class_aggregation: ClassAggregation = ClassAggregation::UniformAverage,
-        /// How many independent variables the predictions have; above 0 the score is adjusted for them.
+        /// The number of independent variables of the predictions; if above 0, the score is adjusted for them.
         num_regressors: usize = 0,
     }
 }

@@ -1,4 +1,4 @@
-//! Metrics of numbers that are no mean of a loss.
+//! Regression metrics that are not the mean of a loss.
 
 use super::row::{mean_metric, metric};
 use super::{Mean, Metric};
@@ -9,7 +9,7 @@ use crate::shape::{Axes, Axis};
 use crate::tensor::Tensor;
 
 metric! {
-    /// The root of the mean of `(y_true - y_pred)^2`: both of one shape.
+    /// The root of the mean of `(y_true - y_pred)^2`: both of the same shape.
     pub struct RootMeanSquaredError = "root_mean_squared_error" (mean: Mean = Mean::default()) {}
 }
 
@@ -38,10 +38,10 @@ impl Metric for RootMeanSquaredError {
 }
 
 mean_metric! {
-    /// The cosine of the angle between `y_true` and `y_pred`: 1 where they point the same way, -1 where they are opposite.
-    /// The loss of this name is minus this.
+    /// The cosine of the angle between `y_true` and `y_pred`: 1 where they point the same way, -1 where they are opposite. The
+    /// loss of this name has the opposite sign.
     pub struct CosineSimilarity = "cosine_similarity" {
-        /// The axis along which the elements of a vector lie.
+        /// The axis of the vectors' elements.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
     }
     |metric, y_true, y_pred| {
@@ -55,10 +55,10 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// Pearson's correlation along an axis: both `[..,D]`, 1 where one is a rising line of the other. NaN where one does
-    /// not vary.
+    /// Pearson's correlation along an axis: both `[..,D]`, 1 if one is an increasing linear function of the other, NaN if one
+    /// is constant.
     pub struct PearsonCorrelation = "pearson_correlation" {
-        /// The axis along which the numbers of a series lie.
+        /// The axis of the numbers of a series.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
     }
     |metric, y_true, y_pred| {
@@ -73,10 +73,10 @@ mean_metric! {
 }
 
 mean_metric! {
-    /// Lin's concordance along an axis, `2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred))^2 + 1e-7)`: both
-    /// `[..,D]`, 1 where they are equal.
+    /// Lin's concordance correlation along an axis, `2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred))^2 +
+    /// 1e-7)`: both `[..,D]`, 1 where they are equal.
     pub struct ConcordanceCorrelation = "concordance_correlation" {
-        /// The axis along which the numbers of a series lie.
+        /// The axis of the numbers of a series.
         axis: Axis as impl Into<Axis> = Axis::from(-1),
     }
     |metric, y_true, y_pred| {
@@ -94,7 +94,8 @@ mean_metric! {
     }
 }
 
-/// The mean of `|y_true - y_pred| / normalizer`, 0 where the normalizer is: all of one shape, or broadcast to it.
+/// The mean of `|y_true - y_pred| / normalizer`, with 0 for elements with a normalizer of 0: all of the same shape, or
+/// broadcast to it.
 #[derive(Debug)]
 pub struct MeanRelativeError {
     name: String,
@@ -103,7 +104,7 @@ pub struct MeanRelativeError {
 }
 
 impl MeanRelativeError {
-    /// A mean of nothing.
+    /// Creates a metric with this normalizer.
     pub fn new(name: impl Into<String>, normalizer: impl std::borrow::Borrow<Tensor>) -> Self {
         let normalizer = normalizer.borrow().stop_gradient();
         MeanRelativeError { name: name.into(), normalizer, mean: Mean::default() }

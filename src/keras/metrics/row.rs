@@ -1,7 +1,6 @@
-//! The macros that make a metric of its name, its options and its formula.
+//! The macros that define a metric by its name, its options and its formula.
 
-/// Makes the struct of a metric: a `name`, what accumulates (`$part`) and what else it keeps, and options with defaults and
-/// setters.
+/// Defines the struct of a metric: a `name`, the accumulator (`$part`) and other state, and options with defaults and setters.
 macro_rules! metric {
     (
         $(#[$doc:meta])* pub struct $name:ident = $keras:literal
@@ -26,7 +25,7 @@ macro_rules! metric {
         }
 
         impl $name {
-            /// One of nothing, of this name.
+            /// Creates a metric with this name.
             pub fn new(name: impl Into<String>) -> Self {
                 $name { name: name.into(), $part: $start, $($more: $more_start,)* $($field: $default,)* }
             }
@@ -49,8 +48,8 @@ macro_rules! metric {
     };
 }
 
-/// Makes a metric that is the mean of what a formula gives for each example, from the struct, `y_true` and `y_pred`. No
-/// gradient goes through `y_pred`.
+/// Defines a metric that is the mean of a formula's results for each example, computed from the struct, `y_true` and `y_pred`.
+/// No gradient flows through `y_pred`.
 macro_rules! mean_metric {
     (
         $(#[$doc:meta])* pub struct $name:ident = $keras:literal { $($fields:tt)* }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// The weighted sum of all values added.
+/// The weighted sum of all added values.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -32,12 +32,12 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// A sum of nothing.
+    /// Creates a sum without values.
     pub fn new(name: impl Into<String>) -> Self {
         Sum { name: name.into(), totals: Totals::new(&["total"]) }
     }
 
-    /// The metric's name in messages and logs.
+    /// Returns the metric's name in messages and logs.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -46,15 +46,16 @@ impl Sum {
     ///
     /// # Errors
     /// [`Error::DType`](crate::Error::DType) if the dtype is not numeric; [`Error::Device`](crate::Error::Device) if
-    /// values of two devices meet between resets.
+    /// values from two devices are added between resets.
     pub fn update_state(&self, values: &Tensor) -> Result<()> {
         self.update(values, None)
     }
 
-    /// Adds values multiplied by their weights; weights `[N]` go with the rows of the values.
+    /// Adds values multiplied by their weights; weights `[N]` belong to the rows of the values.
     ///
     /// # Errors
-    /// As [`Sum::update_state`], and [`Error::Shape`](crate::Error::Shape) if the weights do not fit the values.
+    /// The errors of [`Sum::update_state`], and [`Error::Shape`](crate::Error::Shape) if the weights do not fit the
+    /// values.
     pub fn update(&self, values: &Tensor, sample_weight: Option<&Tensor>) -> Result<()> {
         let mut values = values.stop_gradient().cast(DType::F32)?;
         if let Some(weight) = sample_weight {
@@ -63,7 +64,7 @@ impl Sum {
         self.totals.add(&self.name, &[values.reduce_sum(())?], 0)
     }
 
-    /// The sum, a scalar.
+    /// Returns the sum, a scalar.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device.
@@ -74,7 +75,7 @@ impl Sum {
         }
     }
 
-    /// Starts again from nothing.
+    /// Resets the metric.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if the device's memory is used up.

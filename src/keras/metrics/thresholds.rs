@@ -10,7 +10,7 @@ use crate::keras::losses::agree_cast;
 use crate::ops::{arange, one_hot, where_};
 use crate::tensor::Tensor;
 
-/// What is counted of a prediction against a truth.
+/// An entry of the confusion matrix, which is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Count {
     TruePositives,
@@ -19,32 +19,32 @@ pub(super) enum Count {
     FalseNegatives,
 }
 
-/// Numbers in 0 to 1; predictions above a threshold are positive. An `f32` and lists of `f32` convert to it; of a list, a
-/// metric gives a number for each threshold.
+/// Thresholds from 0 to 1; predictions above a threshold are positive. An `f32` and lists of `f32` convert to this type. For a
+/// list, a metric returns a number for each threshold.
 #[derive(Debug, Default)]
 pub struct Thresholds {
-    /// None where nobody has given any.
+    /// `None` if they are not set.
     values: Option<Vec<f32>>,
     /// The values on the device that used them last.
     tensor: Mutex<Option<Tensor>>,
 }
 
-/// What is counted, and how.
+/// The options of counting.
 #[derive(Debug, Default)]
 pub(super) struct Counting<'a> {
     /// Only the largest `k` predictions of a row may be positive.
     pub(super) top_k: Option<usize>,
-    /// Only this class is looked at.
+    /// Only this class is considered.
     pub(super) class_id: Option<usize>,
-    /// Whether each label is counted for itself, `[N,D]` giving `[T,D]`.
+    /// Whether each label is counted separately: `[N,D]` results in `[T,D]`.
     pub(super) multi_label: bool,
     /// Weights of the labels, the last axis.
     pub(super) label_weights: Option<&'a Tensor>,
 }
 
-/// What is not among the largest is set to this, as in Keras: below all thresholds but this one.
+/// As in Keras, predictions that are not among the largest are set to this value, which is below all other thresholds.
 const NEG_INF: f32 = -1e10;
-/// Keras's `epsilon()`, by which AUC's outer thresholds lie outside 0 to 1.
+/// Keras's `epsilon()`, the distance of AUC's outer thresholds from 0 and 1.
 pub(super) const EPSILON: f32 = 1e-7;
 
 macro_rules! from {
@@ -65,7 +65,7 @@ impl From<f32> for Thresholds {
 }
 
 impl Thresholds {
-    /// `count` thresholds from 0 to 1, evenly apart.
+    /// `count` evenly spaced thresholds from 0 to 1.
     pub(super) fn even(count: usize) -> Self {
         if count < 2 {
             return Thresholds::from(vec![0.5; count]);
@@ -74,7 +74,7 @@ impl Thresholds {
         Thresholds::from((0..count).map(place).collect::<Vec<_>>())
     }
 
-    /// These, or if nobody has given any, one.
+    /// These thresholds, or a single default if they are not set.
     fn or(&self, default: f32) -> Cow<'_, [f32]> {
         match &self.values {
             Some(values) => Cow::Borrowed(values),
@@ -82,7 +82,8 @@ impl Thresholds {
         }
     }
 
-    /// As in Keras, evenly spaced thresholds are compared by the number of the space a prediction falls into.
+    /// Whether the thresholds are evenly spaced. As in Keras, predictions are then compared by the index of the interval into
+    /// which they fall.
     fn are_even(values: &[f32]) -> bool {
         let last = values.len().saturating_sub(1) as f32;
         // NumPy's allclose.
@@ -93,7 +94,7 @@ impl Thresholds {
         values.len() >= 3 && values.iter().enumerate().all(near)
     }
 
-    /// Whether each prediction is above each threshold, thresholds along a new first axis.
+    /// Whether each prediction is above each threshold, with the thresholds along a new first axis.
     fn above(&self, values: &[f32], y_pred: &Tensor) -> Result<Tensor> {
         let device = y_pred.device();
         let column = |row: Tensor| {
@@ -109,7 +110,7 @@ impl Thresholds {
             let spaces = (values.len() - 1) as f64;
             let place =
                 predictions.clip_by_value(0.0, 1.0)?.multiply(spaces)?.ceil()?.subtract(1.0)?;
-            // Where the first threshold lies below 0, all predictions are above it.
+            // If the first threshold is below 0, all predictions are above it.
             let below = values[0] < 0.0 || values[values.len() - 1] > 1.0;
             let place = if below { place.relu()? } else { place };
             let numbers =
@@ -183,7 +184,7 @@ impl Thresholds {
 }
 
 fn check(metric: &str, thresholds: &[f32], how: &Counting<'_>) -> Result<()> {
-    // AUC's outer thresholds lie outside, and a metric of the largest predictions needs none.
+    // AUC's outer thresholds are outside the range, and a metric with `top_k` needs no threshold.
     let fits = |t: &&f32| {
         (-EPSILON..=1.0 + 2.0 * EPSILON).contains(*t) || how.top_k.is_some() && **t == NEG_INF
     };

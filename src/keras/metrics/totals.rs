@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, Trackable};
 use crate::variable::Variable;
 
-/// Sums that grow with each batch. The first batch gives their shapes and their device.
+/// Sums to which each batch is added. The first batch determines their shapes and their device.
 #[derive(Debug)]
 pub(super) struct Totals {
     slots: Vec<(&'static str, Slot)>,
@@ -33,7 +33,7 @@ impl Totals {
     }
 
     /// Adds a batch's `sums`, one for each of the first names, and `count`, in one step: either all of them count or
-    /// none. The other totals, scalars then, stay.
+    /// none. The other totals, which must be scalars, do not change.
     pub(super) fn add(&self, metric: &str, sums: &[Tensor], count: u64) -> Result<()> {
         let mut state = self.state();
         let mut totals = Vec::with_capacity(self.slots.len());
@@ -72,7 +72,7 @@ impl Totals {
         Ok(())
     }
 
-    /// The count, and the totals if values or a checkpoint have given some.
+    /// The count, and the totals if batches or a checkpoint have set them.
     pub(super) fn now(&self) -> Result<(u64, Option<Vec<Tensor>>)> {
         let count = self.state().count;
         let totals = self.variables()?;
@@ -90,7 +90,7 @@ impl Totals {
         Ok(())
     }
 
-    /// The variables, if batches or a checkpoint have given them values.
+    /// The variables, if batches or a checkpoint have set their values.
     fn variables(&self) -> Result<Option<Vec<&Variable>>> {
         let mut found = Vec::with_capacity(self.slots.len());
         for (_, slot) in &self.slots {
@@ -119,7 +119,7 @@ impl Trackable for Totals {
     }
 }
 
-/// The count, and the way to begin again.
+/// The count, and the reset.
 impl HostState for Totals {
     fn form(&self) -> (&'static str, Option<&'static [usize]>) {
         ("U64", Some(&[]))
@@ -141,8 +141,8 @@ impl HostState for Totals {
 }
 
 impl State {
-    /// The device computes the totals along with the training step that follows. If that fails, the metric goes on from
-    /// the totals before, so that one failed step does not spoil every later one.
+    /// The device computes the totals together with the next training step. If that step fails, the metric continues
+    /// from the previous totals, so that one failed step does not invalidate all later ones.
     fn heal(&mut self, metric: &str, totals: &[&Variable], device: &Device) -> Result<()> {
         let now: Vec<Tensor> = totals.iter().map(|total| total.peek()).collect();
         let mut ready = true;

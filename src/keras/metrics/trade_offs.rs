@@ -1,4 +1,4 @@
-//! The best of one share that a threshold reaches while another share is high enough.
+//! The best value of one rate over all thresholds for which another rate is high enough.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(super) const ALL: [Count; 4] =
 pub(super) const NAMES: [&str; 4] =
     ["true_positives", "false_positives", "true_negatives", "false_negatives"];
 
-/// Which of the four is right and which wrong in a share.
+/// The indices of the right and the wrong count of a rate, such as true positives and false negatives.
 const SENSITIVITY: [usize; 2] = [0, 3];
 const SPECIFICITY: [usize; 2] = [2, 1];
 const PRECISION: [usize; 2] = [0, 1];
@@ -44,14 +44,14 @@ macro_rules! trade_off {
                 $name { name: name.into(), totals, thresholds, $least, num_thresholds: 200, class_id: None }
             }
 
-            /// Sets how many thresholds from 0 to 1 are tried; 200.
+            /// Sets how many thresholds from 0 to 1 to try. Default: 200.
             #[must_use]
             pub fn num_thresholds(mut self, num_thresholds: usize) -> Self {
                 self.num_thresholds = num_thresholds;
                 self
             }
 
-            /// Sets the class, of the last axis, that is looked at; all.
+            /// Sets the class, an index of the last axis, to consider. Default: all.
             #[must_use]
             pub fn class_id(mut self, class_id: impl Into<Option<usize>>) -> Self {
                 self.class_id = class_id.into();
@@ -97,7 +97,8 @@ macro_rules! trade_off {
     )*};
 }
 trade_off! {
-    /// The highest sensitivity, `tp / (tp + fn)`, at a threshold with a specificity, `tn / (tn + fp)`, of at least this.
+    /// The highest sensitivity, `tp / (tp + fn)`, over all thresholds with a specificity, `tn / (tn + fp)`, of at least this
+    /// value.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -112,12 +113,13 @@ trade_off! {
     /// ```
     pub struct SensitivityAtSpecificity = "sensitivity_at_specificity", SENSITIVITY while SPECIFICITY >= specificity;
 
-    /// The highest specificity, `tn / (tn + fp)`, at a threshold with a sensitivity, `tp / (tp + fn)`, of at least this.
+    /// The highest specificity, `tn / (tn + fp)`, over all thresholds with a sensitivity, `tp / (tp + fn)`, of at least this
+    /// value.
     pub struct SpecificityAtSensitivity = "specificity_at_sensitivity", SPECIFICITY while SENSITIVITY >= sensitivity;
 
-    /// The highest precision, `tp / (tp + fp)`, at a threshold with a recall, `tp / (tp + fn)`, of at least this.
+    /// The highest precision, `tp / (tp + fp)`, over all thresholds with a recall, `tp / (tp + fn)`, of at least this value.
     pub struct PrecisionAtRecall = "precision_at_recall", PRECISION while SENSITIVITY >= recall;
 
-    /// The highest recall, `tp / (tp + fn)`, at a threshold with a precision, `tp / (tp + fp)`, of at least this.
+    /// The highest recall, `tp / (tp + fn)`, over all thresholds with a precision, `tp / (tp + fp)`, of at least this value.
     pub struct RecallAtPrecision = "recall_at_precision", SENSITIVITY while PRECISION >= precision;
 }

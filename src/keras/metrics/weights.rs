@@ -1,4 +1,4 @@
-//! Weights of samples, brought to the shape of what they weigh.
+//! Sample weights, broadcast to the shape of the weighted values.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};

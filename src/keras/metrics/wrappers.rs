@@ -22,7 +22,7 @@ macro_rules! pointers {
                 (**self).update(y_true, y_pred, sample_weight)
             }
 
-            // A metric may have its own.
+            // A metric may override this method.
             fn update_state(&self, y_true: &Tensor, y_pred: &Tensor) -> Result<()> {
                 (**self).update_state(y_true, y_pred)
             }

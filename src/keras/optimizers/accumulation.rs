@@ -1,10 +1,10 @@
-//! The stage that makes a step of several batches' gradients (`gradient_accumulation_steps`).
+//! The stage that combines the gradients of several batches in one step (`gradient_accumulation_steps`).
 
 use super::memory::ACCUMULATOR;
 use super::options::{Pairs, Round, Stage};
 use crate::error::Result;
 
-/// Adds gradients up; with the last of a step the formula gets their mean, and the sums start again at 0.
+/// Accumulates gradients. With the last one of a step, the formula receives their mean, and the sums are reset to 0.
 #[derive(Debug)]
 pub(super) struct Accumulation;
 
@@ -25,7 +25,7 @@ impl Stage for Accumulation {
             }
         }
         if last {
-            // As Keras's, a step forgets also what it had of a variable that has no gradient now.
+            // As in Keras, a step also resets the sum of a variable that has no gradient now.
             let places = round.places();
             for variable in &round.variables.list {
                 let slot = round.memory().made(ACCUMULATOR, variable);

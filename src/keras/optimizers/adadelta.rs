@@ -28,13 +28,13 @@ pub struct Adadelta {
 }
 
 impl Adadelta {
-    /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.95, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.95, an epsilon of 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("adadelta", learning_rate);
         Adadelta { state, rho: 0.95, epsilon: 1e-7 }
     }
 
-    /// Sets the number with which the first steps begin, and that keeps the division from blowing up.
+    /// Sets the number that determines the size of the first steps and prevents division by zero.
     pub fn epsilon(mut self, epsilon: f64) -> Self {
         self.state.require("epsilon", epsilon, Within::NotNegative);
         self.epsilon = epsilon;

@@ -1,4 +1,4 @@
-//! [`Adafactor`]: Adam whose squares' means of a matrix are kept by rows and columns.
+//! [`Adafactor`]: Adam that stores the mean squares of a matrix by rows and columns.
 
 use super::options::Within;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -28,7 +28,7 @@ pub struct Adafactor {
 }
 
 impl Adafactor {
-    /// An optimizer with this learning rate (Keras's default is 0.001) and the defaults of the paper.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001) and the defaults of the paper.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("adafactor", learning_rate);
         Adafactor {
@@ -41,35 +41,36 @@ impl Adafactor {
         }
     }
 
-    /// Sets the power with which the means come to forget slowly.
+    /// Sets the exponent of the decay of `b`.
     pub fn beta_2_decay(mut self, beta_2_decay: f64) -> Self {
         self.state.require("beta_2_decay", beta_2_decay, Within::Finite);
         self.beta_2_decay = beta_2_decay;
         self
     }
 
-    /// Sets what is added to squares.
+    /// Sets the number that is added to squares.
     pub fn epsilon_1(mut self, epsilon_1: f64) -> Self {
         self.state.require("epsilon_1", epsilon_1, Within::NotNegative);
         self.epsilon_1 = epsilon_1;
         self
     }
 
-    /// Sets the least size that a variable is taken to have.
+    /// Sets the minimum that is assumed for the root mean square of a variable.
     pub fn epsilon_2(mut self, epsilon_2: f64) -> Self {
         self.state.require("epsilon_2", epsilon_2, Within::NotNegative);
         self.epsilon_2 = epsilon_2;
         self
     }
 
-    /// Sets the mean size that steps do not exceed.
+    /// Sets the root mean square above which updates are scaled down.
     pub fn clip_threshold(mut self, clip_threshold: f64) -> Self {
         self.state.require("clip_threshold", clip_threshold, Within::Positive);
         self.clip_threshold = clip_threshold;
         self
     }
 
-    /// Sets whether the learning rate is at most `1 / sqrt(t)`. The formula takes the least of both in any case, as Keras's.
+    /// Sets whether the learning rate is at most `1 / sqrt(t)`. As in Keras, the formula uses the minimum of both in either
+    /// case.
     pub fn relative_step(mut self, relative_step: bool) -> Self {
         self.relative_step = relative_step;
         self
@@ -90,7 +91,7 @@ impl Optimizer for Adafactor {
 
     fn slot_start(&self, name: &str, variable: &Variable) -> Result<Tensor> {
         let mut shape = variable.shape().to_vec();
-        // Rows keep all axes but the last, columns all but the one before it.
+        // `r` has all axes but the last, `c` all but the one before it.
         match (name, shape.len()) {
             ("r", 2..) => drop(shape.pop()),
             ("c", rank @ 2..) => drop(shape.remove(rank - 2)),

@@ -30,13 +30,14 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// An optimizer with this learning rate (Keras's default is 0.001), sums that start at 0.1, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), sums that start at 0.1, an epsilon of
+    /// 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("adagrad", learning_rate);
         Adagrad { state, initial_accumulator_value: 0.1, epsilon: 1e-7 }
     }
 
-    /// Sets where the sums of squares start.
+    /// Sets the initial value of the sums of squares.
     pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
         self.state.require(
             "initial_accumulator_value",

@@ -1,4 +1,4 @@
-//! [`Adam`] and [`AdamW`]: set the size of steps by each element's own gradients.
+//! [`Adam`] and [`AdamW`]: adapt the step size of each element to its gradients.
 
 use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -30,13 +30,13 @@ pub struct Adam {
     beta_1: f64,
     beta_2: f64,
     epsilon: f64,
-    /// The maximum, if the formula takes it: who does not want it has no code of it.
+    /// The maximum, if the formula uses it. A program that never sets it does not contain its code.
     #[track(skip)]
     amsgrad: Option<fn(&Tensor, &Tensor) -> Result<Tensor>>,
 }
 
 impl Adam {
-    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Adam::named("adam", learning_rate.into())
     }
@@ -46,7 +46,7 @@ impl Adam {
         Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: None }
     }
 
-    /// Sets whether the formula takes the largest `v` so far (Reddi et al. 2018).
+    /// Sets whether the formula uses the largest `v` so far (Reddi et al. 2018).
     pub fn amsgrad(mut self, amsgrad: bool) -> Self {
         self.amsgrad = amsgrad.then_some(|a, b| a.maximum(b));
         self
@@ -80,7 +80,7 @@ impl Optimizer for Adam {
         let [m, v] = super::slots(&self.state, slots)?;
         let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
         let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - self.beta_2)?)?;
-        // The learning rate, corrected for means that started at 0.
+        // The learning rate, corrected for the bias of means that start at 0.
         let (b1, b2) = (self.beta_1, self.beta_2);
         let alpha = step.scalar(move |t, lr| lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
         let mut after = vec![m.clone(), v.clone()];
@@ -94,8 +94,7 @@ impl Optimizer for Adam {
     }
 }
 
-/// [`Adam`] with weight decay apart from the gradient (Loshchilov and Hutter 2019): each step first takes
-/// `lr weight_decay w` off `w`.
+/// [`Adam`] with decoupled weight decay (Loshchilov and Hutter 2019): each step first subtracts `lr weight_decay w` from `w`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -112,28 +111,28 @@ impl Optimizer for Adam {
 pub struct AdamW(#[track(flatten)] Adam);
 
 impl AdamW {
-    /// An optimizer with this learning rate (Keras's default is 0.001), a weight decay of 0.004, betas of 0.9 and 0.999,
-    /// an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a weight decay of 0.004, betas of 0.9 and
+    /// 0.999, an epsilon of 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         AdamW(Adam::named("adamw", learning_rate.into()).weight_decay(0.004))
     }
 
-    /// As [`Adam::beta_1`].
+    /// Same as [`Adam::beta_1`].
     pub fn beta_1(self, beta_1: f64) -> Self {
         AdamW(self.0.beta_1(beta_1))
     }
 
-    /// As [`Adam::beta_2`].
+    /// Same as [`Adam::beta_2`].
     pub fn beta_2(self, beta_2: f64) -> Self {
         AdamW(self.0.beta_2(beta_2))
     }
 
-    /// As [`Adam::epsilon`].
+    /// Same as [`Adam::epsilon`].
     pub fn epsilon(self, epsilon: f64) -> Self {
         AdamW(self.0.epsilon(epsilon))
     }
 
-    /// As [`Adam::amsgrad`].
+    /// Same as [`Adam::amsgrad`].
     pub fn amsgrad(self, amsgrad: bool) -> Self {
         AdamW(self.0.amsgrad(amsgrad))
     }

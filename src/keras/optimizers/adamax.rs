@@ -1,4 +1,4 @@
-//! [`Adamax`]: Adam by the largest gradients instead of their squares' mean.
+//! [`Adamax`]: Adam with the largest gradients instead of the mean of their squares.
 
 use super::options::Within;
 use super::setters::setters;
@@ -37,13 +37,14 @@ pub struct Adamax {
 }
 
 impl Adamax {
-    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of
+    /// 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("adamax", learning_rate);
         Adamax { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
     }
 
-    /// Sets how slowly the largest gradient is forgotten, from 0 to below 1.
+    /// Sets the decay rate of the largest gradient, from 0 to below 1.
     pub fn beta_2(mut self, beta_2: f64) -> Self {
         self.state.require("beta_2", beta_2, Within::Share);
         self.beta_2 = beta_2;

@@ -1,4 +1,4 @@
-//! The stage that keeps a moving average of each weight (`use_ema`).
+//! The stage that maintains a moving average of each weight (`use_ema`).
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Stages that make gradients smaller: by each one's norm, by the norm of all together, element by element.
+//! Stages that clip gradients: by the norm of each, by the norm of all together, element by element.
 
 use super::options::{Pairs, Round, Stage};
 use crate::error::Result;
@@ -27,7 +27,7 @@ impl Stage for ByValue {
     }
 }
 
-/// `g limit / max(n, limit)`, `n` being the norm of all gradients as one vector. If that is no finite number, all
+/// `g limit / max(n, limit)`, where `n` is the norm of all gradients as one vector. If that is not finite, all
 /// gradients become NaN.
 #[derive(Debug)]
 pub(super) struct ByGlobalNorm(pub(super) f64);

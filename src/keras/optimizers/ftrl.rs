@@ -1,4 +1,4 @@
-//! [`Ftrl`]: follows the regularized leader: many weights become exactly 0.
+//! [`Ftrl`]: follow the regularized leader, which makes many weights exactly 0.
 
 use super::options::Within;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -13,7 +13,7 @@ use crate::variable::Variable;
 /// - `a' = a + g^2`, `z += g + 2 shrinkage w - (a'^-p - a^-p) / lr w`
 /// - `w = (clip(z, -l1, l1) - z) / (a'^-p / lr + 2 l2 + beta / lr)`
 ///
-/// A learning rate of 0 is refused, as it is divided by.
+/// A learning rate of 0 is refused, because the formula divides by it.
 #[derive(Debug, Trackable)]
 pub struct Ftrl {
     #[track(flatten)]
@@ -27,7 +27,8 @@ pub struct Ftrl {
 }
 
 impl Ftrl {
-    /// An optimizer with this learning rate (Keras's default is 0.001), a power of -0.5, sums that start at 0.1, and without regularization.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a power of -0.5, sums that start at 0.1, and
+    /// without regularization.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("ftrl", learning_rate);
         Ftrl {
@@ -41,14 +42,14 @@ impl Ftrl {
         }
     }
 
-    /// Sets how fast the steps become smaller, at most 0; at 0 they stay.
+    /// Sets the exponent with which steps become smaller, at most 0; with 0 they do not.
     pub fn learning_rate_power(mut self, learning_rate_power: f64) -> Self {
         self.state.require("learning_rate_power", learning_rate_power, Within::NotPositive);
         self.learning_rate_power = learning_rate_power;
         self
     }
 
-    /// Sets where the sums of squares start.
+    /// Sets the initial value of the sums of squares.
     pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
         self.state.require(
             "initial_accumulator_value",
@@ -59,7 +60,7 @@ impl Ftrl {
         self
     }
 
-    /// Sets how strongly weights are drawn to exactly 0.
+    /// Sets the strength of the penalty that makes weights exactly 0.
     pub fn l1_regularization_strength(mut self, l1_regularization_strength: f64) -> Self {
         self.state.require(
             "l1_regularization_strength",
@@ -70,7 +71,7 @@ impl Ftrl {
         self
     }
 
-    /// Sets how strongly large weights are drawn to 0.
+    /// Sets the strength of the penalty on large weights.
     pub fn l2_regularization_strength(mut self, l2_regularization_strength: f64) -> Self {
         self.state.require(
             "l2_regularization_strength",
@@ -133,7 +134,7 @@ impl Optimizer for Ftrl {
                 self.state.name()
             )));
         }
-        // The power of most programs has a function of its own, which is more exact.
+        // The usual power has a dedicated function, which is more precise.
         let power = |x: &Tensor| match self.learning_rate_power {
             -0.5 => x.sqrt(),
             power => x.pow(-power),

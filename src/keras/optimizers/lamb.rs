@@ -1,4 +1,4 @@
-//! [`Lamb`]: Adam whose steps have the size of each variable.
+//! [`Lamb`]: Adam with steps proportional to the size of each variable.
 
 use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -33,7 +33,7 @@ pub struct Lamb {
 }
 
 impl Lamb {
-    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("lamb", learning_rate);
         Lamb { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }

@@ -1,4 +1,4 @@
-//! [`LearningRate`]: a number, or a schedule that gives each step its own.
+//! [`LearningRate`]: a number, or a schedule with a rate for each step.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::schedules::Schedule;
 use crate::error::Result;
 
-/// The size of an optimizer's steps: a number, or a [`Schedule`], also one of the program's own.
+/// The learning rate of an optimizer: a number, or a built-in or custom [`Schedule`].
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,7 +31,7 @@ enum Kind {
 }
 
 impl LearningRate {
-    /// The learning rate after `step` steps.
+    /// Returns the learning rate after `step` steps.
     pub fn at(&self, step: u64) -> f32 {
         match &self.0 {
             Kind::Number(rate) => *rate,

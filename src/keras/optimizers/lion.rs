@@ -9,7 +9,7 @@ use crate::variable::Variable;
 
 /// Lion (Chen et al. 2023) in Keras's form: `w -= lr sign(b1 m + (1 - b1) g)`, then `m = b2 m + (1 - b2) g`.
 ///
-/// Its learning rate is 3 to 10 times smaller than Adam's, its weight decay as much larger.
+/// Use a learning rate 3 to 10 times smaller than for Adam, and a weight decay larger by the same factor.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -31,20 +31,20 @@ pub struct Lion {
 }
 
 impl Lion {
-    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.99.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.99.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("lion", learning_rate);
         Lion { state, beta_1: 0.9, beta_2: 0.99 }
     }
 
-    /// Sets the mean's part in the direction, above 0 to 1.
+    /// Sets the weight of the mean in the direction, above 0 to 1.
     pub fn beta_1(mut self, beta_1: f64) -> Self {
         self.state.require("beta_1", beta_1, Within::SomeUnit);
         self.beta_1 = beta_1;
         self
     }
 
-    /// Sets how slowly the mean of gradients forgets, from 0 to below 1.
+    /// Sets the decay rate of the mean of gradients, from 0 to below 1.
     pub fn beta_2(mut self, beta_2: f64) -> Self {
         self.state.require("beta_2", beta_2, Within::Share);
         self.beta_2 = beta_2;

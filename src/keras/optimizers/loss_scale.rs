@@ -1,5 +1,5 @@
-//! The stages that scale the loss, so that small gradients of `f16` are no zeros: by a number, or by
-//! [`LossScaleOptimizer`]'s, which finds its own.
+//! The stages that scale the loss, so that small gradients in `f16` do not become 0: by a fixed number, or by the dynamic scale
+//! of [`LossScaleOptimizer`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,7 +36,7 @@ impl Stage for Factor {
 struct Scaled(Mutex<Vec<u64>>);
 
 impl Scaled {
-    /// So many losses may have been scaled before the first of them is minimized.
+    /// The number of scaled losses to remember until the first of them is minimized.
     const KEPT: usize = 16;
 
     fn remember(&self, options: &Options, loss: Tensor) -> Result<Tensor> {
@@ -47,7 +47,7 @@ impl Scaled {
         Ok(loss)
     }
 
-    /// The scale as the loss's own gradient, unless it is scaled already.
+    /// The scale as the gradient to start from, unless the loss is scaled already.
     fn seed(&self, options: &Options, loss: &Tensor, stage: &dyn Stage) -> Result<Option<Tensor>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&loss.id());
         match known {
@@ -57,7 +57,7 @@ impl Scaled {
     }
 }
 
-/// A scaled loss is beyond `f16` soon.
+/// A scaled loss easily exceeds the range of `f16`.
 fn wide(loss: &Tensor) -> Result<Tensor> {
     if loss.dtype() == DType::F16 { loss.cast(DType::F32) } else { Ok(loss.clone()) }
 }
@@ -68,12 +68,12 @@ static CLASS: Class = Class::new("LossScaleOptimizer").role(Role::OuterOptimizer
 /// Lets another optimizer train a model that computes in `f16` (`mixed_float16`): the loss is multiplied by a scale, and
 /// the gradients are divided by it, so that small ones do not become 0 on their way.
 ///
-/// A step whose gradients have an infinity or NaN changes nothing and halves the scale; after 2,000 good steps in a row
-/// the scale doubles. The device decides that, and nothing is read. The host cannot know of it: the count of steps,
-/// and with it a schedule and Adam's correction, also counts the steps that changed nothing.
+/// A step with an infinite or NaN gradient only halves the scale. After 2,000 finite steps in a row, the scale doubles. The
+/// device decides this, and nothing is read back. The host therefore counts all steps: a schedule and Adam's bias correction
+/// also count the steps that changed nothing.
 ///
-/// [`Optimizer::minimize`] scales the loss by itself. Who takes the gradients from a tape scales the loss while it
-/// records:
+/// [`Optimizer::minimize`] scales the loss automatically. If you compute the gradients with a tape, scale the loss while the
+/// tape records:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -105,7 +105,7 @@ pub struct LossScaleOptimizer<O: Optimizer = Box<dyn Optimizer>> {
 #[derive(Debug, Trackable)]
 struct DynamicScale {
     dynamic_scale: Slot,
-    /// The good steps since the scale has changed.
+    /// The finite steps since the scale last changed.
     step_counter: Slot,
     initial_scale: f64,
     dynamic_growth_steps: u32,
@@ -114,28 +114,28 @@ struct DynamicScale {
 }
 
 impl<O: Optimizer> LossScaleOptimizer<O> {
-    /// Scales the loss for `inner_optimizer`, whose `loss_scale_factor` this replaces: by 2^15 to begin with, and twice as
-    /// much after 2,000 good steps.
+    /// Creates an optimizer that scales the loss for `inner_optimizer`, and replaces its `loss_scale_factor`: by 2^15
+    /// initially, and by twice as much after 2,000 finite steps.
     pub fn new(inner_optimizer: O) -> Self {
         Self::with(inner_optimizer, 32768.0, 2000)
     }
 
-    /// Sets the first scale.
+    /// Sets the initial scale.
     pub fn initial_scale(self, initial_scale: f64) -> Self {
         let growth = self.scale.dynamic_growth_steps;
         Self::with(self.inner_optimizer, initial_scale, growth)
     }
 
-    /// Sets after how many good steps in a row the scale doubles.
+    /// Sets after how many finite steps in a row the scale doubles.
     pub fn dynamic_growth_steps(self, dynamic_growth_steps: u32) -> Self {
         let initial_scale = self.scale.initial_scale;
         Self::with(self.inner_optimizer, initial_scale, dynamic_growth_steps)
     }
 
-    /// The scale of the next step.
+    /// Returns the scale of the next step.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no memory.
+    /// [`Error::Device`](crate::Error::Device) if the device is out of memory.
     pub fn dynamic_scale(&self) -> Result<Tensor> {
         match self.scale.dynamic_scale.variable() {
             Some(scale) => Ok(scale.read()),
@@ -184,7 +184,7 @@ impl<O: Optimizer> Optimizer for LossScaleOptimizer<O> {
 }
 
 impl DynamicScale {
-    /// The scale and the count, which live on the device of `beside`.
+    /// The scale and the count, on the device of `beside`.
     fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
         let device = beside.device();
         let scale = &self.dynamic_scale;
@@ -195,7 +195,7 @@ impl DynamicScale {
     }
 }
 
-/// A number to be that starts there, unless a checkpoint leaves another: so it can be saved before the first step.
+/// A slot with this initial value, unless a checkpoint provides another. It can therefore be saved before the first step.
 fn starting_at(dtype: &'static str, bytes: [u8; 4]) -> Slot {
     let slot = Slot::new(false);
     let (name, bytes) = ("start".into(), bytes.to_vec().into());
@@ -230,7 +230,7 @@ impl Stage for DynamicScale {
         let (scale_of, count_of) = self.variables(&finite)?;
         let (scale, count) = (scale_of.read_stopped(), count_of.read_stopped());
         let grows = count.greater_equal(i64::from(self.dynamic_growth_steps) - 1)?;
-        // The scale stays a number above 0, so that a good step may follow.
+        // The scale remains finite and above 0, so that later steps can succeed.
         let more = scale.multiply(2.0)?.minimum(2f32.powi(127))?;
         let less = scale.multiply(0.5)?.maximum(f32::MIN_POSITIVE)?;
         let next = where_(&finite, &where_(&grows, &more, &scale)?, &less)?;

@@ -1,4 +1,4 @@
-//! [`Memory`]: the variables that an optimizer keeps for variables, its slots.
+//! [`Memory`]: an optimizer's slots, which are the variables that it stores for each trained variable.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -17,28 +17,28 @@ type Slots = Vec<(String, Slot)>;
 pub(super) const AVERAGE: &str = "average";
 /// The slot of `gradient_accumulation_steps`.
 pub(super) const ACCUMULATOR: &str = "gradient_accumulator";
-/// The slots that options keep stand before the formula's.
+/// The slots of options, which precede those of the formula.
 const OPTIONS: [&str; 2] = [AVERAGE, ACCUMULATOR];
 
-/// Gives the value at which the slot of this name of a variable starts.
+/// Returns the initial value of a variable's slot with this name.
 pub(super) type Start<'a> = dyn Fn(&str, &Variable) -> Result<Tensor> + 'a;
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The slots of each variable, by its identity, in the order in which the variables came.
+    /// The slots of each variable, by its identity, in the order in which the variables were added.
     kept: Vec<(u64, Slots)>,
-    /// Finds the place in `kept` by a variable's identity.
+    /// Finds the index in `kept` by a variable's identity.
     places: HashIndex,
-    /// Whether variables have come since [`Memory::arrange`].
+    /// Whether variables were added since [`Memory::arrange`].
     grown: bool,
-    /// The identities of the slots that this step has made.
+    /// The identities of the slots that this step has created.
     new: HashSet<u64, BuildHasherDefault<Mixer>>,
     /// The variables whose lack of a gradient was logged.
     pub(super) warned: HashSet<u64, BuildHasherDefault<Mixer>>,
 }
 
 impl Memory {
-    /// The slots of `variable`; new ones start at the values that a checkpoint left for them, or where `start` says.
+    /// The slots of `variable`. New ones start at the values from a checkpoint, or else at those that `start` returns.
     pub(super) fn slots(
         &mut self,
         names: &[&str],
@@ -58,7 +58,7 @@ impl Memory {
             })?;
             slots.push(made.clone());
         }
-        // A checkpoint may have left them in another order.
+        // A checkpoint may have added them in another order.
         let place = self.places.get(&variable.id()).map_or(0, |place| *place as usize);
         if let Some((_, kept)) = self.kept.get_mut(place) {
             let place = |(known, _): &(String, Slot)| {
@@ -73,7 +73,7 @@ impl Memory {
         Ok(slots)
     }
 
-    /// The slot `name` of `variable`, if it was made.
+    /// The slot `name` of `variable`, if it was created.
     pub(super) fn made(&self, name: &str, variable: &Variable) -> Option<Variable> {
         let place = self.places.get(&variable.id())?;
         let (_, slots) = self.kept.get(*place as usize)?;
@@ -90,7 +90,7 @@ impl Memory {
         self.kept.iter().flat_map(of).collect()
     }
 
-    /// Leaves a value for the slot `name` of the variable `of`; its own variable may not exist yet.
+    /// Sets the initial value of the slot `name` of the variable `of`; the slot's variable may not exist yet.
     pub(super) fn leave(&mut self, of: u64, name: &str, value: NamedArray<'static>) {
         let _ = self.slot(of, name).leave(value);
     }
@@ -110,14 +110,14 @@ impl Memory {
         &slots[at].1
     }
 
-    /// The variables in order, also those that have no slots.
+    /// The variables in order, including those without slots.
     #[cfg(feature = "checkpoint")]
     pub(super) fn listed(&self) -> Vec<u64> {
         self.kept.iter().map(|(of, _)| *of).collect()
     }
 
-    /// Puts `variables` into their order, as an optimizer of Keras's has them that was built with them: its lists in a checkpoint
-    /// know a variable by its number alone. Others stay where they are.
+    /// Brings `variables` into their order, as in a Keras optimizer that was built with them: its lists in a checkpoint
+    /// identify a variable only by its index. Other variables keep their positions.
     pub(super) fn arrange(&mut self, variables: &[Variable]) {
         let known = self.kept.len();
         for variable in variables {
@@ -143,12 +143,12 @@ impl Memory {
         }
     }
 
-    /// Keeps all slots for good: a step begins, or has succeeded.
+    /// Makes all slots permanent: a step begins, or has succeeded.
     pub(super) fn keep(&mut self) {
         self.new.clear();
     }
 
-    /// Drops the slots that this step has made: the device may never have computed their values.
+    /// Drops the slots that this step has created: the device may never have computed their values.
     pub(super) fn forget(&mut self) {
         for (_, slots) in &mut self.kept {
             slots.retain(|(_, slot)| !self.new.contains(&slot.id()));

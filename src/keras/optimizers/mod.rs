@@ -1,8 +1,8 @@
-//! [`Optimizer`]: changes variables along the gradients of a loss.
+//! [`Optimizer`]: updates variables with the gradients of a loss.
 //!
-//! An optimizer is a formula for one variable. This room does everything around it: slots, the count of steps, and the
-//! way back when a step fails. A formula asks the [`Step`] for numbers that vary from step to step, so every step runs
-//! the same plan. A program schedules the learning rate with a [`Schedule`](schedules::Schedule), or by calling
+//! An optimizer is a formula for one variable. This module does everything around it: slots, the count of steps, and the
+//! rollback of a failed step. A formula reads the numbers that vary from step to step from the [`Step`], so every step runs the
+//! same plan. A program schedules the learning rate with a [`Schedule`](schedules::Schedule), or by calling
 //! `set_learning_rate`.
 
 mod accumulation;
@@ -59,9 +59,9 @@ use crate::trackable::Trackable;
 use crate::variable::Variable;
 use options::{Options, Place, Trainable, Within};
 
-/// Changes variables so that a loss falls.
+/// Updates variables to minimize a loss.
 ///
-/// A new optimizer gives its state, its slots' names and the formula; the rest follows:
+/// A custom optimizer provides its state, the names of its slots and the formula:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -96,23 +96,21 @@ use options::{Options, Place, Trainable, Within};
 /// # }
 /// ```
 pub trait Optimizer: Trackable {
-    /// The options, the learning rate, the count of steps and the slots.
+    /// Returns the options, the learning rate, the count of steps and the slots.
     fn state(&self) -> &OptimizerState;
 
-    /// The names of the slots: the tensors that the optimizer keeps for a variable.
+    /// Returns the names of the slots: the tensors that the optimizer stores for a variable.
     fn slot_names(&self, variable: &Variable) -> Vec<&'static str>;
 
-    /// The value at which the slot `name` of a variable starts: zeros of the variable's shape, unless an optimizer says
-    /// something else.
+    /// Returns the initial value of the slot `name` of a variable. The default is zeros of the variable's shape.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no memory.
+    /// [`Error::Device`] if the device is out of memory.
     fn slot_start(&self, _name: &str, variable: &Variable) -> Result<Tensor> {
         constant_slot(variable, 0.0)
     }
 
-    /// Computes the variable's new value and those of its slots from the value `w`, the gradient `g` and the present
-    /// slots.
+    /// Computes the new values of the variable and its slots from the value `w`, the gradient `g` and the current slots.
     ///
     /// # Errors
     /// The errors of the ops it calls.
@@ -124,36 +122,36 @@ pub trait Optimizer: Trackable {
         slots: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>)>;
 
-    /// Makes a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables).
-    /// A variable whose gradient is `None` stays, and a warning says so.
+    /// Performs a step: `grads[i]` belongs to the trainable variable `i` of `variables` (a model, or a list of variables). A
+    /// variable whose gradient is `None` does not change, and a warning reports it.
     ///
-    /// The call flushes the device's stream. If anything goes wrong, variables, slots and the count of steps are as
-    /// they were before, so that training can go on.
+    /// The call flushes the device's stream. After an error, variables, slots and the count of steps are unchanged, so that
+    /// training can continue.
     ///
     /// # Errors
-    /// [`Error::Shape`] if numbers or shapes differ; [`Error::Gradient`]
-    /// if there is no gradient at all; [`Error::Device`] if the step could not be run.
+    /// [`Error::Shape`] if the number of gradients or their shapes do not match the variables; [`Error::Gradient`] if there is
+    /// no gradient at all; [`Error::Device`] if the step could not be run.
     fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &dyn Trackable) -> Result<()> {
         step::run(self, grads.to_vec(), &Trainable::of(variables))
     }
 
-    /// Makes a step down the gradient of `loss`, which `tape` has recorded, with all trainable variables of `variables`:
-    /// a model, or a list of variables. An optimizer that scales losses scales this one, unless
-    /// [`Optimizer::scale_loss`] has.
+    /// Performs a step with the gradients of `loss`, which `tape` has recorded, for all trainable variables of `variables` (a
+    /// model, or a list of variables). An optimizer that scales losses scales this one, unless [`Optimizer::scale_loss`]
+    /// already has.
     ///
     /// # Errors
-    /// As [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
+    /// The errors of [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
     fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &dyn Trackable) -> Result<()> {
         let variables = Trainable::of(variables);
         let seed = self.state().seed(loss)?;
         let seed = seed.as_ref().map(|seed| [seed]);
         let seed = seed.as_ref().map(|seed| &seed[..]);
-        // The step takes the gradients over, so that none lives beyond its use.
+        // The step takes ownership of the gradients, so that each is freed after its use.
         step::run(self, tape.gradient_from(loss, seed, &variables.list)?, &variables)
     }
 
-    /// Calls `loss` on a tape, and makes a step down its gradient with all trainable variables of `variables`, which may
-    /// exist only since that call. Returns the loss before the step.
+    /// Calls `loss` on a tape, and performs a step with its gradients for all trainable variables of `variables`, including
+    /// those created by the call. Returns the loss before the step.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -168,7 +166,7 @@ pub trait Optimizer: Trackable {
     /// ```
     ///
     /// # Errors
-    /// As [`Optimizer::minimize`], and those of `loss`.
+    /// The errors of [`Optimizer::minimize`] and of `loss`.
     fn minimize_fn(
         &self,
         loss: impl FnOnce() -> Result<Tensor>,
@@ -182,25 +180,25 @@ pub trait Optimizer: Trackable {
         Ok(loss)
     }
 
-    /// Makes the slots of all trainable variables of `variables` now rather than at the first step.
+    /// Creates the slots of all trainable variables of `variables` now rather than at the first step.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no memory.
+    /// [`Error::Device`] if the device is out of memory.
     fn build(&self, variables: &dyn Trackable) -> Result<()> {
         step::build(self, &variables.trainable_variables())
     }
 
-    /// The number of steps made; with `gradient_accumulation_steps`, those that changed the variables.
+    /// Returns the number of steps; with `gradient_accumulation_steps`, of those that changed the variables.
     fn iterations(&self) -> u64 {
         self.state().iterations()
     }
 
-    /// Sets the number of steps made, for instance to a checkpoint's.
+    /// Sets the number of steps, for instance to that of a checkpoint.
     fn set_iterations(&self, iterations: u64) {
         self.state().set_iterations(iterations);
     }
 
-    /// The learning rate of the next step.
+    /// Returns the learning rate of the next step.
     fn learning_rate(&self) -> f32 {
         self.state().learning_rate()
     }
@@ -213,25 +211,25 @@ pub trait Optimizer: Trackable {
         self.state().set_learning_rate(learning_rate)
     }
 
-    /// Multiplies the loss by what the gradients will be divided by, if the optimizer scales losses; call it while the
-    /// tape records. Without that option it is the loss itself.
+    /// Multiplies the loss by the scale by which the step will divide the gradients. Call it while the tape records. Returns
+    /// the loss unchanged if the optimizer does not scale losses.
     ///
     /// # Errors
-    /// Those of the multiplication.
+    /// The errors of the multiplication.
     fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
         self.state().scale_loss(loss)
     }
 
-    /// Ends a training with [`Optimizer::use_ema`]: the trainable variables of `variables` get their averages. Without
-    /// that option nothing changes.
+    /// Sets the trainable variables of `variables` to their averages at the end of a training with [`Optimizer::use_ema`].
+    /// Without that option, nothing changes.
     ///
     /// # Errors
-    /// [`Error::Check`] if the optimizer has made no step with one of them.
+    /// [`Error::Check`] if the optimizer has performed no step with one of them.
     fn finalize_variable_values(&self, variables: &dyn Trackable) -> Result<()> {
         self.state().finalize(variables)
     }
 
-    /// Sets what messages call the optimizer.
+    /// Sets the optimizer's name in messages.
     fn name(self, name: impl Into<String>) -> Self
     where
         Self: Sized,
@@ -240,7 +238,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Draws weights to 0: each step first takes `learning_rate weight_decay w` off a weight `w`.
+    /// Sets the weight decay: each step first subtracts `learning_rate weight_decay w` from a weight `w`.
     fn weight_decay(self, weight_decay: f64) -> Self
     where
         Self: Sized,
@@ -249,7 +247,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Spares the variables from weight decay whose names (paths such as `dense/bias`) have one of these texts in them.
+    /// Excludes variables from weight decay whose names (paths such as `dense/bias`) contain one of these strings.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -282,7 +280,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Spares these variables from weight decay: those that a layer has at this time, or a list.
+    /// Excludes these variables from weight decay: those that a layer has at the time of the call, or a list.
     fn exclude_variables_from_weight_decay(self, variables: &dyn Trackable) -> Self
     where
         Self: Sized,
@@ -304,7 +302,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Cuts each element of a gradient to `-clipvalue` to `clipvalue`.
+    /// Clips each element of a gradient to `-clipvalue` to `clipvalue`.
     fn clipvalue(self, clipvalue: f64) -> Self
     where
         Self: Sized,
@@ -324,8 +322,8 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Sets whether the optimizer keeps a moving average of each weight. The weights get these values in
-    /// [`Optimizer::finalize_variable_values`].
+    /// Sets whether the optimizer maintains a moving average of each weight. [`Optimizer::finalize_variable_values`] assigns
+    /// these averages to the weights.
     fn use_ema(self, use_ema: bool) -> Self
     where
         Self: Sized,
@@ -336,7 +334,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Sets how slowly the average forgets, from 0 to 1; it is 0.99 otherwise.
+    /// Sets the momentum of the moving average, from 0 to 1. Default: 0.99.
     fn ema_momentum(self, ema_momentum: f64) -> Self
     where
         Self: Sized,
@@ -348,7 +346,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Lets the averages become the weights after every `ema_overwrite_frequency` steps, too.
+    /// Sets after how many steps the averages also replace the weights during training.
     fn ema_overwrite_frequency(self, ema_overwrite_frequency: u64) -> Self
     where
         Self: Sized,
@@ -361,7 +359,7 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Sets the number by which [`Optimizer::scale_loss`] multiplies, and by which a step divides the gradients.
+    /// Sets the number by which [`Optimizer::scale_loss`] multiplies the loss, and by which a step divides the gradients.
     fn loss_scale_factor(self, loss_scale_factor: f64) -> Self
     where
         Self: Sized,
@@ -374,8 +372,9 @@ pub trait Optimizer: Trackable {
         self
     }
 
-    /// Lets variables change only every `gradient_accumulation_steps` times that gradients are applied (at least 2), by
-    /// the gradients' mean. A schedule goes by the times, [`Optimizer::iterations`] by the changes.
+    /// Accumulates gradients: variables change only once for every `gradient_accumulation_steps` (at least 2) times that
+    /// gradients are applied, by the mean of these gradients. A schedule counts each application of gradients,
+    /// [`Optimizer::iterations`] only the changes.
     fn gradient_accumulation_steps(self, gradient_accumulation_steps: u64) -> Self
     where
         Self: Sized,
@@ -411,7 +410,7 @@ setters::options_of_all! {
     [] Sgd;
 }
 
-/// The slots as a formula wants them.
+/// The slots as an array, for a formula.
 fn slots<'a, const N: usize>(
     optimizer: &OptimizerState,
     slots: &'a [Tensor],
@@ -425,11 +424,11 @@ fn slots<'a, const N: usize>(
     })
 }
 
-/// Slots up to so many bytes come from the host.
+/// Slots up to this many bytes are uploaded from the host.
 const UPLOADED: usize = 1 << 20;
 
-/// A slot that starts at a number. It lies in memory like those of later steps, so that the first step has their kernels;
-/// only a large one is a constant of that step.
+/// A slot with a constant initial value. It is in memory like the slots of later steps, so that the first step runs the same
+/// kernels; only a large slot is a constant of that step.
 fn constant_slot(variable: &Variable, value: f64) -> Result<Tensor> {
     let start = variable.peek();
     let (dtype, count) = (variable.dtype(), start.len());

@@ -11,7 +11,7 @@ use crate::variable::Variable;
 /// `m += (g - m)(1 - b1)`, `v += (g^2 - v)(1 - b2)`,
 /// `w -= lr (u_(t+1) m / (1 - U_(t+1)) + (1 - u_t) g / (1 - U_t)) / (sqrt(v / (1 - b2^t)) + epsilon)`.
 ///
-/// The host knows `U_t` from the count of steps, so that it is no variable here.
+/// The host computes `U_t` from the count of steps, so it is not a variable here.
 #[derive(Debug)]
 pub struct Nadam {
     state: OptimizerState,
@@ -21,7 +21,8 @@ pub struct Nadam {
 }
 
 impl Nadam {
-    /// An optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of
+    /// 1e-7.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("nadam", learning_rate);
         Nadam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
@@ -43,7 +44,7 @@ impl Trackable for Nadam {
     }
 }
 
-/// `U_t`, for Keras, which keeps it. Restoring the count of steps restores it here.
+/// `U_t`, which Keras stores in checkpoints. Here, restoring the count of steps restores it.
 #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Product<'a>(&'a Nadam);
 
@@ -94,14 +95,14 @@ impl Optimizer for Nadam {
     }
 }
 
-/// The momentum of step `t`, which grows to `beta_1`.
+/// The momentum of step `t`, which increases to `beta_1`.
 fn warmed(beta_1: f64, t: i32) -> f64 {
     beta_1 * (1.0 - 0.5 * 0.96f64.powi(t))
 }
 
 /// The product of the momenta of the steps 1 to `t`.
 fn product(beta_1: f64, t: i32) -> f64 {
-    // After 1,000 steps 0.96^t is less than a double's last bit.
+    // After 1,000 steps, 0.96^t is less than the precision of a double.
     let grown = t.min(1000);
     (1..=grown).map(|t| warmed(beta_1, t)).product::<f64>() * beta_1.powi(t - grown)
 }

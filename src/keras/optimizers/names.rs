@@ -8,7 +8,7 @@ use crate::error::{Error, Result, message};
 
 type Make = fn() -> Box<dyn Optimizer>;
 
-/// Names, and the optimizers with Keras's defaults.
+/// Names, and optimizers with Keras's defaults.
 const NAMES: &[(&str, Make)] = &[
     ("adadelta", || Box::new(Adadelta::new(0.001))),
     ("adafactor", || Box::new(Adafactor::new(0.001))),
@@ -24,7 +24,7 @@ const NAMES: &[(&str, Make)] = &[
     ("sgd", || Box::new(Sgd::new(0.01))),
 ];
 
-/// The optimizer that Keras calls `name`, in small or capital letters, with Keras's learning rate and defaults.
+/// Returns the optimizer that Keras calls `name`, case-insensitively, with Keras's learning rate and defaults.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -1,6 +1,6 @@
-//! [`Options`]: what every optimizer may do besides its formula, and [`Stage`], by which a step does it.
+//! [`Options`]: the options that every optimizer has besides its formula, and [`Stage`], which applies them in a step.
 //!
-//! A program has the code only of those stages that it sets: a step reaches them through pointers.
+//! A step calls stages through pointers, so a program contains the code of only those stages that it sets.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,15 +14,15 @@ use crate::tensor::Tensor;
 use crate::trackable::{self, Trackable};
 use crate::variable::Variable;
 
-/// The options of all optimizers, by Keras's names.
+/// The options of all optimizers, with Keras's names.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     pub(super) name: String,
-    /// What is wrong with the options; the next step says so.
+    /// What is wrong with the options; the next step reports it.
     wrong: Option<String>,
     pub(super) weight_decay: f64,
     pub(super) excluded: Excluded,
-    /// Which option clips gradients.
+    /// The option that clips gradients.
     clip: Option<&'static str>,
     pub(super) ema_momentum: f64,
     pub(super) ema_overwrite_frequency: Option<u64>,
@@ -34,9 +34,9 @@ pub(super) struct Options {
 /// The variables that do not decay.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Excluded {
-    /// Texts of which a variable's name has one.
+    /// Strings, one of which the name of an excluded variable contains.
     pub(super) names: Vec<String>,
-    /// Identities.
+    /// The identities of excluded variables.
     pub(super) variables: Vec<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Options {
         }
     }
 
-    /// Notes that `option` is not within its range.
+    /// Records an error if `option` is out of its range.
     pub(super) fn require(&mut self, option: &str, value: f64, within: Within) {
         if !within.holds(value) {
             let value = float_text(value);
@@ -89,7 +89,7 @@ impl Options {
         self.stages[place as usize] = stage;
     }
 
-    /// Sets the option that clips; a second one of another kind is refused.
+    /// Sets the option that clips; a second option of another kind is refused.
     pub(super) fn clip(&mut self, option: &'static str, limit: f64, stage: Arc<dyn Stage>) {
         self.require(option, limit, Within::Positive);
         if let Some(other) = self.clip.replace(option).filter(|other| *other != option) {
@@ -102,7 +102,7 @@ impl Options {
         self.stages[place as usize].as_deref()
     }
 
-    /// The slots that options keep for every variable.
+    /// The slots of the options for every variable.
     pub(super) fn slots(&self) -> Vec<&'static str> {
         let slots = [(Place::Average, AVERAGE), (Place::Accumulate, ACCUMULATOR)];
         slots
@@ -117,7 +117,7 @@ impl Options {
     }
 }
 
-/// Which numbers an option may have.
+/// The permitted range of an option.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Within {
     /// `0 <= x < 1`
@@ -164,39 +164,39 @@ pub(super) type Pairs<'v> = Vec<(&'v Variable, Tensor)>;
 /// A variable and its new value.
 pub(super) type Change = (Variable, Tensor);
 
-/// What an option adds to a step.
+/// The effect of an option on a step.
 pub(super) trait Stage: Debug + Send + Sync {
-    /// Changes gradients before the formula sees them.
+    /// Changes gradients before the formula uses them.
     fn gradients<'v>(&self, _: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
         Ok(pairs)
     }
 
-    /// Changes the value from which the formula starts.
+    /// Changes the value of the variable before the formula uses it.
     fn start(&self, _: &Round<'_>, _: &Variable, value: Tensor) -> Result<Tensor> {
         Ok(value)
     }
 
-    /// Changes what the formulas gave, and adds to it.
+    /// Changes the results of the formulas, and adds to them.
     fn changes(&self, _: &mut Round<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Has the last word on all changes of the step.
+    /// Makes final adjustments to all changes of the step.
     fn settle(&self, _: &mut Round<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Gives the variables the values that they are to have after training.
+    /// Assigns the final values to the variables after training.
     fn finalize(&self, _: &str, _: &Mutex<Memory>, _: &dyn Trackable) -> Result<()> {
         Ok(())
     }
 
-    /// The loss whose gradients the step wants.
+    /// Returns the loss from which to compute gradients.
     fn scale_loss(&self, _: &Options, loss: &Tensor) -> Result<Tensor> {
         Ok(loss.clone())
     }
 
-    /// The gradient of what the step wants for `loss`, unless that is 1.
+    /// The gradient with respect to `loss` from which the backward pass starts, unless it is 1.
     fn seed(&self, _: &Options, _: &Tensor) -> Result<Option<Tensor>> {
         Ok(None)
     }
@@ -221,16 +221,16 @@ impl<'a> Trainable<'a> {
     }
 }
 
-/// A step on its way.
+/// A step in progress.
 pub(super) struct Round<'a> {
     pub(super) options: &'a Options,
     pub(super) step: Step,
-    /// How often gradients were applied before.
+    /// How often gradients were applied before this step.
     pub(super) made: u64,
     pub(super) variables: &'a Trainable<'a>,
     pub(super) memory: &'a Mutex<Memory>,
     pub(super) changes: Vec<Change>,
-    /// Whether the device is to keep the changes: a truth value, once a stage has computed it.
+    /// A boolean that tells the device whether to apply the changes, once a stage has computed it.
     pub(super) wanted: Option<Tensor>,
 }
 
@@ -253,13 +253,13 @@ impl Round<'_> {
         Ok(slots)
     }
 
-    /// The slot that a stage keeps for `variable`; it starts at 0.
+    /// The slot of a stage for `variable`; it starts at 0.
     pub(super) fn slot(&self, name: &str, variable: &Variable) -> Result<Variable> {
         let mut slots = self.slots(&[name], variable, &|_, of| super::constant_slot(of, 0.0))?;
         Ok(slots.remove(0))
     }
 
-    /// The places of the changes by their variables' identities.
+    /// The indices of the changes by their variables' identities.
     pub(super) fn places(&self) -> HashMap<u64, usize> {
         self.changes.iter().enumerate().map(|(at, (variable, _))| (variable.id(), at)).collect()
     }

@@ -1,11 +1,11 @@
-//! [`Step`]: the numbers that vary from step to step, and [`Pace`], where they come from.
+//! [`Step`]: the numbers that vary from step to step, and [`Pace`], their source.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::LearningRate;
 use crate::tensor::{Operand, Varying};
 
-/// The count of gradients taken and the learning rate, shared with the functions that compute a step's numbers from them.
+/// The count of applied gradients and the learning rate, shared with the functions that compute a step's numbers from them.
 #[derive(Debug)]
 pub(super) struct Pace(Mutex<Count>);
 
@@ -14,17 +14,17 @@ pub(super) struct Count {
     /// How often gradients were applied.
     pub(super) made: u64,
     pub(super) rate: LearningRate,
-    /// How many gradients make a step.
+    /// How many applications of gradients make a step.
     pub(super) gradients: u64,
 }
 
 impl Count {
-    /// The number of steps made.
+    /// The number of steps.
     pub(super) fn steps(&self) -> u64 {
         self.made / self.gradients
     }
 
-    /// The learning rate of what comes next. A schedule goes by gradients, as Keras's do.
+    /// The learning rate of the next application of gradients, which a schedule counts, as in Keras.
     pub(super) fn rate(&self) -> f32 {
         self.rate.at(self.made)
     }
@@ -35,7 +35,7 @@ impl Pace {
         Pace(Mutex::new(Count { made: 0, rate, gradients: 1 }))
     }
 
-    /// A copy: a schedule of the program's own may do anything, so nobody asks it while the lock is held.
+    /// Returns a copy: a custom schedule may do anything, so it must not be called while the lock is held.
     pub(super) fn now(&self) -> Count {
         self.lock().clone()
     }
@@ -56,10 +56,10 @@ pub struct Step {
 }
 
 impl Step {
-    /// The number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it again;
-    /// other values that `f` holds must not change, and `f` must not use the optimizer.
+    /// Returns the number that `f` computes from the step's number (from 1) and the learning rate. Each step computes it again.
+    /// Other values that `f` captures must not change, and `f` must not use the optimizer.
     ///
-    /// The step's number stays at 2^31 - 1 once it gets there.
+    /// The step's number saturates at 2^31 - 1.
     ///
     /// ```
     /// # use wgrad as tf;
@@ -85,7 +85,7 @@ impl Step {
         }))
     }
 
-    /// The learning rate at this step.
+    /// Returns the learning rate at this step.
     pub fn learning_rate(&self) -> Operand {
         self.scalar(|_, learning_rate| learning_rate)
     }

@@ -57,5 +57,5 @@ macro_rules! pointers {
         }
     )*};
 }
-// What the trait takes from `state` needs no line here.
+// Methods that the trait derives from `state` need no forwarding here.
 pointers!(&O, Box<O>, Arc<O>);

@@ -1,4 +1,4 @@
-//! [`RmsProp`]: divides steps by the size of an element's recent gradients.
+//! [`RmsProp`]: divides steps by the root mean square of an element's recent gradients.
 
 use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -13,8 +13,8 @@ static CLASS: Class = Class::new("RMSprop")
 
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///
-/// The centered form takes off the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`. With momentum
-/// `p` the steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
+/// The centered form subtracts the square of the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`.
+/// With momentum `p` the steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -39,14 +39,14 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// An optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no momentum,
-    /// not centered.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no
+    /// momentum, not centered.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         let state = OptimizerState::new("rmsprop", learning_rate);
         RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
     }
 
-    /// Sets whether the mean square is taken around the mean gradient.
+    /// Sets whether the mean square is centered around the mean gradient.
     pub fn centered(mut self, centered: bool) -> Self {
         self.centered = centered;
         self

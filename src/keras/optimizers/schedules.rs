@@ -1,12 +1,12 @@
 //! [`Schedule`]: learning rates that change from step to step.
 //!
-//! The host computes them, and a step takes the number as a runtime scalar, so every step runs the same plan.
+//! The host computes them, and a step receives the rate as a runtime scalar, so every step runs the same plan.
 
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
 
-/// A learning rate for each step: a type of the program's own, or a function of the count of steps.
+/// A learning rate for each step: a built-in or custom type, or a function of the count of steps.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -19,21 +19,21 @@ use crate::keras::Config;
 /// # }
 /// ```
 pub trait Schedule: Send + Sync {
-    /// The learning rate of the step that comes after `step` steps.
+    /// Returns the learning rate of the step that follows `step` steps.
     fn at(&self, step: u64) -> f64;
 
-    /// Says what is wrong with the numbers that the schedule was given. An optimizer asks before each step.
+    /// Checks the parameters of the schedule. An optimizer calls it before each step.
     ///
     /// # Errors
-    /// [`Error::Index`] if one is out of its range.
+    /// [`Error::Index`] if a parameter is out of its range.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
-    /// The schedule's class and options by Keras's names, from which [`from_config`] makes another one like it.
+    /// Returns the schedule's class and options by Keras's names, from which [`from_config`] creates an equivalent schedule.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is a schedule of the program's own that does not say them, or an option is no number.
+    /// [`Error::Data`] if a custom schedule does not implement it, or an option is not a number.
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
         Err(Error::Data(
@@ -48,7 +48,7 @@ impl<F: Fn(u64) -> f64 + Send + Sync> Schedule for F {
     }
 }
 
-/// The schedule that a config describes.
+/// Creates the schedule that a config describes.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -103,7 +103,7 @@ macro_rules! schedule {
         }
 
         impl $name {
-            /// The schedule with Keras's defaults.
+            /// Creates the schedule with Keras's defaults.
             pub fn new(
                 $($required: schedule!(@argument $required_type $(, $required_argument)?)),*
             ) -> Self {
@@ -174,7 +174,7 @@ impl Schedule for ExponentialDecay {
     }
 }
 
-/// `step / steps`, whole if the schedule is a staircase.
+/// `step / steps`, rounded down if the schedule is a staircase.
 fn parts(step: u64, steps: u64, staircase: bool) -> f64 {
     let parts = step as f64 / steps as f64;
     if staircase { parts.floor() } else { parts }
@@ -202,7 +202,7 @@ impl Schedule for InverseTimeDecay {
 }
 
 schedule! {
-    /// `values[i]` up to and with the step `boundaries[i]`, beyond the last boundary the last value.
+    /// `values[i]` up to and including the step `boundaries[i]`; after the last boundary the last value.
     PiecewiseConstantDecay(boundaries: Vec<u64> as impl Into<Vec<u64>>, values: Vec<f64> as impl Into<Vec<f64>>) {}
 }
 
@@ -211,7 +211,7 @@ impl Schedule for PiecewiseConstantDecay {
 
     fn at(&self, step: u64) -> f64 {
         let passed = self.boundaries.iter().filter(|&&boundary| step > boundary).count();
-        // A wrong number of values is no rate.
+        // With a wrong number of values, there is no rate.
         self.values.get(passed).copied().unwrap_or(f64::NAN)
     }
 
@@ -241,7 +241,7 @@ schedule! {
         end_learning_rate: f64 = 1e-4,
         /// Sets the power; 1 is a straight line.
         power: f64 = 1.0,
-        /// Sets whether the rate rises again after each `decay_steps` and falls over as many steps more than before.
+        /// Sets whether, after each `decay_steps`, the rate rises again and the period of the decay grows by `decay_steps`.
         cycle: bool = false,
     }
 }
@@ -266,14 +266,14 @@ schedule! {
     /// `top ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha)`, and `top alpha` after `decay_steps`
     /// (Loshchilov and Hutter 2017).
     ///
-    /// Without a warm-up, `top` is the initial learning rate. With a `warmup_target` that is `top`, and before the decay the
-    /// rate rises to it from the initial one in a line, over `warmup_steps`.
+    /// Without a warm-up, `top` is the initial learning rate. With a `warmup_target`, `top` is that target, and before the
+    /// decay the rate increases linearly from the initial rate to it, over `warmup_steps`.
     CosineDecay(initial_learning_rate: f64, decay_steps: u64) {
-        /// Sets the part of the top that stays at the end.
+        /// Sets the fraction of `top` that remains at the end.
         alpha: f64 = 0.0,
         /// Sets the rate at the end of a warm-up.
         warmup_target: Option<f64> as impl Into<Option<f64>> = None,
-        /// Sets the steps of a warm-up.
+        /// Sets the number of steps of a warm-up.
         warmup_steps: u64 = 0,
     }
 }
@@ -305,14 +305,14 @@ fn cosine(done: f64) -> f64 {
 }
 
 schedule! {
-    /// [`CosineDecay`] that starts again after `first_decay_steps`, each time `m_mul` times as high and over `t_mul` times
-    /// as many steps (Loshchilov and Hutter 2017).
+    /// [`CosineDecay`] that restarts after `first_decay_steps`, each time `m_mul` times as high and over `t_mul` times as many
+    /// steps (Loshchilov and Hutter 2017).
     CosineDecayRestarts(initial_learning_rate: f64, first_decay_steps: u64) {
-        /// Sets by what each decay is longer than the one before, at least 1.
+        /// Sets the factor by which each decay is longer than the one before, at least 1.
         t_mul: f64 = 2.0,
-        /// Sets by what each decay is higher than the one before.
+        /// Sets the factor by which each decay is higher than the one before.
         m_mul: f64 = 1.0,
-        /// Sets the part of the initial rate that stays at the end of a decay.
+        /// Sets the fraction of the initial rate that remains at the end of a decay.
         alpha: f64 = 0.0,
     }
 }
@@ -325,10 +325,10 @@ impl Schedule for CosineDecayRestarts {
         let (restart, done) = if self.t_mul == 1.0 {
             (done.floor(), done.fract())
         } else {
-            // The decays before number i are as long as (t^i - 1) / (t - 1) first ones together.
+            // The decays before number i are together (t^i - 1) / (t - 1) times as long as the first one.
             let before = |i: f64| (self.t_mul.powf(i) - 1.0) / (self.t_mul - 1.0);
             let mut restart = ((1.0 + done * (self.t_mul - 1.0)).ln() / self.t_mul.ln()).floor();
-            // The logarithm may miss a restart by its last bit.
+            // The logarithm may miss a restart by a rounding error.
             if before(restart + 1.0) <= done {
                 restart += 1.0;
             }

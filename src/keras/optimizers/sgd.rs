@@ -32,12 +32,12 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// Gradient descent with this learning rate (Keras's default is 0.01), without momentum.
+    /// Creates an optimizer with this learning rate (Keras's default is 0.01), without momentum.
     pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
         Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
     }
 
-    /// Sets whether the gradient counts as taken after the momentum's part of the step (Nesterov 1983).
+    /// Sets whether to use Nesterov momentum (Nesterov 1983).
     pub fn nesterov(mut self, nesterov: bool) -> Self {
         self.nesterov = nesterov;
         self

@@ -1,4 +1,4 @@
-//! The state that an optimizer keeps between steps.
+//! The state that an optimizer stores between steps.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,13 +17,13 @@ pub struct OptimizerState {
     options: Mutex<Arc<Options>>,
     pace: Arc<Pace>,
     memory: Mutex<Memory>,
-    /// A step holds this lock to its end, so that two threads' steps come one after the other. It is not `memory`'s
-    /// lock, so a formula may ask for the learning rate.
+    /// A step holds this lock until its end, so that steps of two threads run one after the other. It is separate from
+    /// `memory`'s lock, so a formula may read the learning rate.
     turn: Mutex<()>,
 }
 
 impl OptimizerState {
-    /// A state before the first step; messages call the optimizer `name`.
+    /// Creates a state before the first step; messages call the optimizer `name`.
     pub fn new(name: impl Into<String>, learning_rate: impl Into<LearningRate>) -> Self {
         OptimizerState {
             options: Mutex::new(Arc::new(Options::new(name.into()))),
@@ -33,7 +33,7 @@ impl OptimizerState {
         }
     }
 
-    /// The optimizer's name.
+    /// Returns the optimizer's name.
     pub fn name(&self) -> String {
         self.options().name.clone()
     }
@@ -47,7 +47,7 @@ impl OptimizerState {
         change(Arc::make_mut(&mut lock(&self.options)));
     }
 
-    /// Notes that an option is not within its range; the next step says so.
+    /// Records an error if an option is out of its range; the next step reports it.
     pub(super) fn require(&self, option: &str, value: f64, within: Within) {
         self.set(|options| options.require(option, value, within));
     }
@@ -97,7 +97,7 @@ impl OptimizerState {
         Ok(())
     }
 
-    /// The step that comes next.
+    /// Returns the next step.
     pub(super) fn step(&self) -> Result<Step> {
         let count = self.pace.now();
         let name = || self.name();
@@ -147,7 +147,8 @@ impl OptimizerState {
         }
     }
 
-    /// The gradient of what the step wants for `loss`, unless that is 1: of a scaled loss, if `loss` is not scaled.
+    /// The gradient with respect to `loss` from which the backward pass starts, unless it is 1: the scale, if `loss` is
+    /// not scaled yet.
     pub(super) fn seed(&self, loss: &Tensor) -> Result<Option<Tensor>> {
         let options = self.options();
         options.stage(Place::Scale).map_or(Ok(None), |stage| stage.seed(&options, loss))
@@ -169,7 +170,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Trackable for OptimizerState {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.number("iterations", || self.made(), |made| self.set_made(made));
-        // A schedule follows from the count.
+        // The rate of a schedule follows from the count.
         if !self.has_schedule() {
             parts.state("learning_rate", &Rate(self));
         }
@@ -190,7 +191,7 @@ impl HostState for Rate<'_> {
     }
 
     fn set(&self, bytes: &[u8]) -> Result<()> {
-        // The walk comes here only if this is no schedule.
+        // Only called if the rate is not a schedule.
         self.0.set_learning_rate(f32::from_le_bytes(bytes.try_into().unwrap_or_default()))
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a step completely or not at all: computes new values, assigns them, and restores the old ones if the device
+//! Performs a step completely or not at all: computes new values, assigns them, and restores the old ones if the device
 //! fails.
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 use crate::trackable;
 use crate::variable::Variable;
 
-/// Computes a variable's new value and those of its slots.
+/// Computes the new values of a variable and its slots.
 type Update<'a> = dyn Fn(&Step, &Tensor, &Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)> + 'a;
 
 /// An optimizer's formula and its slots.
@@ -23,7 +23,7 @@ struct Formula<'a> {
     start: &'a Start<'a>,
 }
 
-/// Makes a step.
+/// Performs a step.
 pub(super) fn run<O: Optimizer + ?Sized>(
     optimizer: &O,
     grads: Vec<Option<Tensor>>,
@@ -37,7 +37,7 @@ pub(super) fn run<O: Optimizer + ?Sized>(
     make(optimizer.state(), &formula, grads, variables)
 }
 
-/// As [`run`], but compiled once rather than for each optimizer.
+/// Same as [`run`], but compiled once rather than for each optimizer.
 fn make(
     state: &OptimizerState,
     formula: &Formula<'_>,
@@ -58,7 +58,7 @@ fn make(
     done
 }
 
-/// Makes the slots of `variables`.
+/// Creates the slots of `variables`.
 pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
     let state = optimizer.state();
     let _turn = state.turn();
@@ -80,7 +80,7 @@ pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]
     made
 }
 
-/// The variables that have gradients, with these.
+/// The variables that have gradients, with their gradients.
 fn pairs<'a>(
     state: &OptimizerState,
     grads: Vec<Option<Tensor>>,
@@ -102,7 +102,7 @@ fn pairs<'a>(
     }
     drop(memory);
     if !untold.is_empty() {
-        // One walk names them all.
+        // One walk finds all names.
         let named = trackable::named_trainable(variables.root).into_iter();
         for (name, _) in named.filter(|(_, variable)| untold.contains(&variable.id())) {
             crate::warnings::warn_user!(
@@ -163,12 +163,12 @@ fn new_values(
     let (step, made, memory) = (state.step()?, state.made(), state.memory_cell());
     let changes = Vec::with_capacity(pairs.len() * 3);
     let mut round = Round { options, step, made, variables, memory, changes, wanted: None };
-    // As Keras's `build`, a step keeps slots for all variables, also for those that have no gradient yet.
+    // Like Keras's `build`, a step creates slots for all variables, including those that have no gradient yet.
     round.memory().arrange(&variables.list);
     let now = options.stage(Place::Accumulate).is_none();
     let mut with = pairs.iter().map(|(variable, _)| variable.id()).peekable();
     for variable in &variables.list {
-        // The others get theirs below.
+        // The slots of these variables are created below.
         if with.next_if_eq(&variable.id()).is_some() && now {
             continue;
         }
@@ -180,7 +180,7 @@ fn new_values(
     for stage in options.stages() {
         pairs = stage.gradients(&mut round, pairs)?;
     }
-    // The loop drops each gradient after its use, so that the plan need not keep its memory.
+    // The loop drops each gradient after its use, so that the plan can free its memory.
     for (variable, grad) in pairs {
         let slots = round.slots(&(formula.slots)(variable), variable, formula.start)?;
         // No outer tape records a step.
@@ -210,14 +210,15 @@ fn new_values(
             *value = constraint(value)?;
         }
     }
-    // From the last to the first: the loss's scale came first, and closes.
+    // In reverse order: the stage that scales the loss comes first and settles last.
     for stage in options.stages().rev() {
         stage.settle(&mut round)?;
     }
     Ok(round.changes)
 }
 
-/// Assigns the new values and flushes; after an error everything is as it was. `made` steps came before.
+/// Assigns the new values and flushes; after an error, the old values are restored. `made` is the number of previous
+/// steps.
 fn commit(changes: Vec<Change>, made: u64) -> Result<()> {
     let old: Vec<Tensor> = changes.iter().map(|(variable, _)| variable.peek()).collect();
     let assigned = changes.iter().try_for_each(|(variable, value)| variable.replace(value));
@@ -232,10 +233,10 @@ fn commit(changes: Vec<Change>, made: u64) -> Result<()> {
     sent
 }
 
-/// Flushes. Only the way back needs the old values, so the step may overwrite their buffers.
+/// Flushes. The step may overwrite the buffers of the old values, because only a rollback needs them.
 fn send(cells: &[Variable], old: &[Tensor], made: u64) -> Result<()> {
     let Some(first) = cells.first().map(Variable::peek) else { return Ok(()) };
-    // One device may fail after another has done its part; the way back then needs the old values.
+    // One device may fail after another has completed its part; the rollback then needs the old values.
     let one = cells.iter().all(|cell| cell.peek().device() == first.device());
     if !one {
         return flush(cells, Some(made));

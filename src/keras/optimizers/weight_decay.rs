@@ -1,4 +1,4 @@
-//! The stage that draws weights to 0 beside what the gradient says.
+//! The stage that decays weights towards 0, independently of the gradient.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,18 @@ use crate::variable::Variable;
 /// `w -= lr decay w`, before the formula.
 #[derive(Debug, Default)]
 pub(super) struct WeightDecay {
-    /// Which variables decay, by their identities: a walk finds their names once.
+    /// Which variables decay, by their identities. Their names are looked up only once.
     known: Mutex<HashMap<u64, bool>>,
 }
 
-/// Sets how fast weights decay.
+/// Sets the weight decay.
 pub(super) fn set(options: &mut Options, weight_decay: f64) {
     options.require("weight_decay", weight_decay, Within::NotNegative);
     options.weight_decay = weight_decay;
     options.set(Place::Decay, Some(Arc::new(WeightDecay::default())));
 }
 
-/// Changes which weights do not decay.
+/// Changes the set of excluded weights.
 pub(super) fn exclude(options: &mut Options, change: impl FnOnce(&mut Excluded)) {
     change(&mut options.excluded);
     if options.stage(Place::Decay).is_some() {

@@ -1,7 +1,6 @@
-//! `.keras` files: an archive of a model's config and weights, and of how it was compiled.
+//! `.keras` files: an archive of a model's config, weights and `compile` settings.
 //!
-//! Source: `keras.src.saving.saving_lib`: a ZIP archive, nothing packed, of `metadata.json`, `config.json` and
-//! `model.weights.h5`.
+//! Source: `keras.src.saving.saving_lib`: an uncompressed ZIP archive of `metadata.json`, `config.json` and `model.weights.h5`.
 
 use std::io::{Cursor, Read};
 use std::path::Path;
@@ -27,15 +26,16 @@ options! {
     /// How [`load_model`](super::load_model) reads a file.
     #[derive(Clone)]
     pub struct LoadModelOptions {
-        /// Sets whether the model is compiled, with the optimizer's state, if the file says how; `true`.
+        /// Sets whether to compile the model and restore the optimizer's state, if the file contains the settings. Default:
+        /// `true`.
         compile: bool = true,
-        /// Sets the layers of the program's own that the config may name.
+        /// Sets the custom layers that the config may contain. Default: none.
         custom_objects: CustomObjects = CustomObjects::new(),
     }
 }
 
-/// The model in a `.keras` file: its layers from the config, their weights, and, if it was compiled, its optimizer, loss and
-/// metrics. What [`Sequential::save`] writes Keras reads, and the other way round.
+/// Loads the model in a `.keras` file: its layers, their weights, and, if it was compiled, its optimizer, loss and metrics.
+/// Keras reads the files that [`Sequential::save`] writes, and vice versa.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -53,16 +53,16 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; else as [`load_model_from_bytes`].
+/// [`Error::Io`] if the file cannot be read; else the errors of [`load_model_from_bytes`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_model(path: impl AsRef<Path>) -> Result<LoadedModel> {
     load_model_with(path, LoadModelOptions::new())
 }
 
-/// As [`load_model`], with options.
+/// Same as [`load_model`], with options.
 ///
 /// # Errors
-/// As [`load_model`].
+/// Same as [`load_model`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Result<LoadedModel> {
     let path = path.as_ref();
@@ -70,11 +70,11 @@ pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Res
     crate::trackable::weights::in_file(path, loaded(&bytes, path, &options))
 }
 
-/// As [`load_model_with`], from the contents of the file.
+/// Same as [`load_model_with`], from the contents of the file.
 ///
 /// # Errors
-/// [`Error::Data`] if they are damaged, a layer is unknown, or how the model was compiled cannot be read (load it with
-/// `compile(false)` then); [`Error::Checkpoint`] if the weights are not those of the config.
+/// [`Error::Data`] if the contents are damaged, a layer is unknown, or the `compile` settings cannot be read (in that case,
+/// load the model with `compile(false)`); [`Error::Checkpoint`] if the weights do not fit the config.
 pub fn load_model_from_bytes(bytes: &[u8], options: LoadModelOptions) -> Result<LoadedModel> {
     loaded(bytes, Path::new("the contents"), &options)
 }
@@ -91,7 +91,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
     };
     let mut from = Cursor::new(bytes);
     let members = zip::members(&mut from).map_err(|error| wrong(error.to_string()))?;
-    // Keras packs nothing; who packs the archive again gains little.
+    // Limits the decompressed size. Keras does not compress the archive, and compressing it again saves little.
     let longest = (bytes.len() as u64).saturating_mul(16).saturating_add(1 << 16);
     let mut file = |name: &str| -> Result<Vec<u8>> {
         let member = members.iter().find(|member| member.name == name);
@@ -132,7 +132,7 @@ fn finish(
     Ok(model)
 }
 
-/// The model in one of Keras's old HDF5 files, uncompiled.
+/// Loads the model in one of Keras's old HDF5 files, without compiling it.
 fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
     let file = crate::hdf5::File::parse(bytes, path)?;
     let texts = match file.get("") {
@@ -182,11 +182,11 @@ async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
 macro_rules! saves {
     ($($model:ident)*) => {$(
         impl $model {
-            /// Writes the model as a `.keras` file: its layers and its weights, which
-            /// [`load_model`](crate::keras::saving::load_model) and Keras read. It is not compiled there. Blocks.
+            /// Writes the layers and weights of the model as a `.keras` file, which
+            /// [`load_model`](crate::keras::saving::load_model) and Keras read. The `compile` settings are not saved. Blocks.
             ///
             /// # Errors
-            /// [`Error::Data`] if a layer is a function of the program; [`Error::Checkpoint`] if a layer has no weights yet;
+            /// [`Error::Data`] if a layer is a custom function; [`Error::Checkpoint`] if a layer has no weights yet;
             /// [`Error::Io`] if the file cannot be written.
             #[cfg(not(target_family = "wasm"))]
             pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -196,10 +196,10 @@ macro_rules! saves {
                 written.map_err(|error| Error::io(path, error))
             }
 
-            /// The contents of a `.keras` file with the model.
+            /// Returns the contents of a `.keras` file with the model.
             ///
             /// # Errors
-            /// [`Error::Data`] if a layer is a function of the program; [`Error::Checkpoint`] if a layer has no weights yet.
+            /// [`Error::Data`] if a layer is a custom function; [`Error::Checkpoint`] if a layer has no weights yet.
             pub async fn to_keras_async(&self) -> Result<Vec<u8>> {
                 written(self, super::parse(&self.to_json()?)?).await
             }

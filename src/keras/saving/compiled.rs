@@ -1,4 +1,4 @@
-//! Compiles a model as a file says, and gives the optimizer its state.
+//! Compiles a model with the settings in a file, and restores the optimizer's state.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ fn unknown(what: String) -> Error {
     ))
 }
 
-/// The options of an object: each is taken once, and what is left must be what every optimizer, loss or metric has.
+/// The options of an object. Each option that is read is removed; the remaining ones must be those of every optimizer,
+/// loss or metric.
 struct Options {
     what: String,
     options: Map<String, Value>,
@@ -37,7 +38,7 @@ impl Options {
         Ok((class.clone(), Options { what: format!("{what} {class}"), options }))
     }
 
-    /// A number; none if it is null or not there.
+    /// A number; none if it is null or missing.
     fn number(&mut self, key: &str) -> Result<Option<f64>> {
         match self.options.remove(key) {
             None | Some(Value::Null) => Ok(None),
@@ -60,7 +61,7 @@ impl Options {
         }
     }
 
-    /// Refuses what was not taken, unless it says nothing.
+    /// Refuses options that were not read, except null and `harmless` ones.
     fn done(mut self, harmless: &[(&str, Value)]) -> Result<()> {
         for key in ["name", "dtype"] {
             self.options.remove(key);
@@ -80,7 +81,7 @@ impl Options {
     }
 }
 
-/// Compiles `model` as `config`, Keras's `compile_config`, says.
+/// Compiles `model` with the settings in `config`, Keras's `compile_config`.
 pub(super) fn compile(
     model: &LoadedModel,
     config: &Value,
@@ -171,7 +172,7 @@ fn made_metric(value: &Value) -> Result<Box<dyn Metric>> {
     Ok(metric)
 }
 
-/// The order of an optimizer's slots in a file: whether the first two are told together, variable by variable.
+/// The order of an optimizer's slots in a file: whether the first two are stored in pairs, variable by variable.
 struct Slots {
     names: Vec<&'static str>,
     paired: bool,
@@ -258,7 +259,7 @@ impl Trackable for Whole<'_> {
     }
 }
 
-/// Gives the optimizer its count of steps, its learning rate and its slots, if the file has them.
+/// Restores the optimizer's step count, learning rate and slots, if the file has them.
 fn restore(model: &LoadedModel, slots: Slots, weights: &[u8], path: &Path) -> Result<()> {
     let file = File::parse(weights, path)?;
     let count = (0..).take_while(|at| file.get(&format!("optimizer/vars/{at}")).is_some()).count();
@@ -266,7 +267,7 @@ fn restore(model: &LoadedModel, slots: Slots, weights: &[u8], path: &Path) -> Re
         return Ok(());
     }
     let variables: Vec<String> = named_trainable(model).into_iter().map(|(name, _)| name).collect();
-    // The steps, the rate, and the slots: the paired ones of a variable after each other, then the others.
+    // The step count, the rate, and the slots: first the pairs, variable by variable, then the others.
     let mut names = vec!["optimizer/iterations".to_string()];
     names.extend(slots.has_rate.then(|| "optimizer/learning_rate".to_string()));
     let (paired, single) = slots.names.split_at(if slots.paired { 2 } else { 0 });
@@ -285,7 +286,7 @@ fn restore(model: &LoadedModel, slots: Slots, weights: &[u8], path: &Path) -> Re
     for (at, name) in names.into_iter().take(count).enumerate() {
         let Some(node) = file.get(&format!("optimizer/vars/{at}")) else { continue };
         let (shape, dtype, bytes) = file.values(node)?;
-        // Steps are counted without a sign here.
+        // The step count is unsigned here.
         let dtype = if at == 0 && dtype == "I64" { "U64" } else { dtype };
         arrays.push(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes });
     }

@@ -1,4 +1,4 @@
-//! [`CustomObjects`]: how a program's own layers are made from their configs.
+//! [`CustomObjects`]: creates custom layers from their configs.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use crate::keras::layers::AnyLayer;
 use crate::keras::{Config, Layer};
 use crate::tensor::Tensor;
 
-/// The layers of a program's own that a model's JSON may name.
+/// The custom layers that a model's JSON may contain.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -49,12 +49,12 @@ pub struct CustomObjects {
 type Maker = dyn Fn(&Config) -> Result<AnyLayer>;
 
 impl CustomObjects {
-    /// No layers.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         CustomObjects::default()
     }
 
-    /// Adds a layer of one input: its class, and how it is made.
+    /// Adds a layer with one input: its class, and a function that creates it.
     pub fn layer<L: Layer + 'static>(
         mut self,
         class: &str,
@@ -65,7 +65,7 @@ impl CustomObjects {
         self
     }
 
-    /// Adds a layer of several inputs: its class, and how it is made.
+    /// Adds a layer with several inputs: its class, and a function that creates it.
     pub fn merging_layer<L: Layer<[Tensor]> + 'static>(
         mut self,
         class: &str,

@@ -1,4 +1,4 @@
-//! Weights in Keras's old HDF5 files, where each layer has a group of its name and lists its variables.
+//! Weights in Keras's old HDF5 files, in which each layer has a group with its name, which lists its variables.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use crate::error::{Error, Result, message};
 use crate::hdf5::{File, Node};
 use crate::trackable::NamedArray;
 
-/// The variables below `node`, in the order in which the file lists them: that of the model's layers, in each the trainable
-/// variables before the others.
+/// The variables below `node`, in the file's order: by layer in the order of the model, with a layer's trainable variables
+/// first.
 pub(super) fn arrays<'a>(
     file: &File<'a>,
     node: &Node<'a>,
@@ -31,7 +31,7 @@ pub(super) fn arrays<'a>(
         for weight in file.texts(group, "weight_names")?.unwrap_or_default() {
             let path = below(&format!("{layer}/{weight}"));
             let dataset = file.get(&path).ok_or_else(|| missing(&path))?;
-            // Without an array, which may be large, until it is known that all fit.
+            // The arrays, which may be large, are read only once all of them are known to fit.
             found.push((path, dataset));
         }
     }

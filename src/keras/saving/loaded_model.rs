@@ -1,11 +1,11 @@
-//! [`LoadedModel`]: the model of a file, which says what it is.
+//! [`LoadedModel`]: a model of either kind, as a file specifies.
 
 use crate::error::{Error, Result, message};
 use crate::keras::{Functional, Model, Sequential, Trainer};
 use crate::tensor::Tensor;
 use crate::trackable::{Class, Parts, Trackable};
 
-/// A model of a file, which says what it is.
+/// A model loaded from a file, of the kind that the file specifies.
 #[non_exhaustive]
 pub enum LoadedModel {
     /// A stack of layers.
@@ -15,10 +15,10 @@ pub enum LoadedModel {
 }
 
 impl LoadedModel {
-    /// The stack of layers.
+    /// Returns the stack of layers.
     ///
     /// # Errors
-    /// [`Error::Data`] if the file held a functional model.
+    /// [`Error::Data`] if the file contained a functional model.
     pub fn sequential(self) -> Result<Sequential> {
         match self {
             LoadedModel::Sequential(model) => Ok(model),
@@ -28,10 +28,10 @@ impl LoadedModel {
         }
     }
 
-    /// The graph of layers.
+    /// Returns the graph of layers.
     ///
     /// # Errors
-    /// [`Error::Data`] if the file held a stack of layers.
+    /// [`Error::Data`] if the file contained a stack of layers.
     pub fn functional(self) -> Result<Functional> {
         match self {
             LoadedModel::Functional(model) => Ok(model),

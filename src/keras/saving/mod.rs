@@ -1,8 +1,8 @@
-//! Models as JSON in the format of Keras 3: what `model.to_json()` writes here Keras reads, and the other way round.
+//! Models as JSON in the format of Keras 3: Keras reads what `model.to_json()` writes here, and vice versa.
 //!
-//! A text of JSON holds the layers, their options and how they are connected, and no weights. Keras's files have both (feature
-//! `keras-files`): `archive` reads and writes `.keras`, `weights` `.weights.h5`, `paths` says where a variable is in them,
-//! `legacy` reads the old HDF5 files, `compiled` compiles a model as a file says.
+//! The JSON contains the layers, their options and their connections, but no weights. Keras's files contain both (feature
+//! `keras-files`): `archive` reads and writes `.keras`, `weights` reads and writes `.weights.h5`, `paths` locates variables in
+//! them, `legacy` reads the old HDF5 files, and `compiled` compiles a model with the settings in a file.
 
 #[cfg(feature = "keras-files")]
 mod archive;
@@ -46,7 +46,7 @@ fn parse(text: &str) -> Result<Value> {
 }
 
 impl Sequential {
-    /// The model as JSON in Keras's format, without its weights.
+    /// Returns the model as JSON in Keras's format, without its weights.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -61,39 +61,39 @@ impl Sequential {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
+    /// [`Error::Data`] if a layer is a custom function, or a custom layer without a `get_config`.
     pub fn to_json(&self) -> Result<String> {
         Ok(python_json::text(&written(&self.get_config()?, None, None)))
     }
 
-    /// The model that the JSON of Keras or of [`Sequential::to_json`] describes. If it says what the input is, the model
-    /// has its weights; they start again.
+    /// Creates the model that the JSON of Keras or of [`Sequential::to_json`] describes. If the JSON specifies the input, the
+    /// weights are created, with new initial values.
     ///
     /// # Errors
-    /// [`Error::Data`] if the text is no such model, or a layer is unknown; else those of the layers.
+    /// [`Error::Data`] if the text does not describe such a model, or a layer is unknown; else the errors of the layers.
     pub fn from_json(text: &str) -> Result<Self> {
         Sequential::from_json_with(text, &CustomObjects::new())
     }
 
-    /// As [`Sequential::from_json`], with layers of the program's own.
+    /// Same as [`Sequential::from_json`], with custom layers.
     ///
     /// # Errors
-    /// As [`Sequential::from_json`].
+    /// Same as [`Sequential::from_json`].
     pub fn from_json_with(text: &str, custom: &CustomObjects) -> Result<Self> {
         read::sequential(&parse(text)?, custom)
     }
 }
 
 impl Functional {
-    /// The model as JSON in Keras's format, without its weights.
+    /// Returns the model as JSON in Keras's format, without its weights.
     ///
     /// # Errors
-    /// [`Error::Data`] if a layer is a function of the program, or a program's own that has no `get_config`.
+    /// [`Error::Data`] if a layer is a custom function, or a custom layer without a `get_config`.
     pub fn to_json(&self) -> Result<String> {
         Ok(python_json::text(&written(&Layer::<Tensor>::get_config(self)?, None, None)))
     }
 
-    /// The model that the JSON of Keras or of [`Functional::to_json`] describes. The weights start again.
+    /// Creates the model that the JSON of Keras or of [`Functional::to_json`] describes. The weights get new initial values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -109,15 +109,15 @@ impl Functional {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if the text is no such model, or a layer is unknown; else those of the layers.
+    /// [`Error::Data`] if the text does not describe such a model, or a layer is unknown; else the errors of the layers.
     pub fn from_json(text: &str) -> Result<Self> {
         Functional::from_json_with(text, &CustomObjects::new())
     }
 
-    /// As [`Functional::from_json`], with layers of the program's own.
+    /// Same as [`Functional::from_json`], with custom layers.
     ///
     /// # Errors
-    /// As [`Functional::from_json`].
+    /// Same as [`Functional::from_json`].
     pub fn from_json_with(text: &str, custom: &CustomObjects) -> Result<Self> {
         read::functional(&parse(text)?, custom)
     }

@@ -1,22 +1,23 @@
-//! In which order the calls of a model are made.
+//! The order in which the calls of a model are made.
 
 use std::collections::HashMap;
 
-/// A call, as its layer and its place among that layer's calls.
+/// A call: its layer, and its index among that layer's calls.
 pub(super) type CallOf = (usize, usize);
 
-/// All calls that can be made, each behind those of which it takes results, and those of a layer in their order. `made` says how many
-/// calls each layer has already; `takes` gives those that a call takes results of, or nothing if the layer has no such call. It is
-/// asked once for each.
+/// All calls that can be made, each after those whose results it uses, and those of one layer in their order. `made` is the
+/// number of calls that each layer already has. `takes` returns the calls whose results a call uses, or nothing if the layer
+/// has no such call; it is called once for each.
 pub(super) fn in_order<T: Iterator<Item = CallOf>>(
     mut made: Vec<usize>,
     takes: impl Fn(usize, usize) -> Option<T>,
 ) -> Vec<CallOf> {
     let mut order = Vec::new();
-    // For each call that is not made, the layers whose next call waits for it; for each layer, for how many its next call waits.
+    // For each call that is not made yet, the layers whose next call waits for it; for each layer, the number of calls that its
+    // next call waits for.
     let mut waiting: HashMap<CallOf, Vec<usize>> = HashMap::new();
     let mut missing = vec![0; made.len()];
-    // Layers whose next call may be made, and whether it is known that all is there that it takes.
+    // Layers whose next call may be ready, and whether all results that it uses are known to exist.
     let mut open: Vec<(usize, bool)> = (0..made.len()).rev().map(|layer| (layer, false)).collect();
     while let Some((layer, complete)) = open.pop() {
         let call = made[layer];
@@ -49,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// The order of calls that take results of others, and how many of those were looked at.
+    /// The order of calls that use results of others, and how many of those were examined.
     fn ordered(made: &[usize], calls: &[Vec<Vec<CallOf>>]) -> (Vec<CallOf>, usize) {
         let looks = Cell::new(0);
         let order = in_order(made.to_vec(), |layer, call| {
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_call_stands_behind_what_it_takes() {
-        // 0 is an input, 1 is called on 2 and then on itself, 2 on 0 and on the second call of 1.
+        // 0 is an input; 1 is called on 2 and then on its own result; 2 is called on 0, and on the second call of 1 and 0.
         let calls =
             [vec![], vec![vec![(2, 0)], vec![(1, 0)]], vec![vec![(0, 0)], vec![(1, 1), (0, 0)]]];
         let (order, looks) = ordered(&[1, 0, 0], &calls);
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(ordered(&[1, 0, 0, 0, 0], &calls).0, [(3, 0)]);
     }
 
-    /// The first layer takes all others, each of which takes the one behind it, so they are made from the last on.
+    /// The first layer uses all others, each of which uses the next one, so calls are made beginning at the last.
     #[test]
     fn what_a_call_takes_is_looked_at_once() {
         const COUNT: usize = 20_000;

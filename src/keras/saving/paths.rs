@@ -1,6 +1,6 @@
-//! Where Keras's files keep the variables of each layer.
+//! The locations of each layer's variables in Keras's files.
 //!
-//! Source: `keras.src.saving.saving_lib`, which walks the attributes of each object: a container names its objects by their
+//! Source: `keras.src.saving.saving_lib`, which walks the attributes of each object. A container names its objects by their
 //! classes, `dense`, `dense_1`, and each object's variables are `vars/0`, `vars/1`, ...
 
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use crate::trackable::weights::layers::{Layer, Layers, split};
 use crate::trackable::{Class, ExtraVariable, Role, snake_case};
 
-/// A variable and where it is.
+/// A variable and its location.
 pub(super) struct Place {
-    /// Here: `bidirectional/forward_lstm/lstm_cell/kernel`.
+    /// In wgrad: `bidirectional/forward_lstm/lstm_cell/kernel`.
     pub(super) name: String,
     /// In the file: `layers/bidirectional/forward_layer/cell/vars/0`.
     pub(super) path: String,
@@ -21,7 +21,7 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_string() } else { format!("{path}/{name}") }
 }
 
-/// What a file holds beside the variables.
+/// An additional entry of a file, besides the variables.
 pub(super) struct Extra {
     pub(super) path: String,
     pub(super) what: ExtraValue,
@@ -30,11 +30,11 @@ pub(super) struct Extra {
 pub(super) enum ExtraValue {
     /// The number of batches that older versions of Keras counted.
     Count,
-    /// The variable of this name once more.
+    /// A second copy of the variable with this name.
     Copy(String),
 }
 
-/// What Keras's files hold beside the variables of a layer of this kind, whose own variables are at `base`.
+/// The additional entry in Keras's files for this layer, whose variables are at `base`.
 fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
     match layer.class?.extra? {
         ExtraVariable::Count if layer.weights.len() == 2 => {
@@ -58,18 +58,18 @@ fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
     }
 }
 
-/// The places of all variables of a model, and what its file holds beside them.
+/// The locations of all variables of a model, and the additional entries of its file.
 pub(super) fn places(layers: &Layers) -> (Vec<Place>, Vec<Extra>) {
     let mut extras = Vec::new();
-    // The path of each part in the file, by its path here.
+    // The path of each part in the file, by its path in wgrad.
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
-    // How often a name was given in a container.
+    // How often a name was used in a container.
     let mut given: BTreeMap<String, usize> = BTreeMap::new();
     let mut all = Vec::new();
     for layer in &layers.list {
         if !layer.path.is_empty() {
             let (parent, name) = split(&layer.path);
-            // A list is no part here, and a container there.
+            // A list is not a part in wgrad, but a container in Keras.
             let (mut owner, mut inside) = (parent, String::new());
             while !paths.contains_key(owner) {
                 let (above, list) = split(owner);
@@ -112,9 +112,9 @@ fn numbered(given: &mut BTreeMap<String, usize>, container: &str, kind: &str) ->
 }
 
 enum Attribute<'a> {
-    /// An object of a list.
+    /// An object in a list.
     In(&'static str),
-    /// An attribute of its own.
+    /// A separate attribute.
     Called(&'a str),
 }
 

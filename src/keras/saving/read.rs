@@ -1,4 +1,4 @@
-//! Reads models. Nothing of a text is believed: what is missing, unknown, or in a circle is told.
+//! Reads models. The text is not trusted: missing, unknown or cyclic parts are reported as errors.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -53,13 +53,13 @@ pub(super) fn sequential(value: &Value, custom: &CustomObjects) -> Result<Sequen
 }
 
 pub(super) fn functional(value: &Value, custom: &CustomObjects) -> Result<Functional> {
-    // What Keras calls a model made by `keras.Model(inputs, outputs)`.
+    // Keras's class of a model created by `keras.Model(inputs, outputs)`.
     let class = text(value, "class_name", "the model")?;
     let config = config_of(value, if class == "Model" { "Model" } else { "Functional" })?;
     scoped(custom, || functional_of(config, custom))
 }
 
-/// Runs `f`, in which layers that hold layers find the program's own and models, too.
+/// Runs `f`, in which layers that contain layers can also contain custom layers and models.
 fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R> {
     let custom = custom.clone();
     let others = move |config: &Config| -> Option<Result<AnyLayer>> {
@@ -71,7 +71,7 @@ fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R>
     with_others(Rc::new(others), f)
 }
 
-/// What is no layer of the library's own.
+/// A custom layer or a model.
 enum Special {
     Layer(AnyLayer),
     Functional(Functional),
@@ -95,7 +95,7 @@ fn special(config: &Config, custom: &CustomObjects) -> Option<Result<Special>> {
 /// The class and options of a layer.
 fn layer_config(value: &Value) -> Result<Config> {
     let class = text(value, "class_name", "a layer")?;
-    // A program's own layers are registered as `package>Class`.
+    // Custom layers are registered as `package>Class`.
     let class = class.rsplit('>').next().unwrap_or(class);
     let options = value.get("config").and_then(Value::as_object).cloned();
     let options = options.ok_or_else(|| wrong(format!("a layer {class} has no 'config'.")))?;
@@ -119,7 +119,7 @@ fn sizes(value: &Value) -> Option<PartialShape> {
     sizes.map(PartialShape::from)
 }
 
-/// What an `InputLayer` describes.
+/// The input that an `InputLayer` describes.
 fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
     let told = |key: &str| value.pointer(&format!("/config/{key}"));
     let shape = told("batch_shape").or_else(|| told("batch_input_shape")).ok_or_else(|| {
@@ -177,11 +177,11 @@ fn sequential_of(config: &Value) -> Result<Sequential> {
     Ok(model)
 }
 
-/// A layer of a functional model as it is read.
+/// A layer of a functional model while the model is read.
 struct Made<'a> {
     name: &'a str,
     what: What,
-    /// Its calls that are yet to be made.
+    /// Its calls.
     calls: Vec<Wanted>,
     results: Vec<Vec<SymbolicTensor>>,
     frozen: bool,
@@ -190,7 +190,7 @@ struct Made<'a> {
 enum What {
     Input(Input),
     Layer(Arc<Operation>),
-    /// Each call has masks of its own.
+    /// Each call has its own masks.
     Attention(Arc<dyn Attends>),
     /// A call of an op: its module and its config.
     Operator(String, Config),
@@ -206,7 +206,7 @@ impl What {
     }
 }
 
-/// A result of a layer that a call takes.
+/// A result of a layer that a call uses.
 #[derive(Clone, Copy, PartialEq)]
 struct Taken {
     layer: usize,
@@ -219,10 +219,10 @@ struct Taken {
 struct Wanted {
     inputs: Vec<Taken>,
     mask: Option<Taken>,
-    /// What an op is called on: tensors, numbers, lists of both.
+    /// The arguments of an op: tensors, numbers, lists of both.
     args: Vec<Argument>,
     kwargs: Vec<(String, Argument)>,
-    /// What each input of attention is.
+    /// The argument that each input of attention belongs to.
     names: Vec<&'static str>,
     causal: bool,
     scores: bool,
@@ -268,7 +268,7 @@ fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
         found
             .into_iter()
             .map(|mut taken| {
-                // Keras counts the calls of a functional model in another one from 1.
+                // Keras counts the calls of a functional model inside another one from 1.
                 if let What::Layer(operation) = &layers[taken.layer].what {
                     taken.call -=
                         usize::from(is_functional(operation.callable.part()) && taken.call > 0);
@@ -330,7 +330,7 @@ fn taken(value: &Value, places: &HashMap<&str, usize>) -> Result<Option<Taken>> 
     }))
 }
 
-/// The results in a list of any form: one, a list, or a map of them.
+/// Collects the results in a list of any form: one result, a list, or a map.
 fn end_list(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>) -> Result<()> {
     if let Some(taken) = taken(value, places)? {
         found.push(taken);
@@ -343,7 +343,7 @@ fn end_list(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>
     }
 }
 
-/// The tensors among the arguments of a layer's call.
+/// Collects the tensors among the arguments of a layer's call.
 fn tensors(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>) -> Result<()> {
     match value {
         Value::Null => Ok(()),
@@ -420,7 +420,7 @@ fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wa
         What::Attention(_) => attended(args, kwargs, places, &mut wanted)?,
         _ => {
             tensors(args, places, &mut wanted.inputs)?;
-            // The inputs come before the states.
+            // The inputs precede the states.
             const INPUTS: [&str; 5] = ["inputs", "sequences", "sequence", "x", "data"];
             const STATES: [&str; 2] = ["initial_state", "initial_states"];
             let named = |names: &[&str]| -> Vec<&Value> {
@@ -431,7 +431,7 @@ fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wa
             }
             for (key, value) in kwargs.into_iter().flatten() {
                 match (key.as_str(), value) {
-                    // Each call here says whether it trains.
+                    // In wgrad, the context of each call specifies whether it is part of training.
                     ("training", _) | (_, Value::Null) => {}
                     ("mask", value) if is_tensor(value) => {
                         wanted.mask = Some(tensor(value, places)?)
@@ -457,7 +457,7 @@ fn unknown(key: &str, value: &Value) -> Error {
     ))
 }
 
-/// A call of attention: query, value and key by their places or names, and masks.
+/// A call of attention: query, value and key by position or name, and masks.
 fn attended(
     args: &Value,
     kwargs: Option<&serde_json::Map<String, Value>>,
@@ -498,7 +498,7 @@ fn attended(
         match (key.as_str(), value) {
             ("training", _) | (_, Value::Null) => {}
             ("inputs", value) => by_place(value, &mut put)?,
-            // Those of the query and of the value.
+            // The masks of the query and of the value.
             ("mask", Value::Array(list)) => {
                 let names = MASKS.into_iter().skip(1);
                 names.zip(list).try_for_each(|(name, value)| put(name, value))?;
@@ -527,7 +527,7 @@ fn result<'m>(layers: &'m [Made<'_>], taken: Taken) -> Option<&'m SymbolicTensor
     layers[taken.layer].results.get(taken.call)?.get(taken.output)
 }
 
-/// Makes all calls, each after those that it takes results of.
+/// Makes all calls, each after those whose results it uses.
 fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
     let made = layers.iter().map(|layer| layer.results.len()).collect();
     let order = in_order(made, |at, call| {
@@ -552,7 +552,7 @@ fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
     }
 }
 
-/// The results of a call of the layer `at`.
+/// Makes a call of the layer `at`.
 fn called(layers: &[Made<'_>], at: usize, call: usize) -> Result<Vec<SymbolicTensor>> {
     let wanted = &layers[at].calls[call];
     let symbol = |taken: &Taken| {
@@ -567,7 +567,7 @@ fn called(layers: &[Made<'_>], at: usize, call: usize) -> Result<Vec<SymbolicTen
     let mask = wanted.mask.as_ref().map(symbol).transpose()?;
     let name = layers[at].name;
     match &layers[at].what {
-        // It is there from the beginning.
+        // An input exists from the beginning.
         What::Input(_) => Ok(Vec::new()),
         What::Layer(operation) => connect_shared(operation.clone(), inputs, mask),
         What::Attention(layer) => {

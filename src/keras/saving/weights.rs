@@ -1,4 +1,4 @@
-//! A model's weights in HDF5, as Keras keeps them: `save_weights("x.weights.h5")` and `load_weights`.
+//! A model's weights in Keras's HDF5 format: `save_weights("x.weights.h5")` and `load_weights`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -10,22 +10,23 @@ use crate::trackable::weights::layers::Layers;
 use crate::trackable::weights::{Arrays, LoadOptions, load};
 use crate::trackable::{NamedArray, Trackable};
 
-/// The contents of a `.weights.h5` file with the variables of `model`, as Keras's `save_weights` writes it: a model of the same
-/// layers loads it in Keras.
+/// Returns the contents of a `.weights.h5` file with the variables of `model`, as Keras's `save_weights` writes it. A Keras
+/// model of the same layers can load it.
 ///
 /// # Errors
-/// As [`Trackable::named_arrays_async`]; [`Error::Checkpoint`] if two layers would have one place in the file.
+/// The errors of [`Trackable::named_arrays_async`]; [`Error::Checkpoint`] if two layers would have the same location in the
+/// file.
 pub async fn weights_to_h5_async(model: &impl Trackable) -> Result<Vec<u8>> {
     let arrays = model.named_arrays_async().await?;
     to_h5(&Layers::of(model), &arrays)
 }
 
-/// Sets the variables of `model` to those in the contents of a `.weights.h5` file of Keras, or of a whole model in Keras's
-/// old HDF5 format. The model needs the same layers in the same order; their names are free.
+/// Sets the variables of `model` to those in the contents of a `.weights.h5` file of Keras, or of a whole model in Keras's old
+/// HDF5 format. The model needs the same layers in the same order; their names do not matter.
 ///
 /// # Errors
-/// [`Error::Data`] if the contents are damaged; [`Error::Checkpoint`] if they are another model's; after an error the variables
-/// are as they were.
+/// [`Error::Data`] if the contents are damaged; [`Error::Checkpoint`] if they belong to a different model. After an error, the
+/// variables are unchanged.
 pub fn weights_from_h5(model: &impl Trackable, bytes: &[u8]) -> Result<()> {
     from_h5(model, bytes, Path::new("the contents"))
 }
@@ -47,7 +48,7 @@ pub fn weights_from_h5(model: &impl Trackable, bytes: &[u8]) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// As [`weights_to_h5_async`]; [`Error::Io`] if the file cannot be written.
+/// The errors of [`weights_to_h5_async`]; [`Error::Io`] if the file cannot be written.
 #[cfg(not(target_family = "wasm"))]
 pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
     use std::io::Write;
@@ -57,10 +58,10 @@ pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
 }
 
 /// Sets the variables of `model` to those in a file of Keras at `path`: `.weights.h5`, or a whole model in the old HDF5 format.
-/// The model needs the same layers in the same order; their names are free.
+/// The model needs the same layers in the same order; their names do not matter.
 ///
 /// # Errors
-/// [`Error::Io`] if the file cannot be read; else as [`weights_from_h5`].
+/// [`Error::Io`] if the file cannot be read; else the errors of [`weights_from_h5`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
@@ -126,7 +127,7 @@ fn arrays<'a>(
     let mut found = Vec::new();
     for node in file.datasets() {
         let path = node.path();
-        // The optimizer, the metrics, and a layer's generators of random numbers.
+        // The file may also contain the optimizer, the metrics, and layers' random generators.
         let own = path.starts_with("vars/") || path.starts_with("layers/");
         let generator = path.split('/').any(|part| part == "seed_generator");
         let Some(place) = of_path.remove(path) else {
@@ -176,7 +177,7 @@ fn arrays<'a>(
     Ok(found)
 }
 
-/// A few places for a message.
+/// A few locations, for a message.
 fn shown(places: &[Place]) -> String {
     let paths: Vec<String> =
         places.iter().take(6).map(|place| format!("'{}'", place.path)).collect();

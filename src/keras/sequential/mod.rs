@@ -1,6 +1,6 @@
 //! [`Sequential`]: a stack of layers as one layer.
 //!
-//! A model whose layers branch or share is an ordinary function of the program.
+//! For layers that branch or are shared, use [`Functional`](super::Functional) or an ordinary function.
 
 #[cfg(feature = "json")]
 mod config;
@@ -18,7 +18,7 @@ use crate::trackable::{Class, Described, Origin, Parts, Role, Trackable, snake_c
 
 /// A stack of layers: `y = layer_n(.. layer_1(x))`.
 ///
-/// Layers have Keras's names, `dense`, `dense_1`, `dense_2`, or those that [`Sequential::add_named`] gives.
+/// Layers have Keras's names, `dense`, `dense_1`, `dense_2`, or the names set by [`Sequential::add_named`].
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -42,7 +42,7 @@ pub struct Sequential {
     trainer: Trainer,
 }
 
-/// The shapes in the calls so far; `None` is a size that has varied.
+/// The shapes in the calls so far; `None` is a size that varied between calls.
 #[derive(Default)]
 struct Seen {
     input: Vec<Option<usize>>,
@@ -50,7 +50,7 @@ struct Seen {
     outputs: Vec<Vec<Option<usize>>>,
 }
 
-/// Notes a shape; the batch may have any size.
+/// Records a shape; the batch may have any size.
 fn note(known: &mut Vec<Option<usize>>, shape: &[usize]) {
     if known.len() != shape.len() {
         *known = shape.iter().copied().map(Some).collect();
@@ -68,7 +68,7 @@ impl Default for Sequential {
 }
 
 impl Sequential {
-    /// A model without layers, which returns its input.
+    /// Creates a model without layers, which returns its input.
     pub fn new() -> Self {
         Sequential {
             name: "sequential".to_string(),
@@ -78,13 +78,13 @@ impl Sequential {
         }
     }
 
-    /// Sets the name that [`summary`](Trackable::summary) and a picture show; the default is `sequential`.
+    /// Sets the name that [`summary`](Trackable::summary) and diagrams show. Default: `sequential`.
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.to_string();
         self
     }
 
-    /// Appends a layer under a name made from its type.
+    /// Appends a layer, with a name derived from its type.
     #[allow(clippy::should_implement_trait)] // Keras's name; `+` on models would mean nothing.
     pub fn add(self, layer: impl Layer + 'static) -> Self {
         let name = snake_case(layer.kind());
@@ -97,22 +97,22 @@ impl Sequential {
         self.append(name.to_string(), Box::new(layer))
     }
 
-    /// The layers with their names, first to last.
+    /// Returns the layers with their names, first to last.
     pub fn layers(&self) -> impl ExactSizeIterator<Item = (&str, &dyn Layer)> {
         self.layers.iter().map(|(name, layer)| (&**name, &**layer))
     }
 
-    /// Makes all layers' weights for inputs of `input_shape` (with the batch axis), without running anything on data.
-    /// Sizes that vary may be `None`.
+    /// Creates all layers' weights for inputs of `input_shape` (including the batch axis), without computing on data. Sizes
+    /// that vary may be `None`.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     pub fn build(&self, input_shape: impl Into<PartialShape>) -> Result<()> {
         super::functional::build(self, &Input::batch_shape(input_shape))
     }
 
-    /// What each layer makes of `x`, first to last; the last is the result of [`Layer::call`]. To look into a model: each of
-    /// them is kept, so a call that needs the result alone is quicker.
+    /// Returns the result of each layer for `x`, first to last; the last is the result of [`Layer::call`]. This serves to
+    /// inspect a model. All results are stored, so [`Layer::call`] is faster if only the last one is needed.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -127,14 +127,14 @@ impl Sequential {
     /// ```
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     pub fn activations(&self, x: &Tensor, cx: Context<'_>) -> Result<Vec<Tensor>> {
         let mut results = Vec::with_capacity(self.layers.len());
         self.each(x, cx, &mut |y| results.push(y.clone()))?;
         Ok(results)
     }
 
-    /// Calls the layers one after the other, and tells each one's result.
+    /// Calls the layers one after the other, and passes each result to a closure.
     fn each(
         &self,
         x: &Tensor,
@@ -154,7 +154,7 @@ impl Sequential {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of the layer at a place.
+    /// The known properties of the layer at an index.
     fn described(&self, at: usize) -> Described {
         let seen = self.seen();
         let before = at.checked_sub(1);
@@ -171,12 +171,12 @@ impl Sequential {
         }
     }
 
-    /// Keras's number of each layer, behind that of the input.
+    /// Keras's number of each layer, counted after the input.
     #[cfg(feature = "checkpoint")]
     fn keras_numbers(&self) -> Vec<usize> {
         use super::operations::{LayerCall, keras_numbers};
         let mut calls = vec![LayerCall::default()];
-        // A layer that several pointers share is one.
+        // A layer shared by several pointers counts once.
         let mut first = std::collections::HashMap::new();
         for (at, (_, layer)) in self.layers.iter().enumerate() {
             let (address, size) = layer.identity();
@@ -185,7 +185,7 @@ impl Sequential {
                 layer: *first.entry(one).or_insert(at + 1),
                 class: layer.class().map(Class::name),
                 makes_mask: layer.makes_mask(),
-                // The lengths of sequences, which ranks tell, matter only where branches meet.
+                // Ranks, which show whether results are sequences, matter only if branches merge.
                 inputs: vec![(at, 0)],
                 ..LayerCall::default()
             });

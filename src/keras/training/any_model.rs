@@ -1,4 +1,4 @@
-//! Models of all types as one, so that the loops are compiled once.
+//! A common trait for models of all types, so that the loops are compiled only once.
 
 use std::marker::PhantomData;
 
@@ -11,24 +11,24 @@ use crate::keras::{Context, Inputs, Outputs};
 use crate::tensor::Tensor;
 use crate::trackable::{Class, Parts, Trackable};
 
-/// A model, whatever its inputs and outputs are.
+/// A model of any input and output types.
 pub(crate) trait AnyModel: Trackable {
     fn trainer(&self) -> &Trainer;
     fn output_names(&self) -> Vec<String>;
-    /// Whether it takes several tensors.
+    /// Whether it accepts several tensors.
     fn takes_several(&self) -> bool;
-    /// The outputs, and the mask of a single one.
+    /// Returns the outputs, and the mask of a single output.
     fn call_all(&self, inputs: &[Tensor], cx: Context<'_>)
     -> Result<(Vec<Tensor>, Option<Tensor>)>;
     fn train_step(&self, batch: &Batch) -> Result<StepLogs>;
     fn test_step(&self, batch: &Batch) -> Result<StepLogs>;
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>>;
-    /// The model in Keras's JSON, if it is one of Keras's kinds and all its layers can be written.
+    /// Returns the model in Keras's JSON, if it is a Keras model and all its layers can be written.
     #[cfg(all(feature = "json", feature = "summary"))]
     fn json(&self) -> Option<String>;
 }
 
-/// A model whose type is forgotten.
+/// A model with its type erased.
 pub(super) struct Erased<'a, M: ?Sized, X: ?Sized, Y> {
     model: &'a M,
     types: PhantomData<fn(&X) -> Y>,

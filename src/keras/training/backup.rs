@@ -1,4 +1,5 @@
-//! [`Place`]: where a training stands between two batches, as bytes: what it needs beside the model and the optimizer to go on.
+//! [`Place`]: the position of a training between two batches, as bytes: the state that it needs to resume, besides the model
+//! and the optimizer.
 
 use super::callback::{Callback, Epoch, Run};
 use super::feed::Feed;
@@ -8,33 +9,33 @@ use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
 use crate::trackable::{Everything, NamedArray, Scope, Trackable};
 
-/// What the bytes begin with.
+/// The first bytes of a backup.
 const MAGIC: &[u8; 8] = b"wgradfi1";
 
-/// Where a training stands.
+/// The position of a training.
 pub(super) struct Place {
     pub(super) epoch: usize,
-    /// The batches of the epoch that were trained on.
+    /// The number of batches of the epoch that are done.
     pub(super) batches: usize,
     /// The learning rate with which the epoch began, before callbacks changed it.
     pub(super) rate: f32,
     pub(super) sums: Sums,
     /// The states of the metrics in use.
     pub(super) metrics: Vec<Vec<NamedArray<'static>>>,
-    /// What feeds have written.
+    /// The saved states of the feeds.
     feeds: Vec<Vec<u8>>,
 }
 
-/// What a feed writes of itself.
+/// The saved state of a feed.
 pub(super) fn of_feed(feed: &Feed<'_>) -> Result<Vec<u8>> {
     let mut out = Writer::new();
     feed.save(&mut out)?;
     Ok(out.into_bytes())
 }
 
-/// Whether a callback wants to save the training behind so many batches, or behind the epoch.
+/// Whether a callback requests a backup after so many batches of the epoch, or with `None` after the epoch.
 pub(super) fn is_wanted(callbacks: &mut [Box<dyn Callback + '_>], batches: Option<usize>) -> bool {
-    // Each is asked: they count.
+    // All callbacks are called, as they count batches.
     callbacks.iter_mut().fold(false, |wanted, callback| wanted | callback.wants_backup(batches))
 }
 
@@ -51,12 +52,12 @@ pub(super) async fn save(
     callbacks.iter_mut().try_for_each(|callback| callback.back_up(run))
 }
 
-/// Before the callbacks hear of an epoch. One that goes on begins with the rate with which it has begun, as callbacks may make
-/// a new one of it; returns the rate that it has come to.
+/// Called before the callbacks are notified of an epoch. A resumed epoch starts with its original rate, from which callbacks
+/// may derive a new one. Returns the rate from before this call.
 pub(super) fn begin(epoch: usize, resumed: Option<&Place>, run: &mut Run<'_>) -> Result<f32> {
     let rate = run.learning_rate()?;
     if let Some(place) = resumed.filter(|place| place.batches > 0) {
-        // A schedule needs nobody to set its rate, and refuses it.
+        // A schedule sets its own rate, and refuses this.
         let _ = run.set_learning_rate(place.rate);
     }
     run.backup.epoch.number = epoch;
@@ -64,7 +65,7 @@ pub(super) fn begin(epoch: usize, resumed: Option<&Place>, run: &mut Run<'_>) ->
     Ok(rate)
 }
 
-/// The bytes of the place behind so many batches of an epoch.
+/// The bytes of the position after so many batches of an epoch.
 async fn bytes(
     epoch: &Epoch,
     batches: usize,
@@ -78,11 +79,11 @@ async fn bytes(
     out.number(batches as u64);
     out.number(u64::from(epoch.rate.to_bits()));
     sums.save(&mut out);
-    // The metrics of an epoch that has not begun are those of none.
+    // An epoch that has not begun has no metrics.
     let metrics = if batches == 0 { Vec::new() } else { compiled.named_metrics() };
     out.number(metrics.len() as u64);
     for (_, metric) in metrics {
-        // Metrics also count on the host.
+        // Metrics also store counts on the host.
         let everything = Everything::of(&metric, Scope::Checkpoint);
         let arrays = everything.into_arrays(metric.kind()).await?;
         out.number(arrays.len() as u64);
@@ -131,7 +132,7 @@ impl Place {
         Ok(Place { epoch, batches, rate, sums, metrics, feeds })
     }
 
-    /// After the callbacks have heard of the epoch: what the pass goes on with, if it had begun.
+    /// Called after the callbacks were notified of the epoch. Returns the state from which the pass continues, if it had begun.
     pub(super) fn go_on(
         self,
         rate: f32,
@@ -146,12 +147,12 @@ impl Place {
         Ok(Some((self.batches, self.sums)))
     }
 
-    /// Puts the feed of the training where it stood.
+    /// Restores the feed of the training.
     pub(super) fn put_feed(&self, feed: &mut Feed<'_>) -> Result<()> {
         feed.restore(&mut Reader::new(&self.feeds[0]))
     }
 
-    /// Puts the feed of the validation where it stood, if there was one.
+    /// Restores the feed of the validation, if there was one.
     pub(super) fn put_validation(&self, feed: &mut Feed<'_>) -> Result<()> {
         match self.feeds[1].as_slice() {
             [] => Ok(()),

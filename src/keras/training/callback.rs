@@ -1,4 +1,4 @@
-//! [`Callback`]: what a program does while `fit` runs, and [`Run`], by which it acts on the training.
+//! [`Callback`]: a program's actions while `fit` runs, and [`Run`], through which they affect the training.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,33 +13,33 @@ use crate::keras::optimizers::Optimizer;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// When a callback hears of the end of a batch, and with what.
+/// When a callback is notified of the end of a batch, and with which logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum BatchLogs {
-    /// At once, with empty logs. Costs nothing.
+    /// Immediately, with empty logs. This has no cost.
     Unused,
-    /// With the logs, once they have been read: in order, and up to some 100 batches behind the training. A batch costs the
-    /// reading of a few scalars, for which nobody waits.
+    /// With the logs, once they have been read: in order, and up to about 100 batches behind the training. Each batch reads a
+    /// few scalars, without waiting for them.
     #[default]
     Behind,
-    /// With the logs, before the next batch begins. The device idles at each batch, until the host has read them.
+    /// With the logs, before the next batch begins. The device idles after each batch until the host has read them.
     Now,
 }
 
-/// When a callback hears of the end of an epoch or of a validation.
+/// When a callback is notified of the end of an epoch or a validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum EpochLogs {
-    /// Once the numbers have been read, in order. The training goes on meanwhile, so that the model may be some epochs ahead:
-    /// for a callback that only writes the numbers down, or that hears of no such end.
+    /// Once the logs have been read, in order. The training continues meanwhile, so the model may be some epochs ahead.
+    /// Suitable for a callback that only records the logs, or that ignores the ends of epochs.
     Behind,
-    /// Before the next epoch begins. The device idles at the end of each epoch until the host has read the numbers.
+    /// Before the next epoch begins. The device idles at the end of each epoch until the host has read the logs.
     #[default]
     Now,
 }
 
-/// Hears of the beginnings and ends of epochs and batches. All methods do nothing unless a callback writes them.
+/// Is notified of the beginnings and ends of epochs and batches. By default, all methods do nothing.
 ///
 /// Logs have Keras's names and values: `loss` and the metrics are means over the epoch so far. An error ends the call of
 /// `fit`, which returns it.
@@ -72,131 +72,131 @@ pub enum EpochLogs {
 /// ```
 #[allow(unused_variables)] // The names of the arguments are for the reader.
 pub trait Callback {
-    /// When the ends of batches are heard of.
+    /// Returns when the callback is notified of the end of a batch.
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::default()
     }
 
-    /// When the ends of epochs and validations are heard of. If nobody needs them at once and no bar is drawn, `fit` does not wait
-    /// for the device between two epochs.
+    /// Returns when the callback is notified of the end of an epoch or a validation. If no callback needs the logs immediately
+    /// and no progress bar is shown, `fit` does not wait for the device between two epochs.
     fn epoch_logs(&self) -> EpochLogs {
         EpochLogs::default()
     }
 
-    /// Before the first epoch.
+    /// Called before the first epoch.
     ///
     /// # Errors
-    /// Ends the training, like the errors of all methods.
+    /// An error of this or any other method ends the training.
     fn on_train_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After the last epoch, with its logs.
+    /// Called after the last epoch, with its logs.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_train_end(&mut self, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before an epoch, counted from 0.
+    /// Called before an epoch, counted from 0.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_epoch_begin(&mut self, epoch: usize, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After an epoch and its validation. The callbacks that follow, and the history, see what this one sets in `logs`.
+    /// Called after an epoch and its validation. Later callbacks and the history see the values that this one sets in `logs`.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_epoch_end(&mut self, epoch: usize, logs: &mut Logs, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before a batch, counted from 0 in each epoch.
+    /// Called before a batch, counted from 0 in each epoch.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_train_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After a batch: [`BatchLogs`] says when.
+    /// Called after a batch; [`BatchLogs`] specifies when.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before a validation or an evaluation.
+    /// Called before a validation or an evaluation.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_test_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After a validation or an evaluation.
+    /// Called after a validation or an evaluation.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_test_end(&mut self, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before a batch that is measured.
+    /// Called before a batch of a validation or an evaluation.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_test_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After a batch that was measured: [`BatchLogs`] says when.
+    /// Called after a batch of a validation or an evaluation; [`BatchLogs`] specifies when.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_test_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before a prediction.
+    /// Called before a prediction.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_predict_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After a prediction.
+    /// Called after a prediction.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_predict_end(&mut self, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before a batch that is predicted.
+    /// Called before a batch of a prediction.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_predict_batch_begin(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// After the ops of a batch that is predicted were called.
+    /// Called after the ops of a batch of a prediction have been called.
     ///
     /// # Errors
-    /// The callback's own.
+    /// The errors of the callback.
     fn on_predict_batch_end(&mut self, batch: usize, run: &mut Run<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Whether the callback wants to save the whole training, behind so many batches of the epoch, or with `None` behind the epoch.
-    /// The training then reads what it has computed and calls `back_up`.
+    /// Whether the callback requests a backup of the training, after so many batches of the epoch, or with `None` after the
+    /// epoch. The training then reads its results and calls `back_up`.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     #[doc(hidden)]
     fn wants_backup(&mut self, batches: Option<usize>) -> bool {
@@ -209,8 +209,8 @@ pub trait Callback {
         Ok(())
     }
 
-    /// What the training waits for after an epoch: work that `on_epoch_end` has begun and that only a future completes,
-    /// as in a browser.
+    /// Returns a future that the training awaits after an epoch: work that `on_epoch_end` has begun and that completes
+    /// asynchronously, as in a browser.
     fn after_epoch(&mut self) -> Option<Pin<Box<dyn Future<Output = Result<()>> + '_>>> {
         None
     }
@@ -257,7 +257,7 @@ macro_rules! pointers {
         }
     )*};
 }
-// A pointer to a callback is a callback: `fit` takes `&mut stopper`, and the program looks at it afterwards.
+// A pointer to a callback is a callback: a program can pass `&mut stopper` to `fit` and inspect it afterwards.
 pointers!(&mut C, Box<C>);
 
 /// The training that a callback belongs to.
@@ -272,49 +272,49 @@ pub struct Run<'a> {
     pub(super) backup: Backup,
 }
 
-/// What is known of an epoch when it begins, and belongs to a backup.
+/// The state at the beginning of an epoch, for a backup.
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) number: usize,
     pub(super) rate: f32,
-    /// What the validation's feed has written.
+    /// The saved state of the validation's feed.
     pub(super) validation: Vec<u8>,
 }
 
-/// What a callback that saves whole trainings shares with the loop.
+/// The state that a callback that saves backups shares with the loop.
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 #[derive(Default)]
 pub(super) struct Backup {
-    /// The epoch that runs.
+    /// The current epoch.
     pub(super) epoch: Epoch,
-    /// Where the training stands, for `back_up`.
+    /// The position of the training, for `back_up`.
     pub(super) place: Vec<u8>,
-    /// Where a callback wants it to go on.
+    /// The position from which a callback resumes the training.
     pub(super) go_on: Option<Vec<u8>>,
-    /// Whether a callback will want to save between two batches.
+    /// Whether a callback will request a backup between two batches.
     pub(super) wanted: bool,
     pub(super) interrupted: bool,
 }
 
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 impl Run<'_> {
-    /// In `back_up`: where the training stands, as bytes.
+    /// In `back_up`: the position of the training, as bytes.
     pub(crate) fn place(&self) -> &[u8] {
         &self.backup.place
     }
 
-    /// In `on_train_begin`: says that `wants_backup` will want one between two batches.
+    /// In `on_train_begin`: announces that `wants_backup` will request one between two batches.
     pub(crate) fn will_back_up(&mut self) {
         self.backup.wanted = true;
     }
 
-    /// In `on_train_begin`: lets the training go on from a [`Run::place`].
+    /// In `on_train_begin`: resumes the training from a [`Run::place`].
     pub(crate) fn go_on_from(&mut self, place: Vec<u8>) {
         self.backup.go_on = Some(place);
     }
 
-    /// In `on_train_end`: whether a signal has ended the training before its end.
+    /// In `on_train_end`: whether a signal has ended the training early.
     pub(crate) fn interrupted(&self) -> bool {
         self.backup.interrupted
     }
@@ -335,39 +335,39 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Ends the training after this batch, or after this epoch, if the call comes between two batches.
+    /// Ends the training after this batch, or after this epoch if called outside a batch.
     pub fn stop_training(&mut self) {
         self.stopped = true;
     }
 
-    /// True if somebody has called [`Run::stop_training`].
+    /// Returns true if [`Run::stop_training`] was called.
     pub fn stopped(&self) -> bool {
         self.stopped
     }
 
-    /// The model's variables and parts.
+    /// Returns the model, with its variables and parts.
     pub fn model(&self) -> &'a dyn Trackable {
         self.model
     }
 
-    /// The model in Keras's JSON, if it is one of Keras's kinds and all its layers can be written.
+    /// The model in Keras's JSON, if it is a Keras model and all its layers can be written.
     #[cfg(all(feature = "json", feature = "summary", not(target_family = "wasm")))]
     pub(crate) fn model_json(&self) -> Option<String> {
         self.model.json()
     }
 
-    /// The model's results for `inputs`, outside training.
+    /// Calls the model on `inputs`, in inference mode.
     ///
     /// # Errors
-    /// As [`Layer::call`](crate::keras::Layer::call).
+    /// Same as [`Layer::call`](crate::keras::Layer::call).
     pub fn call(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         Ok(self.model.call_all(inputs, INFERENCE)?.0)
     }
 
-    /// The optimizer.
+    /// Returns the optimizer.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if the model is not compiled, as it need not be for `predict`.
+    /// [`Error::Data`](crate::Error::Data) if the model is not compiled, which `predict` does not require.
     pub fn optimizer(&self) -> Result<&dyn Optimizer> {
         match &self.compiled {
             Some(compiled) => Ok(compiled.optimizer()),
@@ -375,10 +375,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The optimizer's learning rate.
+    /// Returns the optimizer's learning rate.
     ///
     /// # Errors
-    /// As [`Run::optimizer`].
+    /// Same as [`Run::optimizer`].
     pub fn learning_rate(&self) -> Result<f32> {
         Ok(self.optimizer()?.learning_rate())
     }
@@ -386,23 +386,23 @@ impl<'a> Run<'a> {
     /// Sets the learning rate of the steps from now on.
     ///
     /// # Errors
-    /// As [`Run::optimizer`], and [`Error::Check`](crate::Error::Check) if the optimizer has a schedule.
+    /// The errors of [`Run::optimizer`], and [`Error::Check`](crate::Error::Check) if the optimizer has a schedule.
     pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
         self.optimizer()?.set_learning_rate(rate)
     }
 
-    /// The number of epochs after which the training ends.
+    /// Returns the number of epochs after which the training ends.
     pub fn epochs(&self) -> usize {
         self.epochs
     }
 
-    /// The number of batches in an epoch, if it is known.
+    /// Returns the number of batches in an epoch, if it is known.
     pub fn steps(&self) -> Option<usize> {
         self.steps
     }
 
-    /// In `on_train_batch_end` and `on_test_batch_end`: the numbers of this batch alone, where the logs are means over the
-    /// epoch so far. Metrics have none.
+    /// In `on_train_batch_end` and `on_test_batch_end`: returns the values of this batch alone, whereas the logs are means over
+    /// the epoch so far. Metrics are not included.
     pub fn batch_logs(&self) -> &Logs {
         &self.batch_logs
     }

@@ -1,5 +1,5 @@
-//! What is wrong with data though every op takes them: a label that the loss does not have gives NaN, and nothing else says so.
-//! Labels of arrays are looked at before the first step, those of batches by the device, along with the step.
+//! Detects errors in data that ops accept: a label out of range would only result in a NaN loss. Labels of arrays are checked
+//! before the first step, those of batches by the device, together with the step.
 
 use super::any_model::AnyModel;
 use super::feed::Feed;
@@ -13,7 +13,7 @@ use crate::keras::trial::trial;
 use crate::ops::where_;
 use crate::tensor::Tensor;
 
-/// Refuses arrays with labels that a loss does not have.
+/// Refuses arrays with labels that a loss does not accept.
 pub(super) async fn labels(
     model: &dyn AnyModel,
     compiled: &Compiled,
@@ -22,7 +22,7 @@ pub(super) async fn labels(
     let Some(arrays) = feed.arrays().filter(|arrays| !arrays.y.is_empty()) else { return Ok(()) };
     let Some(batch) = feed.sample()? else { return Ok(()) };
     let mut wanted = Vec::new();
-    // Nobody reads the results, so nothing is computed but the shapes, and the weights if this is the first call.
+    // The results are not read, so only the shapes are computed, and the weights if this is the first call.
     trial(|| {
         let (y_pred, _) = model
             .call_all(&batch.x, INFERENCE)
@@ -62,7 +62,7 @@ async fn range(column: &Column<'_>, ignored: Option<i32>) -> Result<Option<(f64,
     Ok(Some((f64::from(bounds[0][0]), f64::from(bounds[1][0]))))
 }
 
-/// Whether the model and its losses take a batch such as `sample`; nothing is computed, and nothing changes.
+/// Checks that the model and its losses accept a batch such as `sample`. Nothing is computed or changed.
 fn takes(model: &dyn AnyModel, compiled: &Compiled, sample: &Batch) -> Result<()> {
     trial(|| {
         let (y_pred, mask) = model.call_all(&sample.x, INFERENCE)?;
@@ -78,7 +78,8 @@ fn takes(model: &dyn AnyModel, compiled: &Compiled, sample: &Batch) -> Result<()
     })
 }
 
-/// Adds to the error of a step on `batch` what helps if the batch is a single example: if the model takes it as a batch of one.
+/// Adds a remedy to the error of a step on `batch`, if the batch seems to be a single example: if the model accepts it as a
+/// batch of one.
 pub(super) fn with_remedy(
     model: &dyn AnyModel,
     compiled: Option<&Compiled>,
@@ -115,8 +116,9 @@ pub(super) fn with_remedy(
     })
 }
 
-/// Refuses data to validate with that the model does not take, rather than after the first epoch. A model whose steps are its
-/// own may take what its losses do not; then it has not taken the data of the training either.
+/// Refuses validation data that the model does not accept before the training rather than after the first epoch. A model with
+/// custom steps may accept data that its losses do not; in that case, the check also fails for the training data, and is
+/// skipped.
 pub(super) fn validation(
     model: &dyn AnyModel,
     compiled: &Compiled,

@@ -1,4 +1,4 @@
-//! What `compile` takes: optimizers, losses and metrics, as values or by Keras's names.
+//! The arguments of `compile`: optimizers, losses and metrics, as values or by Keras's names.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::tensor::Tensor;
 
 /// An optimizer, or the name of one with Keras's defaults: `"adam"`.
 pub trait IntoOptimizer {
-    /// The optimizer.
+    /// Converts to the optimizer.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if there is none of that name.
+    /// [`Error::Data`](crate::Error::Data) if the name is unknown.
     fn into_optimizer(self) -> Result<Arc<dyn Optimizer>>;
 }
 
@@ -29,12 +29,12 @@ impl IntoOptimizer for &str {
     }
 }
 
-/// What is chosen, or how it is chosen once truth and predictions are there. A function, so that a program that names
-/// nothing does not contain what can be named.
+/// A choice, or a function that makes it once truth and predictions are known. A function, so that a program that uses no names
+/// does not contain everything that has a name.
 pub enum Choice<T: ?Sized> {
-    /// This one.
+    /// This value.
     Value(Arc<T>),
-    /// The one that this makes for the first batch.
+    /// The value that this function creates for the first batch.
     ByShapes(fn(&Tensor, &Tensor) -> Result<Box<T>>),
 }
 
@@ -56,12 +56,12 @@ impl<T: ?Sized> Choice<T> {
     }
 }
 
-/// A loss: a value, a closure, or a name. `"crossentropy"` takes the one that fits truth and predictions.
+/// A loss: a value, a closure, or a name. `"crossentropy"` selects the cross-entropy that fits truth and predictions.
 pub trait IntoLoss {
-    /// The loss.
+    /// Converts to the loss.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if there is none of that name.
+    /// [`Error::Data`](crate::Error::Data) if the name is unknown.
     fn into_loss(self) -> Result<Choice<dyn Loss>>;
 }
 
@@ -71,7 +71,7 @@ impl<L: Loss + 'static> IntoLoss for L {
     }
 }
 
-/// What Keras sees in the shapes: one prediction for each example, or a label rather than a distribution.
+/// What Keras infers from the shapes: one prediction for each example, or a label rather than a distribution.
 fn kind_of(y_true: &Tensor, y_pred: &Tensor) -> &'static str {
     let last = |x: &Tensor| x.shape().last().copied().unwrap_or(1);
     let sparse = y_true.rank() < y_pred.rank() || (last(y_true) == 1 && last(y_pred) > 1);
@@ -93,12 +93,12 @@ impl IntoLoss for &str {
     }
 }
 
-/// A metric: a value or a name. `"accuracy"` takes the one that fits truth and predictions.
+/// A metric: a value or a name. `"accuracy"` selects the accuracy that fits truth and predictions.
 pub trait IntoMetric {
-    /// The metric, and what logs call it.
+    /// Converts to the metric, and its name in logs.
     ///
     /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if there is none of that name.
+    /// [`Error::Data`](crate::Error::Data) if the name is unknown.
     fn into_metric(self) -> Result<(String, Choice<dyn Metric>)>;
 }
 
@@ -124,21 +124,21 @@ impl IntoMetric for &str {
 pub struct OutputLosses(pub(super) LossesOf);
 
 pub(super) enum LossesOf {
-    /// One for every output.
+    /// The same for every output.
     All(Choice<dyn Loss>),
     /// One for each output, in order.
     InOrder(Vec<Choice<dyn Loss>>),
-    /// One for each output that is named.
+    /// One for each named output.
     Named(Vec<(String, Choice<dyn Loss>)>),
 }
 
 /// The losses of a model: one; for several outputs a tuple, an array or a `Vec`, in the order of the outputs or with their
 /// names: `[("class", "sparse_categorical_crossentropy"), ("box", "mse")]`.
 pub trait IntoLosses {
-    /// The losses.
+    /// Converts to the losses.
     ///
     /// # Errors
-    /// As [`IntoLoss::into_loss`].
+    /// Same as [`IntoLoss::into_loss`].
     fn into_losses(self) -> Result<OutputLosses>;
 }
 
@@ -184,10 +184,10 @@ impl<L: IntoLoss, const N: usize> IntoLosses for [(&str, L); N] {
 
 /// Several metrics: one, a tuple, an array or a `Vec` of values or names.
 pub trait IntoMetrics {
-    /// The metrics in order, with what logs call them.
+    /// Converts to the metrics in order, with their names in logs.
     ///
     /// # Errors
-    /// As [`IntoMetric::into_metric`].
+    /// Same as [`IntoMetric::into_metric`].
     fn into_metrics(self) -> Result<Vec<(String, Choice<dyn Metric>)>>;
 }
 

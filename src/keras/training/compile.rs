@@ -4,12 +4,12 @@ use super::choices::{Choice, IntoMetrics};
 use crate::error::{Error, Result};
 use crate::keras::metrics::Metric;
 
-/// An output, by its place or by its name.
+/// An output, by its index or by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// The output at this place, from 0.
+    /// The output at this index, from 0.
     At(usize),
-    /// The output of this name.
+    /// The output with this name.
     Named(String),
 }
 
@@ -25,14 +25,14 @@ impl From<&str> for Output {
     }
 }
 
-/// The metrics of one output; of the only one, if none is named.
+/// The metrics of one output; of the only one, if none is specified.
 pub(super) struct MetricsOf {
     pub(super) output: Option<Output>,
     pub(super) weighted: bool,
     pub(super) metrics: Vec<(String, Choice<dyn Metric>)>,
 }
 
-/// What `compile` is told beside the optimizer and the losses.
+/// The options of `compile`, besides the optimizer and the losses.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -51,7 +51,7 @@ pub struct CompileOptions {
     pub(super) metrics: Vec<MetricsOf>,
     pub(super) loss_weights: Vec<(Option<String>, f32)>,
     pub(super) auto_scale_loss: bool,
-    /// The first that a setter was given and refused.
+    /// The first error of a setter.
     pub(super) error: Option<Error>,
 }
 
@@ -63,7 +63,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// No metrics, and losses that count alike.
+    /// Creates options without metrics, with equal weights for the losses.
     pub fn new() -> Self {
         CompileOptions::default()
     }
@@ -74,41 +74,41 @@ impl CompileOptions {
         self.add(None, false, metrics.into_metrics())
     }
 
-    /// Adds metrics of one output, by its place or name.
+    /// Adds metrics of one output, by its index or name.
     #[must_use]
     pub fn metrics_of(self, output: impl Into<Output>, metrics: impl IntoMetrics) -> Self {
         self.add(Some(output.into()), false, metrics.into_metrics())
     }
 
-    /// As [`CompileOptions::metrics`]; sample and class weights count in these.
+    /// Same as [`CompileOptions::metrics`], but sample and class weights apply to these metrics.
     #[must_use]
     pub fn weighted_metrics(self, metrics: impl IntoMetrics) -> Self {
         self.add(None, true, metrics.into_metrics())
     }
 
-    /// As [`CompileOptions::metrics_of`]; sample and class weights count in these.
+    /// Same as [`CompileOptions::metrics_of`], but sample and class weights apply to these metrics.
     #[must_use]
     pub fn weighted_metrics_of(self, output: impl Into<Output>, metrics: impl IntoMetrics) -> Self {
         self.add(Some(output.into()), true, metrics.into_metrics())
     }
 
-    /// Sets how much the outputs' losses count, in order.
+    /// Sets the weights of the outputs' losses, in order.
     #[must_use]
     pub fn loss_weights(mut self, weights: impl IntoIterator<Item = f32>) -> Self {
         self.loss_weights = weights.into_iter().map(|weight| (None, weight)).collect();
         self
     }
 
-    /// Sets how much the loss of the output `name` counts; others count 1.
+    /// Sets the weight of the loss of the output `name`. Default: 1.
     #[must_use]
     pub fn loss_weight_of(mut self, name: &str, weight: f32) -> Self {
         self.loss_weights.push((Some(name.to_string()), weight));
         self
     }
 
-    /// Sets whether a model that was made under the policy `mixed_float16` is trained by a
-    /// [`LossScaleOptimizer`](crate::keras::optimizers::LossScaleOptimizer) around the optimizer; `true`. An optimizer that scales
-    /// the loss already stays as it is.
+    /// Sets whether the optimizer is wrapped in a [`LossScaleOptimizer`](crate::keras::optimizers::LossScaleOptimizer) for a
+    /// model created under the policy `mixed_float16`. An optimizer that already scales the loss is not wrapped. Default:
+    /// `true`.
     #[must_use]
     pub fn auto_scale_loss(mut self, auto_scale_loss: bool) -> Self {
         self.auto_scale_loss = auto_scale_loss;

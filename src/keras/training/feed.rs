@@ -16,21 +16,21 @@ use crate::ops::where_;
 use crate::random::{self, Generator};
 use crate::tensor::Tensor;
 
-/// What messages call the data that `fit` validates with.
+/// The name of the validation data of `fit` in messages.
 pub(super) const VALIDATION: &str = "fit: validation data";
 
-/// Examples in a batch, unless the caller says.
+/// The default batch size.
 const BATCH: usize = 32;
 
-/// Gives a model its batches.
+/// Provides a model with batches.
 pub(super) struct Feed<'a> {
-    /// The call that messages begin with.
+    /// The name of the call with which messages begin.
     call: &'static str,
     data: Data<'a>,
-    /// The batches of an epoch, if the caller says.
+    /// The number of batches of an epoch, if the caller specifies it.
     steps: Option<usize>,
     class_weight: Option<Tensor>,
-    /// The batches given in this epoch, and in this pass through the data.
+    /// The number of batches provided in this epoch, and in this pass through the data.
     given: usize,
     passed: usize,
 }
@@ -38,20 +38,20 @@ pub(super) struct Feed<'a> {
 enum Data<'a> {
     Arrays {
         arrays: Rc<Arrays<'a>>,
-        /// The examples that this feed may give.
+        /// The examples that this feed provides.
         range: Range<usize>,
         size: usize,
         shuffle: bool,
-        /// The order of this pass, and the place of the next example in it.
+        /// The order of this pass, and the index of the next example in it.
         order: Vec<usize>,
         at: usize,
-        /// The state of the generator that has drawn the order.
+        /// The state of the generator from which the order was drawn.
         drawn_from: [u64; 3],
     },
     Batches {
         source: BatchSource<'a>,
         pass: Option<Batches<'a>>,
-        /// The pass has ended. It stays until the next begins: with it are saved the seeds that the next begins with.
+        /// The pass has ended. It is kept until the next one begins, because a backup saves the seeds of the next pass with it.
         ended: bool,
     },
 }
@@ -92,7 +92,7 @@ impl<'a> Feed<'a> {
         Ok(feed)
     }
 
-    /// The first part of the examples, and the rest as a feed of their own: `share` of all.
+    /// Splits the examples into two feeds; the second one has the fraction `share` of all, the last ones.
     pub(super) fn split(
         mut self,
         share: f64,
@@ -134,7 +134,7 @@ impl<'a> Feed<'a> {
     /// Weights the examples by their labels.
     pub(super) fn weigh_classes(&mut self, weights: &[(usize, f32)]) -> Result<()> {
         let Some(last) = weights.iter().map(|(class, _)| *class).max() else { return Ok(()) };
-        // Other classes count 1; those above the last take the place behind it.
+        // Other classes have the weight 1; classes above the last share the entry after it.
         let size = last.checked_add(2).filter(|size| *size <= 1 << 24).ok_or_else(|| {
             Error::Data(message!("{}: class_weight names the class {last}.", self.call))
         })?;
@@ -176,7 +176,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Whether the batches, as far as their number is known, are as many as are asked for, and have an end.
+    /// Checks that there are enough batches, if their number is known, and that they end.
     fn check_count(&self, count: Cardinality) -> Result<()> {
         let call = self.call;
         match (count, self.steps) {
@@ -210,12 +210,12 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The batches of an epoch, if that is known before its end.
+    /// The number of batches of an epoch, if it is known before the end.
     pub(super) fn steps(&self) -> Option<usize> {
         self.steps.or_else(|| self.batches_of_a_pass())
     }
 
-    /// The call that messages begin with.
+    /// The name of the call with which messages begin.
     pub(super) fn call(&self) -> &'static str {
         self.call
     }
@@ -228,7 +228,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Makes inputs of the targets, behind the inputs. Returns how many those are.
+    /// Appends the targets to the inputs. Returns the number of inputs before.
     pub(super) fn join_targets(&mut self) -> usize {
         let Data::Arrays { arrays, .. } = &mut self.data else { return 0 };
         let inputs = arrays.x.len();
@@ -239,7 +239,7 @@ impl<'a> Feed<'a> {
         inputs
     }
 
-    /// Takes back [`Feed::join_targets`].
+    /// Reverses [`Feed::join_targets`].
     pub(super) fn part_targets(&mut self, inputs: usize) {
         if let Data::Arrays { arrays, .. } = &mut self.data {
             if let Some(arrays) = Rc::get_mut(arrays) {
@@ -248,7 +248,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// A batch such as the epoch has, if that is known: the first examples of arrays, zeros for a dataset.
+    /// A batch like those of the epoch, if they are known: the first examples of arrays, zeros for a dataset.
     pub(super) fn sample(&self) -> Result<Option<Batch>> {
         match &self.data {
             Data::Arrays { arrays, range, size, .. } => {
@@ -260,8 +260,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Begins an epoch: with the data's beginning, or where the last epoch stopped if the caller has said how many batches
-    /// an epoch has.
+    /// Begins an epoch: at the beginning of the data, or where the last epoch stopped if the caller has specified the number of
+    /// batches of an epoch.
     pub(super) fn begin(&mut self) {
         self.given = 0;
         if self.steps.is_some() {
@@ -274,7 +274,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// The next batch of the epoch, and whether there is one.
+    /// The next batch of the epoch, if there is one.
     pub(super) fn next(&mut self) -> Result<Option<Batch>> {
         if self.steps.is_some_and(|steps| self.given >= steps) {
             return Ok(None);
@@ -282,7 +282,7 @@ impl<'a> Feed<'a> {
         let began_earlier = self.steps.is_some() && self.passed > self.given;
         let mut next = self.next_of_pass();
         if matches!(next, Ok(None)) && began_earlier {
-            // The pass began in an earlier epoch; this one goes on with the next.
+            // The pass began in an earlier epoch; this epoch continues with the next pass.
             next = self.next_of_pass();
         }
         let (call, given) = (self.call, self.given);
@@ -311,7 +311,8 @@ impl<'a> Feed<'a> {
         Ok(Some(batch))
     }
 
-    /// What a dataset gives without an axis of examples is not batched; a program's own batches are its own affair.
+    /// Refuses elements of a dataset without an axis of examples, which are not batched. Batches from a closure or an iterator
+    /// are not checked.
     fn check_axes(&self, batch: &Batch) -> Result<()> {
         match &self.data {
             Data::Batches { source, .. } if source.origin == Origin::Dataset => {}
@@ -329,7 +330,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// An epoch without a single batch, or with fewer than were asked for, is a mistake.
+    /// Refuses an epoch without a batch, or with fewer batches than requested.
     fn ended(&self) -> Result<()> {
         let (call, given) = (self.call, self.given);
         let dataset =
@@ -387,7 +388,7 @@ impl<'a> Feed<'a> {
 
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 impl Feed<'_> {
-    /// Writes where the feed stands.
+    /// Writes the position of the feed.
     pub(super) fn save(&self, out: &mut Writer) -> Result<()> {
         out.number(self.given as u64);
         out.number(self.passed as u64);
@@ -408,7 +409,7 @@ impl Feed<'_> {
         Ok(())
     }
 
-    /// Puts a feed that has just been made where [`Feed::save`] says.
+    /// Restores the position written by [`Feed::save`] in a new feed.
     pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         (self.given, self.passed) = (from.size()?, from.size()?);
         let passed = self.passed;
@@ -449,7 +450,7 @@ fn draw(generator: &Generator, range: &Range<usize>, shuffle: bool) -> Result<Ve
     Ok(order)
 }
 
-/// Zeros as these elements of a dataset become a batch, if their shapes are known but for the number of examples.
+/// A batch of zeros in the shapes of these elements of a dataset, if the shapes are known except for the number of examples.
 fn batch_of(spec: &ItemSpec) -> Result<Option<Batch>> {
     let of_part = |part: Option<&ItemSpec>| -> Result<Option<Vec<Tensor>>> {
         let mut arrays = Vec::new();
@@ -474,7 +475,7 @@ fn batch_of(spec: &ItemSpec) -> Result<Option<Batch>> {
     })
 }
 
-/// The arrays of a part as tensors have them; false if one is not known.
+/// Collects the dtypes and shapes of the arrays of a part; false if one is not known.
 fn zeros_of(part: &ItemSpec, found: &mut Vec<(DType, Vec<usize>)>) -> bool {
     match part {
         ItemSpec::Array { dtype, shape: Some(shape) } => {

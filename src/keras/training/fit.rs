@@ -37,7 +37,7 @@ pub(super) async fn fit(
     trained.map(|()| history)
 }
 
-/// What a training has to validate with: the caller's data, or the last of those that it trains on.
+/// The validation data of a training: the caller's data, or the last part of the training data.
 enum Validation<'a, 'b> {
     Split(Feed<'a>),
     Data(Feed<'b>),
@@ -51,7 +51,7 @@ impl Validation<'_, '_> {
         training: &Feed<'_>,
     ) -> Result<()> {
         match self {
-            // Its labels are among those of the training.
+            // Its labels are checked with those of the training.
             Validation::Split(_) => Ok(()),
             Validation::Data(feed) => {
                 checks::validation(model, compiled, training, feed)?;
@@ -92,7 +92,7 @@ impl Validation<'_, '_> {
     }
 }
 
-/// The data of `fit`: to train on and to validate with.
+/// The data of `fit`: for training and for validation.
 fn feeds<'a, 'b>(
     source: ModelData<'a>,
     options: &mut FitOptions<'b>,
@@ -105,7 +105,7 @@ fn feeds<'a, 'b>(
     if let Some(data) = options.validation_data.take() {
         let size = options.validation_batch_size.or(options.batch_size);
         let data = data?;
-        // Batches of the validation have their own size, whatever that of the training is.
+        // Validation data in batches have their own size, whatever that of the training is.
         let size = if data.in_batches() { options.validation_batch_size } else { size };
         let rest = Feed::new(VALIDATION, data, size, validation_steps, false)?;
         validation = Some(Validation::Data(rest));
@@ -158,12 +158,13 @@ async fn train(
         &mut run,
     );
     if let Err(error) = trained.await {
-        // The history has all epochs that ended before. Nobody but it hears of them.
+        // Completes the history with the epochs that have ended. Callbacks are not notified of
+        // them.
         company.callbacks = &mut [];
         let _ = ahead.catch_up(&mut company, &mut run).await;
         return Err(error);
     }
-    // Weights become their averages, if the optimizer has kept any.
+    // Sets the weights to their averages, if the optimizer maintains them.
     if !ahead.last.is_empty() {
         compiled.optimizer().finalize_variable_values(model)?;
     }
@@ -194,7 +195,7 @@ async fn epochs(
     company: &mut Company<'_, '_>,
     run: &mut Run<'_>,
 ) -> Result<()> {
-    #[allow(unused_mut)] // Where there are no backups.
+    #[allow(unused_mut)] // Not used in builds without backups.
     let mut first = plan.epochs.start;
     for callback in company.callbacks.iter_mut() {
         callback.on_train_begin(run)?;
@@ -224,7 +225,7 @@ async fn epochs(
         for callback in company.callbacks.iter_mut() {
             callback.on_epoch_begin(epoch, run)?;
         }
-        #[allow(unused_mut)] // Where there are no backups.
+        #[allow(unused_mut)] // Not used in builds without backups.
         let mut begun = None;
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if let Some(place) = resumed.take() {
@@ -265,7 +266,7 @@ async fn epochs(
     ahead.catch_up(company, run).await
 }
 
-/// Measures the model on all of `feed`. Returns how many batches there were.
+/// Evaluates the model on all of `feed`. Returns the number of batches.
 async fn test(
     phase: Phase,
     model: &dyn AnyModel,
@@ -315,7 +316,7 @@ pub(super) async fn predict(
 ) -> Result<Vec<Tensor>> {
     options.check()?;
     let mut feed = Feed::new("predict", source, options.batch_size, options.steps, false)?;
-    // Nothing but the model says whether a tuple is `(x, y)` or its inputs.
+    // Only the model determines whether a tuple is `(x, y)` or its inputs.
     let pairs = feed.arrays().is_some_and(|arrays| !arrays.y.is_empty());
     if pairs && model.takes_several() && !takes(model, &feed)? {
         let inputs = feed.join_targets();
@@ -338,7 +339,7 @@ pub(super) async fn predict(
             .map_err(|error| checks::with_remedy(model, None, &feed, &batch, error))?;
         flush()?;
         if cfg!(target_family = "wasm") {
-            // One batch at a time, so that the page is drawn between them.
+            // One batch at a time, so that the browser can draw the page in between.
             Device::current()?.synchronize_async().await?;
         }
         outputs.resize_with(results.len().max(outputs.len()), Vec::new);

@@ -1,8 +1,7 @@
-//! Ctrl-C while a model is trained: the first ends the training after the batch that runs, a second one the process.
+//! Ctrl-C while a model is trained: the first one ends the training after the current batch, a second one ends the process.
 //!
-//! The crate `signal-hook` installs a handler at the first training and cannot remove it. Between trainings it does what the
-//! system does without one: it ends the process. A program with a handler of its own keeps it: then this file does
-//! nothing.
+//! The crate `signal-hook` installs a handler at the first training and cannot remove it. Between trainings, the handler ends
+//! the process, as the system does by default. If the program already has a handler, this file does nothing.
 
 #[cfg(all(feature = "ctrl-c", not(target_family = "wasm")))]
 mod handler {
@@ -12,7 +11,7 @@ mod handler {
     use signal_hook::consts::SIGINT;
     use signal_hook::flag;
 
-    /// True if the next Ctrl-C ends the process: no training runs, or one has been told to end.
+    /// True if the next Ctrl-C ends the process: no training runs, or Ctrl-C was already pressed during one.
     static ENDS: OnceLock<Option<Arc<AtomicBool>>> = OnceLock::new();
     static TRAININGS: AtomicUsize = AtomicUsize::new(0);
 
@@ -21,13 +20,13 @@ mod handler {
             return None;
         }
         let ends = Arc::new(AtomicBool::new(true));
-        // In this order: a Ctrl-C looks at the flag before it sets it.
+        // In this order: a Ctrl-C checks the flag before it sets it.
         flag::register_conditional_default(SIGINT, ends.clone()).ok()?;
         flag::register(SIGINT, ends.clone()).ok()?;
         Some(ends)
     }
 
-    /// True if the program catches or ignores Ctrl-C itself, as far as the system tells.
+    /// True if the program catches or ignores Ctrl-C itself, as far as the system reports it.
     fn taken() -> bool {
         let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return false };
         let has = |mask: &str| {
@@ -74,7 +73,7 @@ mod handler {
 
 #[cfg(not(all(feature = "ctrl-c", not(target_family = "wasm"))))]
 mod handler {
-    /// Nobody listens.
+    /// Does nothing.
     pub(in super::super) struct CtrlC;
 
     impl CtrlC {

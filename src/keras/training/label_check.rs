@@ -1,8 +1,8 @@
-//! [`Check`]: labels of a batch, which the device looks at along with the step.
+//! [`Check`]: the labels of a batch, which the device checks together with the step.
 //!
-//! The host hears of a wrong label steps later, so that the device need not wait for it. A loss of that label is NaN, and one step
-//! down its gradient would make every weight NaN. So the loss gets 0 in place of each wrong label, and a batch that has one gets
-//! the gradient 0.
+//! The host learns of a wrong label some steps later, so that the device need not wait for it. The loss of such a label is NaN,
+//! and a step with its gradient would make every weight NaN. Therefore each wrong label is replaced by 0 in the loss, and the
+//! gradient of its batch is 0.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -10,7 +10,7 @@ use crate::keras::losses::{ClassLabels, Loss};
 use crate::ops::where_;
 use crate::tensor::{Element, Tensor};
 
-/// What is said of a label that the loss does not have.
+/// The error for a label that the loss does not accept.
 pub(super) fn label_error(call: &str, wrong: f64, rule: ClassLabels, y_pred: &[usize]) -> Error {
     let ignored =
         rule.ignored.map_or(String::new(), |label| format!(", or {label}, which it ignores"));
@@ -22,21 +22,21 @@ pub(super) fn label_error(call: &str, wrong: f64, rule: ClassLabels, y_pred: &[u
     ))
 }
 
-/// A number that the device computes along with a step, and what it says.
+/// A number that the device computes together with a step, and its meaning.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
-    /// The largest label that is wrong, [`NONE`] if none is; NaN is wrong, too.
+    /// The largest wrong label, or [`NONE`] if no label is wrong. NaN is wrong, too.
     pub(super) found: Tensor,
     rule: ClassLabels,
     y_pred: Vec<usize>,
 }
 
-/// The labels of an output that the device looks at.
+/// The labels of an output that the device checks.
 pub(super) struct CheckedLabels {
-    /// The place of the output.
+    /// The index of the output.
     pub(super) output: usize,
     pub(super) check: Check,
-    /// With 0 in place of those that are wrong.
+    /// The labels, with 0 instead of wrong ones.
     pub(super) labels: Tensor,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct CheckedLabels {
 const NONE: f32 = f32::MIN;
 
 impl Check {
-    /// Looks at the labels of an output, if its loss has some. Returns them with 0 in place of those that are wrong, too.
+    /// Checks the labels of an output, if its loss has some. Also returns the labels with 0 instead of wrong ones.
     pub(super) fn of(
         loss: &dyn Loss,
         y_true: &Tensor,
@@ -54,7 +54,7 @@ impl Check {
         if y_true.is_empty() || y_true.dtype() == DType::Bool {
             return Ok(None);
         }
-        // No tape follows what is no part of the program.
+        // The program's tapes must not record the check.
         let y_true = y_true.detached();
         let labels = y_true.cast(DType::F32)?;
         let mut right =
@@ -68,18 +68,18 @@ impl Check {
         Ok(Some((Check { found, rule, y_pred: y_pred.shape().to_vec() }, known)))
     }
 
-    /// `loss` if no label is wrong; else 0, whose gradient is 0.
+    /// Returns `loss` if no label is wrong; else 0, whose gradient is 0.
     pub(super) fn hold(&self, loss: &Tensor) -> Result<Tensor> {
         loss.multiply(self.found.equal(NONE)?.cast(loss.dtype())?)
     }
 
-    /// What the number says.
+    /// The error that the number indicates, if any.
     pub(super) fn error(&self, call: &str, found: &[f32]) -> Option<Error> {
         let wrong = found.first().copied().filter(|found| *found != NONE)?;
         Some(label_error(call, wrong.into(), self.rule, &self.y_pred))
     }
 
-    /// Lets the next read tell.
+    /// Reports the error at the next read.
     pub(super) fn tell(self, call: &'static str) {
         let (device, value) = (self.found.device().clone(), self.found.value().clone());
         let deliver = move |bytes: &[&[u8]]| {

@@ -1,11 +1,11 @@
-//! What training tells: [`Logs`] and [`History`] on the host, [`StepLogs`] still on the device.
+//! The results of training: [`Logs`] and [`History`] on the host, [`StepLogs`] on the device.
 
 use std::fmt;
 
 use super::label_check::Check;
 use crate::tensor::Tensor;
 
-/// Numbers by name: `loss`, the metrics, and with the prefix `val_` those of the validation data.
+/// Values by name: `loss`, the metrics, and with the prefix `val_` those of the validation data.
 ///
 /// ```
 /// use wgrad::keras::Logs;
@@ -18,17 +18,17 @@ use crate::tensor::Tensor;
 pub struct Logs(Vec<(String, f64)>);
 
 impl Logs {
-    /// No numbers.
+    /// Creates empty logs.
     pub fn new() -> Self {
         Logs::default()
     }
 
-    /// The number called `name`.
+    /// Returns the value called `name`.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
-    /// Sets the number called `name`.
+    /// Sets the value called `name`.
     pub fn set(&mut self, name: &str, value: f64) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -36,17 +36,17 @@ impl Logs {
         }
     }
 
-    /// The names and numbers, in the order in which a progress bar shows them.
+    /// Returns the names and values, in the order in which a progress bar shows them.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (&**name, *value))
     }
 
-    /// True if there are no numbers.
+    /// Returns true if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The names as a message lists them.
+    /// The names, formatted for a message.
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
         if names.is_empty() { "none".to_string() } else { names.join(", ") }
@@ -82,7 +82,7 @@ impl fmt::Display for Logs {
     }
 }
 
-/// What a step computes for the logs: scalars, which the loop reads later. The logs of an epoch have their means over the
+/// The results of a step for the logs: scalars, which the loop reads later. The logs of an epoch contain their means over the
 /// examples.
 #[derive(Debug, Clone, Default)]
 pub struct StepLogs {
@@ -91,19 +91,19 @@ pub struct StepLogs {
 }
 
 impl StepLogs {
-    /// No scalars.
+    /// Creates logs without scalars.
     pub fn new() -> Self {
         StepLogs::default()
     }
 
-    /// Adds the scalar that the logs call `name`: a mean over the batch's examples.
+    /// Adds a scalar with the name `name`: a mean over the batch's examples.
     #[allow(clippy::should_implement_trait)] // As `Sequential::add`.
     pub fn add(mut self, name: &str, value: &Tensor) -> Self {
         self.scalars.push((name.to_string(), value.clone()));
         self
     }
 
-    /// Adds what is to be looked at when the scalars are read.
+    /// Adds a check to perform when the scalars are read.
     pub(super) fn check(mut self, check: Check) -> Self {
         self.checks.push(check);
         self
@@ -117,18 +117,18 @@ impl StepLogs {
         &self.checks
     }
 
-    /// The scalar called `name`.
+    /// Returns the scalar called `name`.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.scalars.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// The names and scalars in order.
+    /// Returns the names and scalars in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tensor)> {
         self.scalars.iter().map(|(name, value)| (&**name, value))
     }
 }
 
-/// What `fit` returns: the logs of each epoch.
+/// The result of `fit`: the logs of each epoch.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -151,22 +151,22 @@ pub struct History {
 }
 
 impl History {
-    /// The numbers of the epochs, from 0.
+    /// Returns the numbers of the epochs, counted from 0.
     pub fn epochs(&self) -> &[usize] {
         &self.epochs
     }
 
-    /// The values called `name`, one for each epoch that had it.
+    /// Returns the values called `name`, one for each epoch that has it.
     pub fn get(&self, name: &str) -> Option<&[f64]> {
         self.series.iter().find(|(known, _)| known == name).map(|(_, values)| &values[..])
     }
 
-    /// The names with their values.
+    /// Returns the names with their values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &[f64])> {
         self.series.iter().map(|(name, values)| (&**name, &values[..]))
     }
 
-    /// True if Ctrl-C or a [`StopSignal`](super::StopSignal) ended the training.
+    /// Returns true if Ctrl-C or a [`StopSignal`](super::StopSignal) ended the training.
     pub fn interrupted(&self) -> bool {
         self.interrupted
     }
@@ -190,7 +190,7 @@ impl History {
 mod tests {
     use super::*;
 
-    // Python's f"{x:.4f}" and f"{x:.4e}", between which Keras's bar chooses.
+    // Keras's bar uses either Python's f"{x:.4f}" or f"{x:.4e}".
     #[test]
     fn numbers_look_as_in_keras() {
         assert_eq!(show(0.30456), "0.3046");

@@ -1,7 +1,7 @@
 //! [`Model`]: `compile`, `fit`, `evaluate` and `predict`.
 //!
-//! The loops are one code on every target: `async`, and blocking natively. They call steps ahead of the device and read
-//! their numbers later, so that the device never waits for the host.
+//! The loops are the same code on every target: `async`, with blocking variants on native targets. They call steps ahead of the
+//! device and read the results later, so that the device never waits for the host.
 
 mod any_model;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
@@ -45,7 +45,7 @@ use crate::tensor::Tensor;
 
 /// A layer that `compile` and `fit` train.
 ///
-/// A model of your own has a field for its [`Trainer`], and a line that shows it:
+/// A custom model has a field for its [`Trainer`], and a method that returns it:
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -82,21 +82,21 @@ use crate::tensor::Tensor;
 /// # }
 /// ```
 ///
-/// Several inputs or outputs are in the types: `impl Layer<[Tensor; 2]> for Ranker` and `impl Model<[Tensor; 2]> for
-/// Ranker`. [`train_step`](Model::train_step) may be written again for a training of another kind.
+/// For several inputs or outputs, use other types: `impl Layer<[Tensor; 2]> for Ranker` and
+/// `impl Model<[Tensor; 2]> for Ranker`. Override [`train_step`](Model::train_step) for a custom training step.
 pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
-    /// The model's trainer.
+    /// Returns the model's trainer.
     fn trainer(&self) -> &Trainer;
 
-    /// The names of the outputs in logs and in `compile`; `output_1`, `output_2`, .. unless a model says.
+    /// Returns the names of the outputs in logs and in `compile`. Default: `output_1`, `output_2`, ..
     fn output_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Calls the model with the inputs of a batch. Returns the outputs, and the mask of a single one.
+    /// Calls the model with the inputs of a batch. Returns the outputs, and the mask of a single output.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the model takes another number of inputs; else as [`Layer::call`].
+    /// [`Error::Shape`] if the model needs a different number of inputs; else the errors of [`Layer::call`].
     fn call_all(
         &self,
         inputs: &[Tensor],
@@ -106,8 +106,8 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         Ok((y.into_list(), mask))
     }
 
-    /// One step on a batch, which `fit` calls: the forward pass on a tape, the losses, the metrics, and the optimizer's
-    /// step. Returns scalars, which `fit` averages over the epoch's examples. It must read nothing back.
+    /// Performs a training step on a batch; called by `fit`: the forward pass on a tape, the losses, the metrics, and the
+    /// optimizer's step. Returns scalars, which `fit` averages over the epoch's examples. It must not read anything back.
     ///
     /// ```
     /// # use wgrad::{self as tf, Tensor, Trackable, data::Batch, keras::*};
@@ -145,24 +145,24 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         steps::train(&Erased::new(self), batch)
     }
 
-    /// What `evaluate` and a validation do with a batch: losses and metrics, outside training.
+    /// Evaluates a batch; called by `evaluate` and by validations: losses and metrics, in inference mode.
     ///
     /// # Errors
-    /// As [`Model::train_step`].
+    /// Same as [`Model::train_step`].
     fn test_step(&self, batch: &Batch) -> Result<StepLogs> {
         steps::test(&Erased::new(self), batch)
     }
 
-    /// What `predict` does with a batch.
+    /// Predicts a batch; called by `predict`.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>> {
         steps::predict(&Erased::new(self), batch)
     }
 
-    /// The loss that `compile` has chosen, with what regularizers and layers (in `losses`) add, for a training step of your
-    /// own. Adds the batch to the metrics. The scalars for the logs follow, `loss` first.
+    /// Computes the compiled loss, including the losses of regularizers and of layers (in `losses`), for a custom training
+    /// step, and adds the batch to the metrics. Returns the loss and the scalars for the logs, `loss` first.
     ///
     /// # Errors
     /// [`Error::Data`] before `compile`, or if outputs and targets do not fit together; the errors of the loss.
@@ -175,8 +175,8 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         steps::measure(&Erased::new(self), batch, y_pred, None, losses)
     }
 
-    /// Chooses the optimizer, the loss, and the metrics: by value or by Keras's names. The weights stay; the optimizer
-    /// begins again.
+    /// Sets the optimizer, the loss, and the metrics, as values or by Keras's names. The weights do not change; the optimizer
+    /// starts with a new state.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -190,7 +190,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if there is no optimizer, loss or metric of a name.
+    /// [`Error::Data`] if there is no optimizer, loss or metric with a name.
     fn compile(
         &self,
         optimizer: impl IntoOptimizer,
@@ -203,17 +203,16 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         self.trainer().compile(optimizer, loss.into_losses()?, options)
     }
 
-    /// Trains the model: [`IntoModelData`] says on what. Blocks. On a device that computes while the host calls the next steps,
-    /// nothing is read on a batch's way but what callbacks ask for.
+    /// Trains the model on the data; [`IntoModelData`] lists its forms. Blocks. The device computes while the host calls the
+    /// next steps, and a batch reads back only the values that callbacks request.
     ///
     /// # Errors
-    /// [`Error::Data`] before `compile`, without data, if options make no sense; [`Error::Shape`] if arrays differ in their
-    /// lengths or do not fit the model or the loss; [`Error::Index`] if a label is none of the model's classes: one among arrays
-    /// before the first step, one of a dataset or a batch with the batch's number, up to 128 steps later, and before its epoch
-    /// ends for callbacks and the history. A batch with such a label has the gradient 0, so it makes no weight NaN;
-    /// [`Error::Gradient`] if no variable is trainable; the errors of callbacks, and of batches that could not be made, with their
-    /// number; [`Error::Device`]. After an error the model
-    /// has the weights of the last step that was made.
+    /// [`Error::Data`] before `compile`, without data, or if options are invalid; [`Error::Shape`] if arrays differ in length
+    /// or do not fit the model or the loss; [`Error::Index`] if a label is not one of the model's classes. In arrays, such a
+    /// label is reported before the first step; in a dataset or a batch, it is reported with the batch's number up to 128 steps
+    /// later, and before callbacks and the history receive the end of its epoch. Its batch has the gradient 0, so no weight
+    /// becomes NaN. [`Error::Gradient`] if no variable is trainable; the errors of callbacks, and of batches that could not be
+    /// created, with their number; [`Error::Device`]. After an error, the model has the weights of the last completed step.
     #[cfg(not(target_family = "wasm"))]
     fn fit<'a>(&self, data: impl IntoModelData<'a>, options: FitOptions<'_>) -> Result<History>
     where
@@ -222,10 +221,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         pollster::block_on(self.fit_async(data, options))
     }
 
-    /// As [`Model::fit`], without blocking and on every target.
+    /// Same as [`Model::fit`], without blocking and on every target.
     ///
     /// # Errors
-    /// As [`Model::fit`].
+    /// Same as [`Model::fit`].
     fn fit_async<'a>(
         &self,
         data: impl IntoModelData<'a>,
@@ -237,10 +236,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { fit::fit(&Erased::new(self), in_call("fit", data)?, options).await }
     }
 
-    /// The loss and the metrics on data, as [`Model::fit`] takes them. Blocks.
+    /// Computes the loss and the metrics on data, which [`Model::fit`] describes. Blocks.
     ///
     /// # Errors
-    /// As [`Model::fit`].
+    /// Same as [`Model::fit`].
     #[cfg(not(target_family = "wasm"))]
     fn evaluate<'a>(
         &self,
@@ -253,10 +252,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         pollster::block_on(self.evaluate_async(data, options))
     }
 
-    /// As [`Model::evaluate`], without blocking and on every target.
+    /// Same as [`Model::evaluate`], without blocking and on every target.
     ///
     /// # Errors
-    /// As [`Model::fit`].
+    /// Same as [`Model::fit`].
     fn evaluate_async<'a>(
         &self,
         data: impl IntoModelData<'a>,
@@ -268,9 +267,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { fit::evaluate(&Erased::new(self), in_call("evaluate", data)?, options).await }
     }
 
-    /// The model's result for all of `x`, in batches: their results one after the other. The model need not be compiled.
+    /// Returns the model's result for all of `x`, computed in batches and concatenated. The model need not be compiled.
     ///
-    /// Of `(x, y)` only `x` counts. To a model of several inputs a tuple is the inputs: `predict((&images, &ages), ..)`.
+    /// Of `(x, y)`, only `x` is used. For a model with several inputs, a tuple contains the inputs:
+    /// `predict((&images, &ages), ..)`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -293,10 +293,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         pollster::block_on(self.predict_async(x, options))
     }
 
-    /// As [`Model::predict`], without blocking and on every target.
+    /// Same as [`Model::predict`], without blocking and on every target.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// Same as [`Model::predict`].
     fn predict_async<'a>(
         &self,
         x: impl IntoModelData<'a>,
@@ -308,10 +308,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { only(self.predict_all_async(x, options).await?) }
     }
 
-    /// As [`Model::predict`], for a model with several outputs: the results of each.
+    /// Same as [`Model::predict`], for a model with several outputs: returns the results of each.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// Same as [`Model::predict`].
     #[cfg(not(target_family = "wasm"))]
     fn predict_all<'a>(
         &self,
@@ -324,10 +324,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         pollster::block_on(self.predict_all_async(x, options))
     }
 
-    /// As [`Model::predict_all`], without blocking and on every target.
+    /// Same as [`Model::predict_all`], without blocking and on every target.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// Same as [`Model::predict`].
     fn predict_all_async<'a>(
         &self,
         x: impl IntoModelData<'a>,
@@ -339,8 +339,8 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         async move { fit::predict(&Erased::new(self), in_call("predict", x)?, options).await }
     }
 
-    /// One step on one batch, `(x, y)` or `(x, y, sample_weight)`: the loss and the metrics of this batch, still on the device. As
-    /// in Keras, the metrics begin again with each call; [`Model::train_step`] lets them go on.
+    /// Performs a training step on one batch, `(x, y)` or `(x, y, sample_weight)`. Returns the loss and the metrics of this
+    /// batch, still on the device. As in Keras, each call resets the metrics; [`Model::train_step`] does not.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -356,7 +356,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     /// ```
     ///
     /// # Errors
-    /// As [`Model::train_step`]. A label that the loss does not have is an error of the next read.
+    /// The errors of [`Model::train_step`]. A label that the loss does not accept is an error of the next read.
     fn train_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
     where
         Self: Sized,
@@ -364,10 +364,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         steps::on_batch(&Erased::new(self), phase::Phase::Train, &batch.into_batch()?)
     }
 
-    /// The loss and the metrics of one batch, outside training; else as [`Model::train_on_batch`].
+    /// Returns the loss and the metrics of one batch, in inference mode; otherwise the same as [`Model::train_on_batch`].
     ///
     /// # Errors
-    /// As [`Model::train_on_batch`].
+    /// Same as [`Model::train_on_batch`].
     fn test_on_batch(&self, batch: impl IntoBatch) -> Result<StepLogs>
     where
         Self: Sized,
@@ -375,13 +375,13 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         steps::on_batch(&Erased::new(self), phase::Phase::Test, &batch.into_batch()?)
     }
 
-    /// Lets the stateful layers of the model begin at their initial states, with batches of any size. `fit` and its like keep the
-    /// states from batch to batch and from epoch to epoch, as in Keras.
+    /// Resets the stateful layers of the model to their initial states, after which the batch size may change. As in Keras,
+    /// `fit` and similar methods keep the states from batch to batch and from epoch to epoch.
     fn reset_states(&self) {
         crate::trackable::forget(&Erased::<Self, X, Y>::new(self));
     }
 
-    /// Lets the metrics of `compile` begin again, and those that the model owns. `fit` and `evaluate` do so before each epoch.
+    /// Resets the metrics of `compile` and those that the model owns. `fit` and `evaluate` do so before each epoch.
     ///
     /// # Errors
     /// [`Error::Data`] before `compile`; [`Error::Device`] if the device's memory is used up.
@@ -390,10 +390,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         pass::reset_metrics(&Erased::new(self), &compiled)
     }
 
-    /// The model's results for one batch.
+    /// Returns the model's results for one batch.
     ///
     /// # Errors
-    /// As [`Layer::call`].
+    /// Same as [`Layer::call`].
     fn predict_on_batch(&self, batch: impl IntoBatch) -> Result<Vec<Tensor>>
     where
         Self: Sized,
@@ -402,7 +402,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     }
 }
 
-/// The data; an error begins with the name of the call.
+/// Converts the data; an error begins with the name of the call.
 fn in_call<'a>(call: &str, data: impl IntoModelData<'a>) -> Result<crate::data::ModelData<'a>> {
     data.into_model_data()
         .map_err(|error| error.reworded(|text| crate::error::message!("{call}: {text}")))

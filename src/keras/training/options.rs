@@ -5,11 +5,11 @@ use super::stop::StopSignal;
 use crate::data::{IntoModelData, ModelData};
 use crate::error::{Error, Result};
 
-/// How much a training prints, on the standard error output.
+/// How much a training prints on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Verbose {
-    /// A bar on a terminal, elsewhere nothing.
+    /// A progress bar on a terminal, otherwise nothing.
     #[default]
     Auto,
     /// Nothing.
@@ -21,7 +21,7 @@ pub enum Verbose {
 }
 
 impl From<u8> for Verbose {
-    /// Keras's numbers: 0, 1, 2.
+    /// Converts Keras's numbers: 0, 1, 2.
     fn from(number: u8) -> Self {
         match number {
             0 => Verbose::Silent,
@@ -42,7 +42,7 @@ macro_rules! setters {
     )*};
 }
 
-/// How `fit` goes about it. Defaults are Keras's.
+/// The options of `fit`. The defaults are Keras's.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -101,7 +101,7 @@ impl Default for FitOptions<'_> {
 }
 
 impl<'a> FitOptions<'a> {
-    /// One epoch over shuffled batches of 32.
+    /// Creates options for one epoch over shuffled batches of 32.
     pub fn new() -> Self {
         FitOptions::default()
     }
@@ -109,68 +109,67 @@ impl<'a> FitOptions<'a> {
     setters! {
         /// Sets the epoch after which the training ends: the number of epochs, if it begins with epoch 0.
         epochs: usize => epochs;
-        /// Sets the epoch with which the training begins, from 0: where an earlier one has ended.
+        /// Sets the epoch with which the training begins, counted from 0, to resume an earlier training.
         initial_epoch: usize => initial_epoch;
-        /// Sets the number of examples in a batch, 32 unless set. An epoch's last batch may be smaller. Data that come in
-        /// batches have their own sizes.
+        /// Sets the batch size. An epoch's last batch may be smaller. It does not apply to data in batches. Default: 32.
         batch_size: usize => Some(batch_size);
-        /// Sets the number of batches in an epoch. The next epoch goes on where this one has stopped.
+        /// Sets the number of batches in an epoch. The next epoch continues where this one stopped.
         steps_per_epoch: usize => Some(steps_per_epoch);
-        /// Sets whether each epoch takes the examples in another order, which the global generator draws. Data that come in
-        /// batches keep their order.
+        /// Sets whether each epoch uses the examples in a different order, drawn from the global generator. It does not apply
+        /// to data in batches.
         shuffle: bool => shuffle;
-        /// Sets the share of the examples that validates and does not train: the last ones, before shuffling.
+        /// Sets the fraction of the examples to use for validation instead of training: the last ones, before shuffling.
         validation_split: f64 => validation_split;
-        /// Sets the number of examples in a batch of the validation; that of the training unless set.
+        /// Sets the batch size of the validation. Default: that of the training.
         validation_batch_size: usize => Some(validation_batch_size);
-        /// Sets the number of batches of a validation.
+        /// Sets the number of batches in a validation.
         validation_steps: usize => Some(validation_steps);
-        /// Sets after how many epochs a validation comes.
+        /// Sets after how many epochs a validation is run.
         validation_freq: usize => validation_freq;
-        /// Sets whether Ctrl-C ends the training after the batch that runs, with the history kept; a second one ends the
-        /// process. Without it, as without the feature `ctrl-c`, Ctrl-C does what the program has arranged.
+        /// Sets whether Ctrl-C ends the training after the current batch and keeps the history; a second one ends the process.
+        /// Without this option or without the feature `ctrl-c`, Ctrl-C has the effect that the program has set up.
         ctrl_c: bool => ctrl_c;
-        /// Sets after how many batches at most the host looks for what it has read, and a browser draws. Unless set, time
-        /// decides.
+        /// Sets the maximum number of batches after which the host processes the values that it has read, and a browser draws.
+        /// By default, the time decides.
         yield_every: usize => Some(yield_every);
     }
 
-    /// Sets what validates the model after an epoch.
+    /// Sets the validation data.
     #[must_use]
     pub fn validation_data(mut self, data: impl IntoModelData<'a>) -> Self {
         self.validation_data = Some(data.into_model_data());
         self
     }
 
-    /// Sets how much the examples of each class count, such as `[(0, 1.0), (1, 5.0)]`; those of other classes count 1.
+    /// Sets the weights of the classes, such as `[(0, 1.0), (1, 5.0)]`; other classes have the weight 1.
     #[must_use]
     pub fn class_weight(mut self, weights: impl IntoIterator<Item = (usize, f32)>) -> Self {
         self.class_weight = weights.into_iter().collect();
         self
     }
 
-    /// Sets how much is printed: a [`Verbose`], or Keras's 0, 1 or 2.
+    /// Sets how much to print: a [`Verbose`], or Keras's 0, 1 or 2.
     #[must_use]
     pub fn verbose(mut self, verbose: impl Into<Verbose>) -> Self {
         self.verbose = verbose.into();
         self
     }
 
-    /// Adds a callback, or `&mut` one that the program wants to look at afterwards. They are called in order.
+    /// Adds a callback, or a `&mut` to a callback that the program inspects afterwards. Callbacks are called in order.
     #[must_use]
     pub fn callback(mut self, callback: impl Callback + 'a) -> Self {
         self.callbacks.push(Box::new(callback));
         self
     }
 
-    /// Sets the signal that ends the training after the batch that runs.
+    /// Sets the signal that ends the training after the current batch.
     #[must_use]
     pub fn stop_signal(mut self, signal: &StopSignal) -> Self {
         self.stop = signal.clone();
         self
     }
 
-    /// The first option that makes no sense.
+    /// Returns an error for the first invalid option.
     pub(super) fn check(&self) -> Result<()> {
         let zero = |name: &str, value: Option<usize>| match value {
             Some(0) => {
@@ -206,19 +205,19 @@ macro_rules! quiet_options {
         }
 
         impl<'a> $name<'a> {
-            /// Batches of 32, all of them.
+            /// Creates options for all data, in batches of 32.
             pub fn new() -> Self {
                 $name::default()
             }
 
             setters! {
-                /// Sets the number of examples in a batch, 32 unless set.
+                /// Sets the batch size. Default: 32.
                 batch_size: usize => Some(batch_size);
-                /// Sets after how many batches the call ends; all of them unless set.
+                /// Sets after how many batches the call ends. Default: all.
                 steps: usize => Some(steps);
             }
 
-            /// Sets how much is printed: a [`Verbose`], or Keras's 0, 1 or 2.
+            /// Sets how much to print: a [`Verbose`], or Keras's 0, 1 or 2.
             #[must_use]
             pub fn verbose(mut self, verbose: impl Into<Verbose>) -> Self {
                 self.verbose = verbose.into();
@@ -245,12 +244,12 @@ macro_rules! quiet_options {
     };
 }
 quiet_options!(
-    /// How `evaluate` goes about it.
+    /// The options of `evaluate`.
     EvaluateOptions,
     "evaluate"
 );
 quiet_options!(
-    /// How `predict` goes about it.
+    /// The options of `predict`.
     PredictOptions,
     "predict"
 );

@@ -1,4 +1,4 @@
-//! Which loss and which metrics each output of a model has.
+//! The loss and the metrics of each output of a model.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::keras::losses::Loss;
 use crate::keras::metrics::Metric;
 use crate::tensor::Tensor;
 
-/// The losses and metrics that `compile` was told.
+/// The losses and metrics passed to `compile`.
 pub(super) struct Recipe {
     pub(super) losses: LossesOf,
     pub(super) loss_weights: Vec<(Option<String>, f32)>,
@@ -20,14 +20,14 @@ pub(super) struct Recipe {
 /// An output with its loss and its metrics.
 pub(super) struct Outlet {
     pub(super) name: String,
-    /// The place of its truth among the targets of a batch.
+    /// The index of its truth among the targets of a batch.
     target: Option<usize>,
     pub(super) loss: Option<Arc<dyn Loss>>,
     pub(super) loss_weight: Option<f32>,
     pub(super) metrics: Vec<LoggedMetric>,
 }
 
-/// A metric, what logs call it, and whether sample weights count in it.
+/// A metric, its name in logs, and whether sample weights apply to it.
 pub(super) struct LoggedMetric {
     pub(super) log: String,
     pub(super) weighted: bool,
@@ -35,12 +35,12 @@ pub(super) struct LoggedMetric {
 }
 
 impl Outlet {
-    /// The column of its truth.
+    /// The column with its truth.
     pub(super) fn column<'a, 'b>(&self, y: &'b [Column<'a>]) -> Option<&'b Column<'a>> {
         self.target.and_then(|at| y.get(at))
     }
 
-    /// What the output is to be.
+    /// The target of the output.
     pub(super) fn target<'a>(&self, y: &'a [Tensor]) -> Result<&'a Tensor> {
         self.target.and_then(|at| y.get(at)).ok_or_else(|| {
             Error::Data(message!(
@@ -53,7 +53,7 @@ impl Outlet {
     }
 }
 
-/// Shares out what `compile` was told among the outputs.
+/// Assigns the arguments of `compile` to the outputs.
 pub(super) fn outlets(
     recipe: &Recipe,
     names: Vec<String>,
@@ -114,7 +114,7 @@ fn losses_of(recipe: &Recipe, names: &[String]) -> Result<Vec<ChosenLoss>> {
     })
 }
 
-/// Gives each output its target: one for each output, or one for each that has a loss.
+/// Assigns a target to each output: one for each output, or one for each output with a loss.
 fn targets(outlets: &mut [Outlet], losses: &[ChosenLoss], y: &[Tensor]) -> Result<()> {
     if y.len() == outlets.len() {
         outlets.iter_mut().enumerate().for_each(|(at, outlet)| outlet.target = Some(at));
@@ -134,7 +134,7 @@ fn targets(outlets: &mut [Outlet], losses: &[ChosenLoss], y: &[Tensor]) -> Resul
     Ok(())
 }
 
-/// The place of an output.
+/// The index of an output.
 fn place(output: &Output, names: &[String]) -> Result<usize> {
     let found = match output {
         Output::At(at) => (*at < names.len()).then_some(*at),
@@ -184,7 +184,7 @@ fn share_metrics(
     y: &[Tensor],
     y_pred: &[Tensor],
 ) -> Result<()> {
-    // Names of logs must differ, as Keras makes them.
+    // Names in logs must differ; they are made unique as in Keras.
     let mut taken: Vec<String> = Vec::new();
     for weighted in [false, true] {
         for given in recipe.metrics.iter().filter(|given| given.weighted == weighted) {

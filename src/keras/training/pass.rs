@@ -1,8 +1,8 @@
-//! One pass through a feed, which trains or measures, and what is heard of passes and epochs.
+//! One pass through a feed, for training or evaluation, and the notification of passes and epochs.
 //!
-//! Steps are called in runs of some milliseconds. The numbers of a run are read together, and the next run begins while
-//! they are on their way; so no more than two runs are ever under way, and a browser draws between them. A run does not end with
-//! an epoch unless somebody needs that epoch's numbers before the next one.
+//! Steps are called in runs of some milliseconds. The values of a run are read together, and the next run begins during the
+//! transfer; so there are never more than two runs in progress, and a browser draws between them. A run does not end with an
+//! epoch unless that epoch's values are needed before the next one.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use super::trainer::Compiled;
 use crate::error::{Result, message};
 use crate::runtime::Device;
 
-/// How long a run takes: natively less than an eye notices of a bar, in a browser less than a frame.
+/// The duration of a run: natively too short to be visible in a progress bar, in a browser less than a frame.
 const RUN: Duration = Duration::from_millis(if cfg!(target_family = "wasm") { 8 } else { 40 });
-/// The most steps of a run, unless the caller says.
+/// The default maximum number of steps of a run.
 const STEPS: usize = 64;
-/// The steps of the first run: few, as they make plans.
+/// The number of steps of the first run: few, because they compile plans.
 const FIRST_RUN: usize = 4;
-/// A run that the device takes longer for is followed by one of half the steps: the same device draws the page.
+/// If the device needs longer for a run, the next run has half the steps, because the same device draws the page.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// What accompanies passes.
+/// The objects that accompany passes.
 pub(super) struct Company<'c, 'a> {
     pub(super) callbacks: &'c mut [Box<dyn Callback + 'a>],
     pub(super) progress: &'c mut Progress,
@@ -41,7 +41,7 @@ pub(super) struct Company<'c, 'a> {
 }
 
 impl Company<'_, '_> {
-    /// True if the program or its user wants to stop.
+    /// True if the program or its user has requested to stop.
     pub(super) fn interrupted(&self) -> bool {
         self.stop.stopped() || self.ctrl_c.pressed()
     }
@@ -51,30 +51,30 @@ impl Company<'_, '_> {
         wanted.max().unwrap_or(BatchLogs::Unused)
     }
 
-    /// Whether somebody needs the numbers of an epoch before the next begins.
+    /// Whether the values of an epoch are needed before the next one begins.
     pub(super) fn waits(&self) -> bool {
         let mut wanted = self.callbacks.iter().map(|callback| callback.epoch_logs());
         self.progress.shows() || wanted.any(|logs| logs == EpochLogs::Now)
     }
 }
 
-/// What has been called, and not been heard of yet.
+/// Events whose steps have been called, but whose values have not been processed yet.
 pub(super) struct Ahead {
-    /// The run that is being called, and when it has begun.
+    /// The run that is being called, and the time when it began.
     calling: Vec<Unread>,
     steps: usize,
     began: Instant,
     /// The run before it, which is being read.
     reading: Option<(Read, Instant)>,
-    /// The most steps of a run.
+    /// The maximum number of steps of a run.
     most: usize,
-    /// The numbers of the pass that is being heard of.
+    /// The values of the pass that is being processed.
     pub(super) sums: Sums,
-    /// The numbers of the epoch that is being heard of.
+    /// The values of the epoch that is being processed.
     epoch: Logs,
-    /// Those of the last epoch, or of the evaluation.
+    /// The values of the last epoch, or of the evaluation.
     pub(super) last: Logs,
-    /// A loss that is no number was told already.
+    /// Whether a NaN or infinite loss was already reported.
     warned: bool,
 }
 
@@ -101,7 +101,7 @@ impl Ahead {
         self.calling.push(event);
     }
 
-    /// An epoch has ended.
+    /// Records the end of an epoch.
     pub(super) fn end_epoch(&mut self, number: usize, batches: usize) {
         self.add(Unread::of(Event::Epoch { number, batches }));
     }
@@ -111,7 +111,7 @@ impl Ahead {
         self.steps >= self.most || self.steps > 0 && self.began.elapsed() >= RUN
     }
 
-    /// Asks for the numbers of the run, and hears of the run before it.
+    /// Starts to read the values of the run, and processes the run before it.
     async fn read(&mut self, company: &mut Company<'_, '_>, run: &mut Run<'_>) -> Result<()> {
         let began = self.began;
         self.steps = 0;
@@ -121,7 +121,7 @@ impl Ahead {
         };
         if let Some((before, since)) = std::mem::replace(&mut self.reading, read) {
             let told = before.finish().await?;
-            // The next run is shorter where the device was slow.
+            // The next run is shorter if the device was slow.
             let next = if since.elapsed() > SLOW { self.most / 2 } else { self.most * 2 };
             self.most = next.clamp(1, company.yield_every.unwrap_or(STEPS));
             self.tell(told, company, run).await?;
@@ -129,7 +129,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Hears of all that has been called.
+    /// Processes everything that has been called.
     pub(super) async fn catch_up(
         &mut self,
         company: &mut Company<'_, '_>,
@@ -141,7 +141,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Tells of what has been read.
+    /// Notifies callbacks of the values that were read.
     async fn tell(
         &mut self,
         told: Vec<Result<Told>>,
@@ -154,7 +154,7 @@ impl Ahead {
         let last = told.iter().rposition(is_step);
         for (at, told) in told.into_iter().enumerate() {
             let told = told.inspect_err(|_| {
-                // What was called behind that step counts for nothing: no epoch ends with it.
+                // Later steps are discarded: no epoch ends with them.
                 self.calling.clear();
                 self.reading = None;
             })?;
@@ -216,7 +216,7 @@ impl Ahead {
     ) -> Result<()> {
         self.sums.add(told);
         let heard = company.batch_logs() != BatchLogs::Unused;
-        // A validation has no bar of its own.
+        // A validation has no separate bar.
         let shown = last && phase != Phase::Validate && company.progress.shows();
         let watched = phase == Phase::Train && !self.warned;
         if !heard && !shown && !watched {
@@ -245,8 +245,8 @@ impl Ahead {
     }
 }
 
-/// Goes through an epoch of `feed`, or through the rest of one behind so many batches with these sums. Returns how many batches
-/// there were.
+/// Runs an epoch of `feed`, or the rest of one that has begun, after the given number of batches and with the given sums.
+/// Returns the number of batches.
 #[allow(clippy::too_many_arguments)] // The loop's state.
 pub(super) async fn pass(
     phase: Phase,
@@ -269,7 +269,7 @@ pub(super) async fn pass(
     }
     // A step's structure must not depend on whether it is the first.
     flush()?;
-    // The labels of arrays have been looked at.
+    // The labels of arrays have already been checked.
     compiled.set_checked_labels(feed.arrays().is_some());
     let shows = phase != Phase::Validate;
     loop {
@@ -344,7 +344,7 @@ fn step(
             error.reworded(|text| message!("{}: batch {number}: {text}", super::feed::VALIDATION))
         })?,
     };
-    // An optimizer has flushed already; a step of another kind runs as a plan of its own, too.
+    // An optimizer has already flushed; with this, other steps also run as separate plans.
     flush()?;
     let metrics = match wanted {
         BatchLogs::Unused => Vec::new(),
@@ -375,7 +375,7 @@ fn batch_end(
     }
 }
 
-/// Lets the metrics of `compile` and those that the model owns begin again.
+/// Resets the metrics of `compile` and those that the model owns.
 pub(super) fn reset_metrics(model: &dyn AnyModel, compiled: &Compiled) -> Result<()> {
     compiled.reset_metrics()?;
     crate::trackable::reset_metrics(model)

@@ -1,11 +1,11 @@
-//! [`Phase`]: what a pass through data is for.
+//! [`Phase`]: the purpose of a pass through data.
 
-/// What a pass does with a batch.
+/// The purpose of a pass through data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Train,
     /// `evaluate`.
     Test,
-    /// What `fit` does with its validation data.
+    /// A validation in `fit`.
     Validate,
 }

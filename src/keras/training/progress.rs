@@ -1,4 +1,4 @@
-//! [`Progress`]: what a training prints, as Keras does.
+//! [`Progress`]: the output of a training, in Keras's format.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,9 +7,9 @@ use web_time::{Duration, Instant};
 use super::logs::Logs;
 use super::options::Verbose;
 
-/// Characters of a bar.
+/// The width of a bar, in characters.
 const WIDTH: usize = 20;
-/// The shortest time between two drawings.
+/// The minimum time between two updates.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Draws a bar or lines for epochs.
@@ -20,15 +20,16 @@ pub(crate) struct Progress {
     terminal: bool,
     steps: Option<usize>,
     began: Instant,
-    /// When the first step, which compiles, had been called. Its numbers come later, together with those of others.
+    /// The time when the call of the first step, which compiles, returned. Its values arrive later, together with those
+    /// of others.
     first: Option<Instant>,
     drawn: Option<Instant>,
-    /// Characters of the line as it stands.
+    /// The width of the current line, in characters.
     width: usize,
 }
 
 impl Progress {
-    /// On the standard error output.
+    /// Prints to standard error.
     pub(crate) fn new(verbose: Verbose) -> Self {
         let err = std::io::stderr();
         let terminal = err.is_terminal();
@@ -55,7 +56,7 @@ impl Progress {
         self.verbose == Verbose::Bar && self.drawn.is_none_or(|drawn| drawn.elapsed() >= INTERVAL)
     }
 
-    /// Begins an epoch, from 0, or another pass if there are no epochs.
+    /// Begins an epoch, counted from 0, or a pass without epochs.
     pub(crate) fn begin(&mut self, epoch: Option<(usize, usize)>, steps: Option<usize>) {
         self.steps = steps;
         (self.began, self.first, self.drawn, self.width) = (Instant::now(), None, None, 0);
@@ -66,19 +67,19 @@ impl Progress {
         }
     }
 
-    /// The first step of an epoch has been called.
+    /// Records that the first step of an epoch has been called.
     pub(crate) fn called(&mut self) {
         self.first.get_or_insert_with(Instant::now);
     }
 
-    /// `done` batches are done.
+    /// Shows that `done` batches are done.
     pub(crate) fn update(&mut self, done: usize, logs: &Logs) {
         if self.draws() {
             self.draw(done, logs, false);
         }
     }
 
-    /// The epoch has ended after `done` batches.
+    /// Shows that the epoch has ended after `done` batches.
     pub(crate) fn end(&mut self, done: usize, logs: &Logs) {
         match self.verbose {
             Verbose::Bar => {
@@ -137,7 +138,7 @@ impl Progress {
         if !logs.is_empty() {
             put("", &format!(" - {logs}"));
         }
-        // What the line before had more is blotted out.
+        // Overwrites the rest of a longer previous line.
         let blanks = " ".repeat(self.width.saturating_sub(visible));
         let (begin, end) = match (self.terminal, last) {
             (true, true) => ("\r", "\n"),
@@ -157,13 +158,13 @@ impl Progress {
         a_step(self.seconds_a_step(done))
     }
 
-    /// Who does not listen does not matter: a closed pipe ends no training.
+    /// Ignores errors: a closed pipe does not end the training.
     fn say(&mut self, text: &str) {
         let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
     }
 }
 
-/// What a step takes, of `done` that took so long. The first counts only as long as it is alone.
+/// The time of a step, if `done` steps took so long. The first one counts only if it is the only one.
 fn seconds_a_step(done: usize, took: Duration, first: Option<Duration>) -> f64 {
     match first {
         Some(first) if done > 1 => took.saturating_sub(first).as_secs_f64() / (done - 1) as f64,
@@ -171,7 +172,7 @@ fn seconds_a_step(done: usize, took: Duration, first: Option<Duration>) -> f64 {
     }
 }
 
-/// `2s/step`, `15ms/step`, `1us/step`, where Keras puts the bounds.
+/// `2s/step`, `15ms/step`, `1us/step`, with Keras's bounds.
 fn a_step(seconds: f64) -> String {
     match seconds {
         long if long >= 1.0 || long == 0.0 => format!("{long:.0}s/step"),
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn a_step_takes_what_the_later_ones_took() {
         let near = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got} is not {want}");
-        // As in Keras: the first compiled for a second.
+        // As in Keras; the first step compiled for a second.
         near(seconds_a_step(1, ms(1001.0), Some(ms(1000.0))), 1.001);
         near(seconds_a_step(101, ms(1150.0), Some(ms(1000.0))), 1.5e-3);
         near(seconds_a_step(64, ms(96.0), None), 1.5e-3);
@@ -228,7 +229,7 @@ mod tests {
         }
     }
 
-    // The numbers of all steps came right before the end, and the bar said 1us/step.
+    // The values of all steps can arrive right before the end; the time of a step must still be right.
     #[test]
     fn an_epoch_that_is_heard_of_at_once_has_its_own_time() {
         let mut bar = Progress::to(Verbose::Silent, Box::new(std::io::sink()), false);
@@ -238,7 +239,7 @@ mod tests {
         bar.update(64, &Logs::new());
         let took = bar.seconds_a_step(64);
         assert!(took >= 20e-3 / 63.0, "{took}");
-        // A second epoch begins again.
+        // A second epoch starts the measurement again.
         bar.begin(None, Some(64));
         std::thread::sleep(Duration::from_millis(20));
         bar.update(64, &Logs::new());

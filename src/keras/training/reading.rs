@@ -1,4 +1,4 @@
-//! Reads what steps have computed while the next ones run.
+//! Reads the results of steps while the next ones run.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -13,10 +13,10 @@ use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// What happened in a training, in order.
+/// An event of a training, in order.
 #[derive(Clone, Copy)]
 pub(super) enum Event {
-    /// A step on the batch of this number in its pass.
+    /// A step on the batch with this number in its pass.
     Step { phase: Phase, batch: usize, examples: usize },
     /// A pass has ended.
     Pass(Phase),
@@ -25,7 +25,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// What messages begin with.
+    /// The beginning of messages.
     fn name(self) -> String {
         match self {
             Event::Step { phase: Phase::Train, batch, .. } => format!("fit: batch {batch}"),
@@ -42,7 +42,7 @@ impl Event {
 pub(super) struct Unread {
     pub(super) event: Event,
     pub(super) logs: StepLogs,
-    /// The metrics' results after it, if somebody wants them.
+    /// The metrics' results after it, if they are needed.
     pub(super) metrics: Vec<(String, Tensor)>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// The numbers of a step alone.
+    /// The values of a single step.
     pub(super) fn logs(&self) -> Logs {
         Logs::from(self.scalars.clone())
     }
@@ -68,16 +68,16 @@ impl Told {
 
 type Values = Result<Vec<Vec<f32>>>;
 
-/// Scalars of several events on their way from the device.
+/// Scalars of several events that are being transferred from the device.
 pub(super) struct Read {
     events: Vec<Unread>,
     values: Pin<Box<dyn Future<Output = Values>>>,
-    /// They came at once.
+    /// The values, if they were available immediately.
     done: Option<Values>,
 }
 
 impl Read {
-    /// Asks for the scalars of `events`.
+    /// Starts to read the scalars of `events`.
     pub(super) async fn start(events: Vec<Unread>) -> Read {
         let mut wanted: Vec<Tensor> = Vec::new();
         for event in &events {
@@ -92,7 +92,7 @@ impl Read {
         let mut values: Pin<Box<dyn Future<Output = Values>>> = Box::pin(async move {
             Tensor::to_vecs_async::<f32>(&wanted.iter().collect::<Vec<_>>()).await
         });
-        // Polled once, the copy is on its way before the next step is called.
+        // Polled once, so that the copy starts before the next step is called.
         let done = poll_fn(|context| match values.as_mut().poll(context) {
             Poll::Ready(values) => Poll::Ready(Some(values)),
             Poll::Pending => Poll::Ready(None),
@@ -101,7 +101,8 @@ impl Read {
         Read { events, values, done }
     }
 
-    /// The events with their numbers, in order. A step's check that failed stands in the place of what follows it.
+    /// Returns the events with their values, in order. If a step's check failed, its error replaces this and all later
+    /// events.
     pub(super) async fn finish(self) -> Result<Vec<Result<Told>>> {
         let values = match self.done {
             Some(values) => values?,
@@ -202,7 +203,7 @@ impl Sums {
         Ok(Sums { scalars: list()?, examples, metrics: list()? })
     }
 
-    /// The numbers so far, sorted by name, as Keras shows them.
+    /// The values so far, sorted by name, as Keras shows them.
     pub(super) fn logs(&self) -> Logs {
         let mut logs: Vec<(String, f64)> =
             self.scalars.iter().map(|(name, sum)| (name.clone(), sum / self.examples)).collect();

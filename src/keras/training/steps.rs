@@ -1,4 +1,4 @@
-//! What a model does with a batch, unless it says otherwise: train, measure, predict.
+//! The default steps of a model on a batch: train, evaluate, predict.
 
 use super::any_model::AnyModel;
 use super::logs::StepLogs;
@@ -11,7 +11,7 @@ use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 use crate::trackable::{Trackable, penalties_of};
 
-/// One step down the gradient.
+/// Performs a training step.
 pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     let compiled = model.trainer().compiled("train_step")?;
     let tape = GradientTape::new();
@@ -35,7 +35,7 @@ pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>
     Ok(model.call_all(&batch.x, INFERENCE)?.0)
 }
 
-/// A step on a batch by itself: its scalars and its metrics.
+/// Performs a step on a single batch. Returns its scalars and its metrics.
 pub(super) fn on_batch(model: &dyn AnyModel, phase: Phase, batch: &Batch) -> Result<StepLogs> {
     let trains = phase == Phase::Train;
     let call = if trains { "train_on_batch" } else { "test_on_batch" };
@@ -51,7 +51,8 @@ pub(super) fn on_batch(model: &dyn AnyModel, phase: Phase, batch: &Batch) -> Res
     Ok(logs)
 }
 
-/// The loss with those that layers and regularizers add; adds the batch to the metrics.
+/// Computes the loss, including those of layers and regularizers, and adds the batch to the
+/// metrics.
 pub(super) fn measure(
     model: &dyn AnyModel,
     batch: &Batch,

@@ -1,9 +1,10 @@
-//! What ends a training early: a signal of the program's own, and Ctrl-C.
+//! [`StopSignal`]: a signal of the program that ends a training early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Ends a training from elsewhere: another thread, a button. A clone is another handle to the same signal.
+/// Ends a training from outside, for instance from another thread or a button. A clone is another handle to the same
+/// signal.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -23,17 +24,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct StopSignal(Arc<AtomicBool>);
 
 impl StopSignal {
-    /// A signal that nobody has given.
+    /// Creates a signal that has not been sent.
     pub fn new() -> Self {
         StopSignal::default()
     }
 
-    /// Ends the training after the batch that runs.
+    /// Ends the training after the current batch.
     pub fn stop(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// True once [`StopSignal::stop`] was called.
+    /// Returns true once [`StopSignal::stop`] was called.
     pub fn stopped(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

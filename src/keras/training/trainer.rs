@@ -1,4 +1,4 @@
-//! [`Trainer`]: what `compile` has chosen for a model, and what the training has told.
+//! [`Trainer`]: the `compile` settings of a model, and the history of its training.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +20,17 @@ use crate::tensor::Tensor;
 use crate::trackable::{NamedArray, Scope, set};
 use crate::trackable::{Parts, Trackable};
 
-/// What a [`Model`](super::Model) needs for `compile` and `fit`: a field of the model, which starts at
-/// `Trainer::default()`. It is no part of the model: weights and summaries leave it out.
+/// The state that a [`Model`](super::Model) needs for `compile` and `fit`: a field of the model, initially
+/// `Trainer::default()`. It is not a part of the model: weights and summaries omit it.
 #[derive(Default)]
 pub struct Trainer {
     state: Mutex<State>,
-    /// The policy of the layers that were made along with the model.
+    /// The policy under which the model was created.
     policy: DTypePolicy,
 }
 
-/// A [`Compiled`] and a [`History`], whose types are forgotten: a page that only calls its models does not hold what their
-/// training is made of.
+/// A [`Compiled`] and a [`History`], with their types erased: a web page that only calls its models does not contain the
+/// training code.
 #[derive(Default)]
 struct State {
     compiled: Option<Arc<dyn Any + Send + Sync>>,
@@ -38,12 +38,12 @@ struct State {
 }
 
 impl Trainer {
-    /// A trainer before `compile`.
+    /// Creates a trainer before `compile`.
     pub fn new() -> Self {
         Trainer::default()
     }
 
-    /// The optimizer.
+    /// Returns the optimizer.
     ///
     /// # Errors
     /// [`Error::Data`] before `compile`.
@@ -51,12 +51,12 @@ impl Trainer {
         Ok(self.compiled("Trainer::optimizer")?.optimizer.clone())
     }
 
-    /// The metrics and what logs call them; there are none before the first batch.
+    /// Returns the metrics and their names in logs; there are none before the first batch.
     pub fn metrics(&self) -> Vec<(String, Arc<dyn Metric>)> {
         self.compiled_if_any().map_or(Vec::new(), |compiled| compiled.named_metrics())
     }
 
-    /// The history of the last `fit`, also of one that an error has ended.
+    /// Returns the history of the last `fit`, even if it ended with an error.
     pub fn history(&self) -> Option<Arc<History>> {
         self.state().history.clone().and_then(|history| history.downcast().ok())
     }
@@ -75,7 +75,7 @@ impl Trainer {
             return Err(error);
         }
         let mut optimizer = optimizer.into_optimizer()?;
-        // As in Keras: small gradients of `f16` would be zeros.
+        // As in Keras: small gradients in `f16` would become 0.
         let mixed = self.policy == DTypePolicy::MIXED_FLOAT16;
         if mixed && options.auto_scale_loss && !optimizer.state().scales_loss() {
             log::info!("compile: mixed_float16, so a LossScaleOptimizer scales the loss.");
@@ -97,7 +97,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// What `compile` has chosen; `call` needs it.
+    /// The `compile` settings, which `call` needs.
     pub(super) fn compiled(&self, call: &str) -> Result<Arc<Compiled>> {
         self.compiled_if_any().ok_or_else(|| not_compiled(call))
     }
@@ -121,21 +121,21 @@ pub(super) fn not_compiled(call: &str) -> Error {
 impl Trackable for Trainer {
     fn track(&self, _: &mut Parts<'_>) {}
 
-    // A summary leaves out what has no name.
+    // A summary omits parts without a name.
     fn kind(&self) -> &'static str {
         ""
     }
 }
 
-/// What `compile` has chosen.
+/// The `compile` settings.
 pub(crate) struct Compiled {
     optimizer: Arc<dyn Optimizer>,
     recipe: Recipe,
-    /// What each output has, once the first batch has told what outputs there are.
+    /// The losses and metrics of each output, once the first batch has shown which outputs there are.
     outlets: OnceLock<Vec<Outlet>>,
-    /// The labels of the batches that come now are known to be right.
+    /// Whether the labels of the next batches are known to be right.
     checked_labels: AtomicBool,
-    /// The states of metrics that do not exist yet, from a backup.
+    /// The states from a backup of metrics that do not exist yet.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     waiting: Mutex<Vec<Vec<NamedArray<'static>>>>,
 }
@@ -172,7 +172,7 @@ impl Compiled {
         }
     }
 
-    /// The loss, and those of the outputs if there are several. Labels that are `checked` stand in for the batch's.
+    /// Computes the loss, and the losses of the outputs if there are several. The `checked` labels replace those of the batch.
     pub(super) fn loss(
         &self,
         outlets: &[Outlet],
@@ -214,7 +214,7 @@ impl Compiled {
         Ok((total, logs))
     }
 
-    /// Whether the labels that come now have been looked at.
+    /// Whether the labels of the next batches have already been checked.
     pub(super) fn has_checked_labels(&self) -> bool {
         self.checked_labels.load(Ordering::Relaxed)
     }
@@ -223,7 +223,7 @@ impl Compiled {
         self.checked_labels.store(checked, Ordering::Relaxed);
     }
 
-    /// What is to be looked at in the labels of a batch.
+    /// The checks of the labels of a batch.
     pub(super) fn checks(
         &self,
         outlets: &[Outlet],
@@ -247,7 +247,7 @@ impl Compiled {
         y_pred: &[Tensor],
         mask: Option<&Tensor>,
     ) -> Result<()> {
-        // No gradient goes through a metric, so tapes need not follow.
+        // Metrics do not propagate gradients, so tapes need not record them.
         let mask = mask.map(|mask| mask.detached().cast(DType::F32)).transpose()?;
         for (at, outlet) in outlets.iter().enumerate() {
             if outlet.metrics.is_empty() {
@@ -273,12 +273,12 @@ impl Compiled {
     fn metrics_in_use(&self) -> impl Iterator<Item = (&str, &Arc<dyn Metric>)> {
         let outlets = self.outlets.get().map_or(&[][..], |outlets| outlets);
         let metrics = outlets.iter().flat_map(|outlet| &outlet.metrics);
-        // As Keras, all metrics come before the weighted ones.
+        // As in Keras, all metrics precede the weighted ones.
         let (plain, weighted): (Vec<_>, Vec<_>) = metrics.partition(|metric| !metric.weighted);
         plain.into_iter().chain(weighted).map(|metric| (&*metric.log, &metric.metric))
     }
 
-    /// Leaves states for the metrics in use, which need not exist yet.
+    /// Sets states for the metrics in use, which need not exist yet.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) fn leave_metrics(&self, states: Vec<Vec<NamedArray<'static>>>) -> Result<()> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = states;
@@ -297,7 +297,7 @@ impl Compiled {
         self.metrics_in_use().map(|(name, metric)| (name.to_string(), metric.clone())).collect()
     }
 
-    /// The metrics' results.
+    /// Computes the metrics' results.
     pub(super) fn results(&self) -> Result<Vec<(String, Tensor)>> {
         self.metrics_in_use()
             .map(|(name, metric)| Ok((name.to_string(), metric.result()?)))

@@ -1,4 +1,4 @@
-//! The files below a folder, labelled by its sub-folders, and the datasets of them.
+//! The files below a folder, labelled by its sub-folders, and datasets of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use ndarray::{Array1, ArrayD};
 use crate::data::{AUTOTUNE, Dataset, Item, MapOptions, ShuffleOptions};
 use crate::error::{Error, Result, message};
 
-/// Which part of the files `validation_split` leaves.
+/// The part of the files to use with `validation_split`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subset {
-    /// The first files of the order, without the last share of them.
+    /// The files before the fraction used for validation.
     Training,
-    /// The last share of the files.
+    /// The last fraction of the files.
     Validation,
 }
 
-/// The files of a folder and the datasets of them: [`image_dataset_from_directory`](super::image_dataset_from_directory),
+/// The files of a folder, and datasets of them: [`image_dataset_from_directory`](super::image_dataset_from_directory),
 /// [`text_dataset_from_directory`](super::text_dataset_from_directory).
 ///
-/// Keras's `label_mode` is the method that makes the dataset: [`dataset`](Self::dataset) is `"int"`,
+/// Keras's `label_mode` corresponds to the method that creates the dataset: [`dataset`](Self::dataset) is `"int"`,
 /// [`categorical`](Self::categorical), [`binary`](Self::binary), and [`unlabeled`](Self::unlabeled) is `None`.
 #[derive(Clone)]
 pub struct DirectoryDataset<T: Item> {
-    /// The names of the classes: the sub-folders; a file's label is the place of its own in this list.
+    /// The names of the classes: the sub-folders. A file's label is the index of its sub-folder in this list.
     pub class_names: Vec<String>,
-    /// The files. Each pass of a dataset shuffles them, if `shuffle` is on.
+    /// The files. Each iteration over a dataset shuffles them, if `shuffle` is on.
     pub file_paths: Vec<PathBuf>,
     /// The label of each file, if there are classes.
     pub labels: Vec<i32>,
@@ -38,32 +38,34 @@ pub struct DirectoryDataset<T: Item> {
     pub(super) load: Load<T>,
 }
 
-/// Makes an element of a file.
+/// Loads a file as an element.
 pub(super) type Load<T> = Arc<dyn Fn(&Path) -> Result<T> + Send + Sync>;
 
 impl<T: Item> DirectoryDataset<T> {
-    /// Elements and their labels one by one, as with Keras's `batch_size=None`. Several files are read at the same time.
+    /// Returns a dataset of single elements and their labels, as with Keras's `batch_size=None`. Several files are read at the
+    /// same time.
     ///
     /// # Errors
-    /// [`Error::Data`] if there are no labels. A file that cannot be read, or is broken, is an error among the elements that
-    /// names it; `ignore_errors` goes on without it.
+    /// [`Error::Data`] if there are no labels. For a file that cannot be read or is damaged, the dataset yields an error that
+    /// names it; `ignore_errors` skips it.
     pub fn elements(&self) -> Result<Dataset<(T, i32)>> {
         let labels = self.labels("elements")?;
         self.loaded(labels.to_vec(), |label| label)
     }
 
-    /// Batches with labels `i32` `[N]`, Keras's `label_mode="int"`, for `sparse_categorical_crossentropy`.
+    /// Returns a dataset of batches with labels `i32` `[N]`, Keras's `label_mode="int"`, for `sparse_categorical_crossentropy`.
     ///
     /// # Errors
-    /// As [`DirectoryDataset::elements`].
+    /// Same as [`DirectoryDataset::elements`].
     pub fn dataset(&self) -> Result<Dataset<(T::Batch, ArrayD<i32>)>> {
         self.batches(self.loaded(self.labels("dataset")?.to_vec(), |label| label)?)
     }
 
-    /// Batches with labels `f32` `[N, classes]`, 1 at the class and 0 elsewhere, for `categorical_crossentropy`.
+    /// Returns a dataset of batches with labels `f32` `[N, classes]`, 1 at the class and 0 elsewhere, for
+    /// `categorical_crossentropy`.
     ///
     /// # Errors
-    /// As [`DirectoryDataset::elements`].
+    /// Same as [`DirectoryDataset::elements`].
     pub fn categorical(&self) -> Result<Dataset<(T::Batch, ArrayD<f32>)>> {
         let count = self.class_names.len();
         let one_hot = move |label: i32| {
@@ -72,10 +74,10 @@ impl<T: Item> DirectoryDataset<T> {
         self.batches(self.loaded(self.labels("categorical")?.to_vec(), one_hot)?)
     }
 
-    /// Batches with labels `f32` `[N,1]`, 0 or 1, for `binary_crossentropy`.
+    /// Returns a dataset of batches with labels `f32` `[N,1]`, 0 or 1, for `binary_crossentropy`.
     ///
     /// # Errors
-    /// As [`DirectoryDataset::elements`]; [`Error::Data`] also unless there are two classes.
+    /// Same as [`DirectoryDataset::elements`]; also [`Error::Data`] unless there are two classes.
     pub fn binary(&self) -> Result<Dataset<(T::Batch, ArrayD<f32>)>> {
         if self.class_names.len() != 2 {
             return Err(Error::Data(message!(
@@ -89,7 +91,7 @@ impl<T: Item> DirectoryDataset<T> {
         self.batches(self.loaded(self.labels("binary")?.to_vec(), label)?)
     }
 
-    /// Batches without labels, Keras's `label_mode=None`.
+    /// Returns a dataset of batches without labels, Keras's `label_mode=None`.
     ///
     /// # Errors
     /// [`Error::Data`] if the batch size is 0.
@@ -121,7 +123,7 @@ impl<T: Item> DirectoryDataset<T> {
         }
     }
 
-    /// Shuffles names, which are small, and reads the files in that order.
+    /// Shuffles the file names, which are small, and reads the files in that order.
     fn loaded<L: Item>(
         &self,
         labels: Vec<i32>,
@@ -139,7 +141,7 @@ impl<T: Item> DirectoryDataset<T> {
     }
 }
 
-/// What the functions of all kinds of files take.
+/// The options that all kinds of files have.
 pub(super) struct Rules<'a> {
     pub(super) op: &'static str,
     pub(super) endings: &'static [&'static str],
@@ -152,7 +154,7 @@ pub(super) struct Rules<'a> {
     pub(super) follow_links: bool,
 }
 
-/// The files that the rules choose, with the place of each one's class, and the classes.
+/// The files that the rules select, with the index of each file's class, and the classes.
 pub(super) struct Chosen {
     pub(super) files: Vec<(PathBuf, i32)>,
     pub(super) class_names: Vec<String>,
@@ -197,7 +199,7 @@ impl Rules<'_> {
         Ok(Chosen { files, class_names })
     }
 
-    /// The share of the files for validation.
+    /// The fraction of the files for validation.
     fn share(&self) -> Result<Option<f64>> {
         let refuse = |words: &str| Err(Error::Data(message!("{}: {words}", self.op)));
         match (self.validation_split, self.subset) {
@@ -214,7 +216,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The names of the classes: those that the caller gives, or the sub-folders in order.
+    /// The names of the classes: those that the caller specifies, or the sub-folders in order.
     fn classes(&self, directory: &Path) -> Result<Vec<String>> {
         let mut found = Vec::new();
         for entry in list(directory)? {
@@ -244,7 +246,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Adds the files below a folder. A link to a folder above would lead around for ever.
+    /// Adds the files below a folder. A link to a parent folder would cause an endless recursion.
     fn walk(&self, folder: &Path, found: &mut Vec<PathBuf>, depth: usize) -> Result<()> {
         const DEEPEST: usize = 64;
         if depth > DEEPEST {

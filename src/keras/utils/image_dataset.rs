@@ -1,4 +1,4 @@
-//! `image_dataset_from_directory`: pictures in a sub-folder for each class.
+//! `image_dataset_from_directory`: images in a sub-folder for each class.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,57 +13,59 @@ use crate::image::{
 use crate::io::read_file;
 use crate::options::options;
 
-/// The channels of pictures.
+/// The channels of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ColorMode {
-    /// One: grey.
+    /// One channel: grayscale.
     Grayscale,
-    /// Three.
+    /// Three channels.
     #[default]
     Rgb,
-    /// Four, the last one 255 where a file has none.
+    /// Four channels; the last one is 255 if the file has no alpha.
     Rgba,
 }
 
 options! {
-    /// How [`image_dataset_from_directory`] finds and reads pictures.
+    /// How [`image_dataset_from_directory`] finds and reads images.
     #[derive(Debug, Clone, PartialEq)]
     pub struct ImageDatasetOptions {
-        /// Whether the sub-folders are classes, Keras's `labels="inferred"`; without, all pictures below the folder are taken.
+        /// Whether the sub-folders are classes, Keras's `labels="inferred"`; if not, all images below the folder are used.
+        /// Default: `true`.
         labels: bool = true,
-        /// The classes to take, in the order of their labels; all sub-folders, sorted.
+        /// The classes to use, in the order of their labels. Default: all sub-folders, sorted.
         class_names: Option<Vec<String>> as impl Into<Option<Vec<String>>> = None,
-        /// The channels; RGB.
+        /// The channels. Default: RGB.
         color_mode: ColorMode = ColorMode::Rgb,
-        /// Pictures in a batch; 32.
+        /// The batch size. Default: 32.
         batch_size: usize = 32,
-        /// Height and width; 256 x 256.
+        /// The height and width. Default: 256 x 256.
         image_size: [usize; 2] = [256, 256],
-        /// Whether each pass has another order; without, files come by class and name.
+        /// Whether to shuffle the files for each iteration; if not, they are ordered by class and name. Default: `true`.
         shuffle: bool = true,
-        /// The seed of the order.
+        /// The seed of the shuffling.
         seed: Option<u64> as impl Into<Option<u64>> = None,
-        /// The share of the files for validation, between 0 and 1. It needs a `subset`, and a `seed` if files are shuffled.
+        /// The fraction of the files for validation, between 0 and 1. It requires a `subset`, and a `seed` if files are
+        /// shuffled.
         validation_split: Option<f64> as impl Into<Option<f64>> = None,
-        /// Which part of the files.
+        /// The part of the files to use.
         subset: Option<Subset> as impl Into<Option<Subset>> = None,
-        /// How pictures are resized; bilinear.
+        /// How images are resized. Default: bilinear.
         interpolation: ResizeMethod = ResizeMethod::Bilinear,
-        /// Whether links to folders are followed; `false`.
+        /// Whether links to folders are followed. Default: `false`.
         follow_links: bool = false,
-        /// Whether the middle of a picture is cut out, as large as it may be with the proportions of `image_size`, so that
-        /// nothing is stretched; `false`.
+        /// Whether to crop images to the aspect ratio of `image_size` around the center before they are resized, so that
+        /// nothing is stretched. Default: `false`.
         crop_to_aspect_ratio: bool = false,
-        /// By which cosine transform a JPEG is decoded; the exact one. Keras decodes by the fast one
-        /// ([`DctMethod::IntegerFast`]), whose pixels differ by some levels, and in the mean by up to 0.7 of the 255.
+        /// The cosine transform that decodes JPEG. Default: the accurate one. Keras uses the fast one
+        /// ([`DctMethod::IntegerFast`]), whose pixels differ by some levels, on average by up to 0.7 of 255.
         dct_method: DctMethod = DctMethod::IntegerAccurate,
     }
 }
 
-/// Pictures from a folder with a sub-folder for each class: Keras's `image_dataset_from_directory`.
+/// Finds images in a folder with a sub-folder for each class: Keras's `image_dataset_from_directory`.
 ///
-/// They are BMP, GIF (the first frame), JPEG, PNG and WebP files, found by the endings of their names, and become `f32` from 0 to
-/// 255, resized on the host, as Keras has it. Several are decoded at the same time, ahead of who asks for them.
+/// BMP, GIF (the first frame), JPEG, PNG and WebP files are found by their extensions. As in Keras, they are converted to `f32`
+/// from 0 to 255 and resized on the host. Several are decoded at the same time, ahead of the consumer.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -85,8 +87,8 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if a folder cannot be read; [`Error::Data`] if there is no picture, no class, or another class than those asked
-/// for, and if options contradict each other. A broken picture is an error among the elements, which names the file.
+/// [`Error::Io`] if a folder cannot be read; [`Error::Data`] if there is no image, no class, or not every requested class, and
+/// if options contradict each other. For a damaged image, the dataset yields an error that names the file.
 pub fn image_dataset_from_directory(
     directory: impl AsRef<Path>,
     options: ImageDatasetOptions,
@@ -134,7 +136,7 @@ pub fn image_dataset_from_directory(
     })
 }
 
-/// The largest part around the middle that has the proportions of `size`, in Keras's arithmetic.
+/// The largest centered part with the aspect ratio of `size`, in Keras's arithmetic.
 fn middle<'a>(image: ArrayView3<'a, u8>, size: [usize; 2]) -> ArrayView3<'a, u8> {
     let (height, width, _) = image.dim();
     let [to_height, to_width] = size.map(|side| side.max(1) as u128);

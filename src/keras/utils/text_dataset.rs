@@ -12,29 +12,31 @@ options! {
     /// How [`text_dataset_from_directory`] finds and reads texts.
     #[derive(Debug, Clone, PartialEq)]
     pub struct TextDatasetOptions {
-        /// Whether the sub-folders are classes, Keras's `labels="inferred"`; without, all texts below the folder are taken.
+        /// Whether the sub-folders are classes, Keras's `labels="inferred"`; if not, all texts below the folder are used.
+        /// Default: `true`.
         labels: bool = true,
-        /// The classes to take, in the order of their labels; all sub-folders, sorted.
+        /// The classes to use, in the order of their labels. Default: all sub-folders, sorted.
         class_names: Option<Vec<String>> as impl Into<Option<Vec<String>>> = None,
-        /// Texts in a batch; 32.
+        /// The batch size. Default: 32.
         batch_size: usize = 32,
-        /// The most bytes of a text; what follows is cut off, and a character that it would cut in two.
+        /// The maximum number of bytes of a text. Longer texts are truncated before the first character that does not fit.
         max_length: Option<usize> as impl Into<Option<usize>> = None,
-        /// Whether each pass has another order; without, files come by class and name.
+        /// Whether to shuffle the files for each iteration; if not, they are ordered by class and name. Default: `true`.
         shuffle: bool = true,
-        /// The seed of the order.
+        /// The seed of the shuffling.
         seed: Option<u64> as impl Into<Option<u64>> = None,
-        /// The share of the files for validation, between 0 and 1. It needs a `subset`, and a `seed` if files are shuffled.
+        /// The fraction of the files for validation, between 0 and 1. It requires a `subset`, and a `seed` if files are
+        /// shuffled.
         validation_split: Option<f64> as impl Into<Option<f64>> = None,
-        /// Which part of the files.
+        /// The part of the files to use.
         subset: Option<Subset> as impl Into<Option<Subset>> = None,
-        /// Whether links to folders are followed; `false`.
+        /// Whether links to folders are followed. Default: `false`.
         follow_links: bool = false,
     }
 }
 
-/// Texts from a folder with a sub-folder for each class: Keras's `text_dataset_from_directory`. They are UTF-8 files whose names
-/// end in `.txt`.
+/// Finds texts in a folder with a sub-folder for each class: Keras's `text_dataset_from_directory`. They are UTF-8 files whose
+/// names end in `.txt`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -51,8 +53,8 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if a folder cannot be read; [`Error::Data`] if there is no text, no class, or another class than those asked
-/// for, and if options contradict each other. A file that is no UTF-8 text is an error among the elements, which names it.
+/// [`Error::Io`] if a folder cannot be read; [`Error::Data`] if there is no text, no class, or not every requested class, and
+/// if options contradict each other. For a file that is not UTF-8, the dataset yields an error that names it.
 pub fn text_dataset_from_directory(
     directory: impl AsRef<Path>,
     options: TextDatasetOptions,

@@ -1,4 +1,4 @@
-//! [`TensorBoard`]: writes what TensorBoard shows of a training.
+//! [`TensorBoard`]: writes the event files of a training for TensorBoard.
 
 mod projector;
 mod weights;
@@ -13,16 +13,16 @@ use crate::summary::{
 };
 use projector::Projector;
 
-/// How often [`TensorBoard`] writes the numbers of batches.
+/// How often [`TensorBoard`] writes the values of batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum UpdateFreq {
-    /// Never: only those of epochs.
+    /// Never: only the values of epochs are written.
     #[default]
     Epoch,
-    /// Those of each batch.
+    /// For each batch.
     Batch,
-    /// Those of every so many batches.
+    /// Once every so many batches.
     Batches(usize),
 }
 
@@ -32,12 +32,12 @@ impl From<usize> for UpdateFreq {
     }
 }
 
-/// Writes event files for TensorBoard: the numbers of epochs and batches, the model's graph, histograms and pictures of its
+/// Writes event files for TensorBoard: the values of epochs and batches, the model's graph, histograms and images of its
 /// weights, embeddings, and a profile.
 ///
 /// Names and folders are Keras's: `epoch_loss`, `epoch_accuracy` and `epoch_learning_rate` in the runs `train` and
-/// `validation`, `batch_loss`, `evaluation_loss_vs_iterations`. With `update_freq`, summaries that the model's own code writes go
-/// to the same files, at the batch's number.
+/// `validation`, `batch_loss`, `evaluation_loss_vs_iterations`. With `update_freq`, summaries that the model's own code writes
+/// are added to the same files, with the batch's number as their step.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -70,9 +70,9 @@ pub struct TensorBoard {
     projector: Projector,
     train: Option<FileWriter>,
     validation: Option<FileWriter>,
-    /// The default writers of the training and of the validation in it.
+    /// The default writers of the training, and of the validation during it.
     scopes: Vec<(DefaultWriter, Recording)>,
-    /// Batches that began and ended since the training began; the latter may be told of late.
+    /// Batches that began and ended since the training began; the notification of an end may be late.
     begun: u64,
     ended: u64,
     tested: u64,
@@ -84,7 +84,8 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Writes into the folders `train` and `validation` in `log_dir`, which it makes when there is something to write.
+    /// Creates a callback that writes to the folders `train` and `validation` in `log_dir`. It creates them when there is
+    /// something to write.
     pub fn new(log_dir: impl AsRef<Path>) -> Self {
         TensorBoard {
             log_dir: log_dir.as_ref().to_path_buf(),
@@ -110,52 +111,53 @@ impl TensorBoard {
         }
     }
 
-    /// Sets after how many epochs histograms of the weights are written; 0, never.
+    /// Sets after how many epochs histograms of the weights are written. Default: 0, never.
     pub fn histogram_freq(mut self, epochs: usize) -> Self {
         self.histogram_freq = epochs;
         self
     }
 
-    /// Sets whether the graph of the layers is written; `true`.
+    /// Sets whether the graph of the layers is written. Default: `true`.
     pub fn write_graph(mut self, write: bool) -> Self {
         self.write_graph = write;
         self
     }
 
-    /// Sets whether each histogram has a picture of the weights beside it, the least black and the greatest white; `false`.
+    /// Sets whether an image of the weights is written with each histogram: the smallest weight black, the largest white.
+    /// Default: `false`.
     pub fn write_images(mut self, write: bool) -> Self {
         self.write_images = write;
         self
     }
 
-    /// Sets whether `epoch_steps_per_second`, and with `update_freq` `batch_steps_per_second`, are written; `false`. The latter
-    /// is the rate at which the host calls steps; the device may be behind.
+    /// Sets whether `epoch_steps_per_second`, and with `update_freq` `batch_steps_per_second`, are written. The latter is the
+    /// rate at which the host calls steps; the device may lag behind. Default: `false`.
     pub fn write_steps_per_second(mut self, write: bool) -> Self {
         self.write_steps_per_second = write;
         self
     }
 
-    /// Sets how often the numbers of batches are written; never. Each batch then also costs the metrics' results.
+    /// Sets how often the values of batches are written. Each batch then also computes the metrics' results. Default: never.
     pub fn update_freq(mut self, freq: impl Into<UpdateFreq>) -> Self {
         self.update_freq = freq.into();
         self
     }
 
     /// Sets the first and the last batch, counted from 1, whose kernels are timed: the tab Graphs shows the plan with its times
-    /// under `batch_LAST`, and `train/plugins/profile` has a trace for Perfetto and `chrome://tracing`. Kernels run slower
-    /// meanwhile.
+    /// under `batch_LAST`, and `train/plugins/profile` contains a trace for Perfetto and `chrome://tracing`. Kernels run slower
+    /// while they are timed.
     pub fn profile_batch(mut self, first: u64, last: u64) -> Self {
         self.profile_batch = Some((first, last));
         self
     }
 
-    /// Sets after how many epochs the vectors of the `Embedding` layers are written for the tab Projector; 0, never.
+    /// Sets after how many epochs the vectors of the `Embedding` layers are written for the tab Projector. Default: 0, never.
     pub fn embeddings_freq(mut self, epochs: usize) -> Self {
         self.embeddings_freq = epochs;
         self
     }
 
-    /// Sets what the vectors of the `Embedding` layer called `layer` stand for, in order.
+    /// Sets the labels of the vectors of the `Embedding` layer called `layer`, in order.
     pub fn embeddings_metadata<S: Into<String>>(
         mut self,
         layer: &str,
@@ -165,7 +167,7 @@ impl TensorBoard {
         self
     }
 
-    /// Of how many batches one is written.
+    /// The number of batches of which one is written.
     fn every(&self) -> Option<u64> {
         match self.update_freq {
             UpdateFreq::Epoch => None,
@@ -174,7 +176,7 @@ impl TensorBoard {
         }
     }
 
-    /// Makes the writer of the training or the validation the default of summaries that the model's code writes.
+    /// Makes the writer of the training or the validation the default for summaries that the model's code writes.
     fn push(&mut self, train: bool, batch: u64) -> Result<()> {
         let Some(every) = self.every() else { return Ok(()) };
         let writer = self.writer(train)?.as_default_at(batch);
@@ -195,7 +197,7 @@ impl TensorBoard {
         })
     }
 
-    /// Writes numbers whose names begin with `prefix`.
+    /// Writes the values, with `prefix` added to their names.
     fn scalars(
         &mut self,
         train: bool,
@@ -377,7 +379,7 @@ impl Callback for TensorBoard {
 }
 
 impl Drop for TensorBoard {
-    /// A training that failed leaves its trace on.
+    /// A failed training leaves tracing switched on.
     fn drop(&mut self) {
         self.scopes.clear();
         if self.tracing {

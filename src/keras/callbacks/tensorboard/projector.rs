@@ -1,4 +1,4 @@
-//! The files of TensorBoard's tab Projector: vectors, what they stand for, and where both are.
+//! The files of TensorBoard's tab Projector: vectors, their labels, and the locations of both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::trackable::{Class, Trackable, layer_nodes};
 /// The embeddings of a model.
 #[derive(Default)]
 pub(super) struct Projector {
-    /// What the vectors of a layer stand for.
+    /// The labels of a layer's vectors.
     labels: BTreeMap<String, Vec<String>>,
 }
 
@@ -26,7 +26,7 @@ impl Projector {
         self.labels.insert(layer.to_string(), labels);
     }
 
-    /// Writes the vectors of all `Embedding` layers as they are now into `folder`, and `projector_config.pbtxt`.
+    /// Writes the current vectors of all `Embedding` layers, and `projector_config.pbtxt`, to `folder`.
     pub(super) fn write(&self, folder: &Path, model: &dyn Trackable) -> Result<()> {
         let nodes = layer_nodes(&|parts| model.track(parts)).into_iter();
         let layers: Vec<String> =
@@ -70,7 +70,7 @@ impl Projector {
                         labels.len()
                     )));
                 }
-                // A label stands on a line by itself.
+                // Each label occupies one line.
                 let lines =
                     labels.iter().map(|label| label.replace(['\t', '\n', '\r'], " ") + "\n");
                 let metadata = format!("{file}-metadata.tsv");

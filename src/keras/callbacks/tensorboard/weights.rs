@@ -1,4 +1,4 @@
-//! Histograms and pictures of a model's weights.
+//! Histograms and images of a model's weights.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -6,10 +6,10 @@ use crate::summary::{self, MediaOptions};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
-/// So many filters of a convolution are drawn.
+/// The maximum number of filters of a convolution that are drawn.
 const MOST_FILTERS: usize = 64;
 
-/// Writes a histogram of each weight, and a picture if `images`.
+/// Writes a histogram of each weight, and an image if `images`.
 pub(super) fn write(model: &dyn Trackable, epoch: u64, images: bool) -> Result<()> {
     let title = model.title();
     for (path, variable) in model.named_variables() {
@@ -26,8 +26,9 @@ pub(super) fn write(model: &dyn Trackable, epoch: u64, images: bool) -> Result<(
     Ok(())
 }
 
-/// A weight as pictures `[N,H,W,1]`: a vector as a row, a matrix lying, each filter of three axes by itself. Keras shows none
-/// of more axes; here a convolution's kernel `[H,W,C,F]` is the picture of its filters over the first channel.
+/// A weight as images `[N,H,W,1]`: a vector is one row, a matrix is transposed if it has more rows than columns, and a weight
+/// of three axes is one image for each index of the last. Keras draws no weights with more axes; here a convolution's kernel
+/// `[H,W,C,F]` is drawn as one image for each filter, of the first channel.
 fn picture(weight: &Tensor) -> Result<Option<Tensor>> {
     let weight = weight.squeeze(())?;
     let shape: Vec<i64> = weight.shape().iter().map(|size| *size as i64).collect();
@@ -50,6 +51,6 @@ fn picture(weight: &Tensor) -> Result<Option<Tensor>> {
     let weight = weight.cast(DType::F32)?;
     let least = weight.reduce_min(())?;
     let range = weight.reduce_max(())?.subtract(&least)?;
-    // Where all are equal, 0 / 0 is drawn black.
+    // If all weights are equal, 0 / 0 is drawn black.
     Ok(Some(weight.subtract(&least)?.divide(range)?))
 }

@@ -15,11 +15,11 @@ use crate::ops::stack;
 use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 
-/// A call as it runs.
+/// A call while it runs.
 pub(super) struct Call<'a> {
     pub(super) op: &'a KerasOp,
     pub(super) inputs: &'a [Tensor],
-    /// The options that it has asked for.
+    /// The options that it has read.
     pub(super) asked: RefCell<Vec<&'static str>>,
 }
 
@@ -28,7 +28,7 @@ impl Call<'_> {
         Error::Data(message!("from_json: the op '{}' {what}.", self.op.row.class))
     }
 
-    /// An argument by its place or by its name.
+    /// An argument by its position or by its name.
     pub(super) fn argument(&self, place: usize, name: &str) -> Option<&Argument> {
         let named = || self.op.kwargs.iter().find(|(key, _)| key == name).map(|(_, value)| value);
         self.op.args.get(place).or_else(named)
@@ -60,7 +60,7 @@ impl Call<'_> {
         }
     }
 
-    /// The tensor at this place among the arguments.
+    /// The tensor at this position among the arguments.
     pub(super) fn tensor(&self, place: usize, name: &str) -> Result<Tensor> {
         match self.argument(place, name) {
             Some(argument) => self.of(argument),
@@ -88,8 +88,8 @@ impl Call<'_> {
         self.both([(0, "x1"), (1, "x2")])
     }
 
-    /// Two arguments in the dtype in which Keras computes with both. A number takes that of the tensor on the other side, but 1.0
-    /// makes a float of an integer, and 1 an integer of a truth value.
+    /// Two arguments in the dtype in which Keras computes with both. A number adopts the dtype of the tensor on the other side,
+    /// except that 1.0 turns integers into floats, and 1 turns booleans into integers.
     pub(super) fn both(&self, [a, b]: [(usize, &str); 2]) -> Result<Sides> {
         let sides = [self.argument(a.0, a.1), self.argument(b.0, b.1)];
         let [Some(a), Some(b)] = sides else {
@@ -119,7 +119,7 @@ impl Call<'_> {
         }
     }
 
-    /// `number` as it joins `x`.
+    /// `number` as an operand next to `x`.
     pub(super) fn number_with(&self, x: &Tensor, number: Number) -> Result<Operand> {
         let dtype = x.dtype();
         let fits = |number: i64| match dtype {
@@ -136,13 +136,13 @@ impl Call<'_> {
         }
     }
 
-    /// What the op's constructor got as `key`.
+    /// The constructor argument `key` of the op.
     pub(super) fn given(&self, key: &'static str) -> Option<&Value> {
         self.asked.borrow_mut().push(key);
         self.op.config.get(key)
     }
 
-    /// An option of the op's constructor; null counts as not there.
+    /// An option of the op's constructor; null counts as missing.
     pub(super) fn option<T: ConfigValue>(&self, key: &'static str) -> Result<Option<T>> {
         let value = self.given(key).filter(|value| !value.is_null());
         let read = |value: &Value| {
@@ -153,7 +153,7 @@ impl Call<'_> {
         value.map(read).transpose()
     }
 
-    /// An option that is a list or one item of it.
+    /// An option that is a list or a single item.
     pub(super) fn list<T: ConfigValue>(&self, key: &'static str) -> Result<Vec<T>>
     where
         Vec<T>: ConfigValue,
@@ -164,7 +164,7 @@ impl Call<'_> {
         }
     }
 
-    /// Refuses options that nothing has asked for, as what they ask for would be missing.
+    /// Refuses options that the op did not read, as their effect would be missing.
     pub(super) fn all_asked(&self) -> Result<()> {
         let asked = self.asked.borrow();
         let rest = |(key, value): &(&String, &Value)| {
@@ -182,7 +182,7 @@ impl Call<'_> {
         self.option(key)?.ok_or_else(|| self.wrong(&format!("lacks its option '{key}'")))
     }
 
-    /// The axis, `default` if none is named; `None` if it is null, which stands for all elements in a row.
+    /// The axis, `default` if none is specified; `None` if it is null, which stands for the flattened tensor.
     pub(super) fn axis_or(&self, default: i64) -> Result<Option<i64>> {
         match self.given("axis") {
             Some(Value::Null) => Ok(None),
@@ -190,7 +190,7 @@ impl Call<'_> {
         }
     }
 
-    /// `f` of `x` along the axis that is named, the last by default, or along all elements in a row.
+    /// Applies `f` to `x` along the specified axis, by default the last, or to the flattened tensor.
     pub(super) fn along(
         &self,
         x: &Tensor,
@@ -202,13 +202,13 @@ impl Call<'_> {
         }
     }
 
-    /// As [`Call::along`], where the result has the shape of `x`.
+    /// Same as [`Call::along`], with the result in the shape of `x`.
     pub(super) fn along_in_shape(&self, f: fn(&Tensor, i64) -> Result<Tensor>) -> Result<Tensor> {
         let x = self.x()?;
         self.along(&x, f)?.reshape_to(x.shape().into())
     }
 
-    /// `x` in the dtype that the option `dtype` names, if it names one.
+    /// `x` in the dtype of the option `dtype`, if it is set.
     pub(super) fn in_dtype(&self, x: Tensor) -> Result<Tensor> {
         match self.option::<String>("dtype")? {
             Some(name) => {
@@ -219,13 +219,13 @@ impl Call<'_> {
         }
     }
 
-    /// The axes along which a reduction goes: all, if none are named.
+    /// The axes of a reduction: all, if none are specified.
     pub(super) fn axes(&self) -> Result<Axes> {
         let axes = self.option::<Axes>("axis")?.unwrap_or(Axes::ALL);
         Ok(axes.keepdims(self.option::<bool>("keepdims")?.unwrap_or(false)))
     }
 
-    /// Refuses a value of an option that is not served.
+    /// Refuses an unsupported value of an option.
     pub(super) fn only(&self, key: &'static str, wanted: &[Value]) -> Result<()> {
         match self.given(key) {
             Some(value) if !value.is_null() && !wanted.contains(value) => {
@@ -239,7 +239,7 @@ impl Call<'_> {
         }
     }
 
-    /// A shape in which `null` is the batch's size and -1 what is left.
+    /// A shape in which `null` is the batch size, and -1 is the size that the other sizes imply.
     pub(super) fn shape(&self, key: &'static str, x: &Tensor) -> Result<Vec<i64>> {
         let given = match self.given(key) {
             Some(Value::Array(list)) => list.clone(),
@@ -257,7 +257,7 @@ impl Call<'_> {
     }
 }
 
-/// The results of an op that has one.
+/// The results of an op that has only one.
 pub(super) fn one(y: Result<Tensor>) -> Result<Vec<Tensor>> {
     y.map(|y| vec![y])
 }

@@ -31,7 +31,7 @@ impl Constant {
         Ok(Constant { shape, numbers, dtype })
     }
 
-    /// As a tensor on the device of `other`.
+    /// Creates the tensor on the device of `other`.
     ///
     /// # Errors
     /// [`Error::Data`] if it has a number that the device's integers cannot hold.
@@ -91,7 +91,7 @@ fn elements(
     }
 }
 
-/// Keras's names of dtypes. It counts in 64 bits where the device has 32.
+/// The dtype that Keras calls `name`. The device has 32 bits where Keras has 64.
 pub(crate) fn dtype_named(name: &str) -> std::result::Result<DType, String> {
     Ok(match name {
         "int64" | "int16" | "int8" | "int" => DType::I32,

@@ -1,4 +1,4 @@
-//! In which dtypes Keras computes, and what the device computes in for them.
+//! The dtypes in which Keras computes, and those in which the device computes instead.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ impl Number {
         value.as_i64().map(Number::Int).or_else(float)
     }
 
-    /// `x` as the number joins it, and the dtype of a result.
+    /// `x` as an operand next to the number, and the dtype of the result.
     pub(super) fn joining(self, x: Tensor) -> Result<(Tensor, DType)> {
         let dtype = match (self, x.dtype()) {
             (Number::Float(_), dtype) if !dtype.is_float() => DType::F32,
@@ -35,7 +35,7 @@ impl Number {
 pub(super) struct Sides {
     pub(super) a: Tensor,
     pub(super) b: Operand,
-    /// Keras's dtype of both: the device computes with bytes and truth values as integers.
+    /// Keras's dtype of both. The device computes with bytes and booleans as integers.
     pub(super) dtype: DType,
 }
 
@@ -47,7 +47,8 @@ pub(super) fn wide(x: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// The result of a computation in [`wide`] numbers in Keras's dtype: bytes are cut off, as of every integer too large.
+/// Converts the result of a computation in [`wide`] numbers to Keras's dtype. Numbers too large for a byte wrap around,
+/// as all integers do.
 pub(super) fn narrow(y: Tensor, dtype: DType) -> Result<Tensor> {
     if y.dtype() == DType::Bool { Ok(y) } else { cast(&y, dtype) }
 }
@@ -60,7 +61,7 @@ pub(super) fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// What numbers a JSON value holds: 0 bools, 1 integers, 2 floats.
+/// The type of the numbers in a JSON value: 0 booleans, 1 integers, 2 floats.
 pub(super) fn rank_of_numbers(value: &Value) -> usize {
     match value {
         Value::Array(list) => list.iter().map(rank_of_numbers).max().unwrap_or(2),
@@ -92,7 +93,7 @@ pub(super) fn joint_list(list: Vec<Tensor>) -> Result<Vec<Tensor>> {
     list.into_iter().map(|x| if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) }).collect()
 }
 
-/// What a mean or a root is taken of: integers become floats, as in Keras.
+/// The operand of a mean or a root: integers become floats, as in Keras.
 pub(super) fn floats(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_float() { Ok(x.clone()) } else { x.cast(DType::F32) }
 }
@@ -104,7 +105,7 @@ pub(super) fn floated(b: Operand) -> Result<Operand> {
     }
 }
 
-/// `f`, of bytes as of numbers.
+/// Applies `f`, to bytes as to wider integers.
 pub(super) fn of_bytes(x: &Tensor, f: fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     match x.dtype() {
         DType::U8 => narrow(f(&wide(x)?)?, DType::U8),
@@ -112,7 +113,7 @@ pub(super) fn of_bytes(x: &Tensor, f: fn(&Tensor) -> Result<Tensor>) -> Result<T
     }
 }
 
-/// What a sum or a product is taken of: truth values and bytes become integers, as in Keras.
+/// The operand of a sum or a product: booleans and bytes become integers, as in Keras.
 pub(super) fn counting(x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::Bool => x.cast(DType::I32),

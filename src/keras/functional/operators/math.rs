@@ -1,4 +1,4 @@
-//! Ops that compute with numbers and take more than a line.
+//! Mathematical ops that need more than a line.
 
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ pub(super) fn extreme(
     }
 }
 
-/// The largest or smallest element, or `initial` if that goes further.
+/// The largest or smallest element, or `initial` if that is larger or smaller.
 pub(super) fn bounded(
     call: &Call<'_>,
     find: fn(&Tensor, Axes) -> Result<Tensor>,
@@ -66,7 +66,7 @@ pub(super) fn bounded(
     one(narrow(y, x.dtype()))
 }
 
-/// A function of two of which truth values are integers.
+/// A function of two operands in which booleans count as integers.
 pub(super) fn whole(
     call: &Call<'_>,
     f: fn(&Tensor, Operand) -> Result<Tensor>,
@@ -75,7 +75,7 @@ pub(super) fn whole(
     one(narrow(f(&a, b)?, if dtype == DType::Bool { DType::I32 } else { dtype }))
 }
 
-/// What a division leaves. Beside a whole number Keras computes with bytes as integers.
+/// The remainder of a division. Next to a whole number, Keras computes with bytes as integers.
 pub(super) fn modulo(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let number =
         |place, name| matches!(call.argument(place, name), Some(Argument::Value(Value::Number(_))));
@@ -88,7 +88,7 @@ pub(super) fn modulo(call: &Call<'_>) -> Result<Vec<Tensor>> {
     one(narrow(a.floormod(b)?, dtype))
 }
 
-/// A product of `list`: Keras multiplies integers as floats.
+/// A product of the tensors of `list`. Keras multiplies integers as floats.
 pub(super) fn product(
     list: Vec<Tensor>,
     f: impl FnOnce(&[Tensor]) -> Result<Tensor>,
@@ -111,7 +111,7 @@ pub(super) fn dot(call: &Call<'_>) -> Result<Vec<Tensor>> {
     }))
 }
 
-/// A product of matrices; a vector is a row on the left, a column on the right.
+/// A matrix product. A vector is a row on the left and a column on the right.
 pub(super) fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (row, column) = (a.rank() == 1, b.rank() == 1);
     let left = if row { a.expand_dims(0)? } else { a.clone() };
@@ -145,7 +145,8 @@ pub(super) fn like(call: &Call<'_>, f: fn(&Tensor) -> Result<Tensor>) -> Result<
 pub(super) fn clip(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let x = call.x()?;
     let dtype = if x.dtype() == DType::Bool { DType::I32 } else { x.dtype() };
-    // Integers stay integers, and have none between a bound with a fraction and that without it.
+    // Integers stay integers. No integer is between a fractional bound and the same bound
+    // truncated.
     let whole = match dtype {
         DType::I32 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
         DType::U32 => Some((0, i64::from(u32::MAX))),
@@ -202,7 +203,7 @@ pub(super) fn normalize(call: &Call<'_>) -> Result<Vec<Tensor>> {
     one(x.divide(norm.maximum(epsilon)?))
 }
 
-/// Rounds to decimals: those of integers stand before the point.
+/// Rounds to decimals; negative decimals round integers to tens, hundreds and so on.
 pub(super) fn round(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let x = call.x()?;
     let decimals = call.option::<i64>("decimals")?.unwrap_or(0);

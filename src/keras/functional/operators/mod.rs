@@ -1,10 +1,10 @@
-//! The calls of `keras.ops` that a model's JSON names: each is a layer without weights.
+//! The calls of `keras.ops` in a model's JSON: each is a layer without weights.
 //!
-//! Keras writes what an op was constructed with as its config (`axis`), and what it was called on as the arguments of a node:
-//! tensors, numbers, lists of both, slices. [`KerasOp`] keeps both as they were read, so that they are written again as they
-//! were.
-//! `call` has an op's arguments and options while it runs, `constant` a model's arrays, `dtypes` what dtypes there are beneath;
-//! `table` says what each op computes, with `math`, `shapes` and `padding`.
+//! Keras writes an op's constructor arguments, such as `axis`, as its config, and its call arguments as the arguments of a
+//! node: tensors, numbers, lists of both, slices. [`KerasOp`] stores both as they were read, so that they are written back
+//! unchanged. `call` provides an op's arguments and options while it runs, `constant` a model's arrays, and `dtypes` the
+//! conversions between Keras's dtypes and the device's. `table` defines what each op computes, with `math`, `shapes` and
+//! `padding`.
 
 mod call;
 mod constant;
@@ -28,7 +28,7 @@ use crate::keras::Context;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
-/// A call of an op of Keras's.
+/// A call of a Keras op.
 pub(crate) struct KerasOp {
     row: &'static Row,
     module: String,
@@ -40,18 +40,18 @@ pub(crate) struct KerasOp {
 /// An argument of a call: a tensor, a constant, a list of arguments, or a plain JSON value.
 #[derive(Debug, Clone)]
 pub(crate) enum Argument {
-    /// Which of the call's inputs it is.
+    /// The index of the tensor among the call's inputs.
     Tensor(usize),
-    /// A constant of the model: its elements, and the JSON that it was.
+    /// A constant of the model: its elements, and its JSON.
     Constant(Constant, Value),
     List(Vec<Argument>),
     Value(Value),
 }
 
-/// The op of Keras's class `class`, called `name`.
+/// Creates the op of Keras's class `class`, called `name`.
 ///
 /// # Errors
-/// [`Error::Data`] if it is not served.
+/// [`Error::Data`] if it is not supported.
 pub(crate) fn keras_op(
     name: &str,
     module: &str,

@@ -48,7 +48,7 @@ pub(super) fn pad(call: &Call<'_>) -> Result<Vec<Tensor>> {
     one(narrow(y?, x.dtype()))
 }
 
-/// The number that a padding of this dtype is filled with: a fraction is cut off for integers.
+/// The fill value of a padding of this dtype. For integers, a fraction is truncated.
 fn filling(call: &Call<'_>, value: Option<&Value>, dtype: DType) -> Result<Scalar> {
     let number = match value {
         None => Number::Int(0),
@@ -69,9 +69,9 @@ fn filling(call: &Call<'_>, value: Option<&Value>, dtype: DType) -> Result<Scala
     }
 }
 
-/// A padding that goes on with the tensor's own elements, as NumPy does for paddings of any length.
+/// A padding that repeats the tensor's own elements, of any length, as in NumPy.
 fn continued(call: &Call<'_>, x: &Tensor, pairs: &[(usize, usize)], mode: &str) -> Result<Tensor> {
-    // Refuses what does not fit, before the places are written down.
+    // Refuses invalid paddings before the indices are computed.
     x.pad(pairs)?;
     let mut y = x.clone();
     for (axis, &(low, high)) in pairs.iter().enumerate().filter(|(_, pair)| **pair != (0, 0)) {

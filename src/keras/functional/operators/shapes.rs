@@ -69,7 +69,7 @@ pub(super) fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
     Ok(vec![x.strided_slice(&parts)?])
 }
 
-/// The slice that `key` is of an axis of so many.
+/// The slice that `key` describes, of an axis of this size.
 fn slice(call: &Call<'_>, key: &Value, size: i64) -> Result<SliceInfoElem> {
     let end = |name: &str| -> Result<Option<i64>> {
         match key.pointer(&format!("/config/{name}")) {
@@ -86,7 +86,7 @@ fn slice(call: &Call<'_>, key: &Value, size: i64) -> Result<SliceInfoElem> {
     if step == 0 {
         return Err(call.wrong("has a slice whose step is 0"));
     }
-    // As `slice.indices` of Python.
+    // Same as Python's `slice.indices`.
     let (low, high) = if step > 0 { (0, size) } else { (-1, size - 1) };
     let place = |given: Option<i64>, default: i64| match given {
         None => default,
@@ -96,7 +96,7 @@ fn slice(call: &Call<'_>, key: &Value, size: i64) -> Result<SliceInfoElem> {
         true => (place(end("start")?, low), place(end("stop")?, high)),
         false => (place(end("start")?, high), place(end("stop")?, low)),
     };
-    // A walk back begins at the end of its range.
+    // A slice with a negative step begins at the end of its range.
     let (start, stop) = if step > 0 { (start, stop) } else { (stop + 1, start + 1) };
     Ok(SliceInfoElem::Slice {
         start: start as isize,
@@ -163,7 +163,7 @@ pub(super) fn permuted(
 pub(super) fn expand_dims(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let x = call.x()?;
     let list = call.list::<i64>("axis")?;
-    // They count among the axes of the result.
+    // The axes are counted in the result.
     let mut new = vec![false; x.rank().saturating_add(list.len())];
     for axis in list {
         let at = axis_of(axis, new.len()).filter(|at| !new[*at]);
@@ -222,7 +222,7 @@ pub(super) fn take(call: &Call<'_>) -> Result<Vec<Tensor>> {
         Some(axis) => (x, axis),
         None => (x.reshape([-1])?, 0),
     };
-    // Keras counts those below 0 from the end.
+    // Keras counts negative indices from the end.
     let size = axis_of(axis, x.rank()).map_or(0, |axis| x.shape()[axis]) as i32;
     let from_end = indices.add(size)?;
     let indices = where_(&indices.less(0)?, &from_end, &indices)?;
@@ -233,7 +233,7 @@ pub(super) fn tile(call: &Call<'_>) -> Result<Vec<Tensor>> {
     let x = call.x()?;
     let mut repeats: Vec<usize> = call.list("repeats")?;
     let mut sizes = x.shape().to_vec();
-    // Both get as many axes as the other has.
+    // Both get as many axes as the longer one.
     for list in [&mut repeats, &mut sizes] {
         list.splice(0..0, vec![1; x.rank().saturating_sub(list.len())]);
     }

@@ -1,4 +1,4 @@
-//! The ops that files may name, and what each computes.
+//! The supported ops, and what each computes.
 
 use serde_json::json;
 
@@ -17,15 +17,15 @@ use crate::ops::{EluOptions, GeluOptions, concat, einsum, stack, where_};
 use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 
-/// An op of Keras's, and what it computes.
+/// A Keras op, and what it computes.
 pub(super) struct Row {
     pub(super) class: &'static str,
-    /// Its results, in order.
+    /// Computes its results, in order.
     pub(super) call: fn(&Call<'_>) -> Result<Vec<Tensor>>,
 }
 
-/// Rows by kinds: of one tensor as it is, of one whose bytes count as numbers, of one as floats, of two, of two as floats,
-/// comparisons, truth values, reductions of a tensor, and functions of the call.
+/// Rows by kind: functions of one tensor unchanged, of one with bytes as wider integers, of one as floats, of two, of two as
+/// floats, comparisons, logical functions, reductions, and functions of the call.
 macro_rules! rows {
     (
         one { $($one:literal $one_call:expr,)* }
@@ -284,7 +284,7 @@ rows! {
         "Take" take,
         "Tile" tile,
         "TopK" |call| {
-            // What need not be sorted may be.
+            // Results that need not be sorted may be sorted.
             call.only("sorted", &[json!(true), json!(false)])?;
             let x = call.x()?;
             let (values, places) = wide(&x)?.top_k(call.need("k")?)?;
@@ -306,7 +306,7 @@ rows! {
                 _ => Ok(list),
             }
         },
-        // Keras makes no rows of vectors here, as NumPy does.
+        // Unlike NumPy, Keras does not turn vectors into rows here.
         "Vstack" |call| one(concat(call.tensors("xs")?, 0)),
         "Where" |call| {
             let condition = call.tensor(0, "condition")?.cast(DType::Bool)?;

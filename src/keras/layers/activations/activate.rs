@@ -1,4 +1,4 @@
-//! [`Activate`]: an activation as a layer of its own.
+//! [`Activate`]: an activation as a separate layer.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;

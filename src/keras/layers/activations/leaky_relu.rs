@@ -1,4 +1,4 @@
-//! [`LeakyReLU`]: a rectifier that lets a part of what is below 0 through.
+//! [`LeakyReLU`]: a rectifier with a small slope below 0.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

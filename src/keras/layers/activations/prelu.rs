@@ -45,7 +45,7 @@ impl Layer for PReLU {
     fn get_config(&self) -> Result<crate::keras::Config> {
         let mut config = crate::keras::layers::Configured::config(self)?;
         if self.shared_axes.is_empty() {
-            // As Keras writes it.
+            // In Keras's format.
             config.set_json("shared_axes", serde_json::Value::Null);
         }
         Ok(config)

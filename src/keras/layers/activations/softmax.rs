@@ -1,4 +1,4 @@
-//! [`Softmax`]: numbers that add up to 1, with a mask.
+//! [`Softmax`]: the softmax, with an optional mask.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -38,7 +38,7 @@ layer! {
 }
 
 impl Softmax {
-    /// The mask as truth values, whose sizes are 1 or those of `x`.
+    /// The mask as booleans, with sizes of 1 or those of `x`.
     fn mask(&self, mask: &Tensor, x: &Tensor) -> Result<Tensor> {
         let sizes = mask.shape().iter().rev().zip(x.shape().iter().rev());
         if mask.rank() > x.rank() || sizes.into_iter().any(|(&of, &size)| of != 1 && of != size) {
@@ -59,7 +59,7 @@ impl Layer for Softmax {
         let mut x = self.policy.autocast(x)?;
         let mask = cx.mask().map(|mask| self.mask(mask, &x)).transpose()?;
         if let Some(mask) = &mask {
-            // As much as the dtype holds, so that e^x is 0.
+            // The lowest number of the dtype, so that e^x is 0.
             let low = if x.dtype() == DType::F16 { -3e4 } else { -1e9 };
             x = where_(mask, &x, &x.zeros_like()?.add(low)?)?;
         }
@@ -68,7 +68,7 @@ impl Layer for Softmax {
             [axis] => x.softmax(axis)?,
             _ => x.subtract(x.reduce_logsumexp(Axes::from(&axes[..]).keepdims(true))?)?.exp()?,
         };
-        // A row without anything to keep would be uniform.
+        // A fully masked row would be uniform.
         mask.map_or(Ok(y.clone()), |mask| where_(&mask, &y, &y.zeros_like()?))
     }
 }

@@ -1,4 +1,4 @@
-//! What attention layers of several heads share: projections, masks, and the way through `scaled_dot_product_attention`.
+//! The common code of attention layers with several heads: projections, masks, and the call of `scaled_dot_product_attention`.
 
 use super::projection::Projection;
 use super::scores::{attended, causal_mask, expect_bool, places, softmax};
@@ -31,7 +31,7 @@ options! {
     }
 }
 
-/// Projections of heads, and the options of all.
+/// The projections of the heads, and the common options.
 pub(super) struct Heads {
     pub query: Projection,
     pub key: Projection,
@@ -47,7 +47,7 @@ pub(super) struct Heads {
     pub policy: DTypePolicy,
 }
 
-/// A layer's name, how many heads there are, their sizes, and the last axes of the result.
+/// A layer's name, the number of heads, their sizes, and the last axes of the result.
 #[derive(Clone, Copy)]
 pub(super) struct Sizes<'a> {
     pub layer: &'static str,
@@ -140,7 +140,8 @@ impl Heads {
             let options = AttentionOptions::new().mask(mask.clone()).is_causal(causal);
             (scaled_dot_product_attention(&q, &k, &v, options)?, None)
         };
-        // A query that sees no key, as one in the padding, has the mean of all values: Keras's softmax of equal scores.
+        // A query with all keys masked, such as one in the padding, results in the mean of all values: Keras's softmax of equal
+        // scores.
         let y = match &mask {
             None => y,
             Some(mask) => {
@@ -168,7 +169,7 @@ impl Heads {
         config.set("use_bias", &self.query.use_bias)?;
         config.set("use_gate", &self.use_gate)?;
         config.set("sliding_window", &self.sliding_window)?;
-        // An argument of the call in Keras: only what a file of Keras cannot hold says it here.
+        // A call argument in Keras, but an option here: written only if it is set.
         if self.use_causal_mask {
             config.set("use_causal_mask", &true)?;
         }
@@ -191,7 +192,7 @@ impl Heads {
         Heads::new().write(&mut known)?;
         let known: Vec<&str> =
             known.options().keys().map(String::as_str).chain(own.iter().copied()).collect();
-        // Keras's choice of an implementation changes no number.
+        // Keras's choice of an implementation does not change the results.
         let known = [&known[..], &["flash_attention", "use_causal_mask"]].concat();
         config.only(&known, &[])?;
         let mut heads = Heads::new();
@@ -255,7 +256,7 @@ fn repeated(x: &Tensor, times: usize) -> Result<Tensor> {
     wide.reshape_to([batch, heads * times, length, size].into())
 }
 
-/// What a call's masks leave to see.
+/// The masks of a call.
 #[derive(Default)]
 pub(super) struct Masks {
     pub attention: Option<Tensor>,
@@ -264,7 +265,7 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// One mask that broadcasts to the scores `[B,H,T,S]`.
+    /// Combines them to one mask that broadcasts to the scores `[B,H,T,S]`.
     fn of_heads(&self, layer: &str, scores: [usize; 4]) -> Result<Option<Tensor>> {
         let [batch, _, _, keys] = scores;
         let attention = self.attention.as_ref().map(|mask| {
@@ -302,7 +303,7 @@ impl Masks {
     }
 }
 
-/// An attention mask `[T,S]` with the batch's axis, so that a mask of the queries joins it.
+/// An attention mask `[T,S]` with a batch axis, so that it can be combined with a mask of the queries.
 pub(super) fn wide(mask: Option<Tensor>) -> Result<Option<Tensor>> {
     match mask {
         Some(mask) if mask.rank() == 2 => mask.expand_dims(0).map(Some),
@@ -310,12 +311,12 @@ pub(super) fn wide(mask: Option<Tensor>) -> Result<Option<Tensor>> {
     }
 }
 
-/// Both masks, if there are two.
+/// The conjunction of both masks, if there are two.
 fn both(mask: Option<Tensor>, other: Tensor) -> Result<Option<Tensor>> {
     mask.map_or_else(|| Ok(other.clone()), |mask| mask.logical_and(&other)).map(Some)
 }
 
-/// Which keys are no farther than the window from each query, `[T,S]`.
+/// Which keys are within the window around each query, `[T,S]`.
 fn band(x: &Tensor, rows: usize, keys: usize, window: usize) -> Result<Tensor> {
     let [row, key] = places(x, rows, keys)?;
     row.subtract(key)?.abs()?.less(window.min(i32::MAX as usize) as i32)

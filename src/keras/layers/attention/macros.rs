@@ -1,6 +1,6 @@
-//! What the layers of several heads have in common as types: setters, and their ways to be called.
+//! Macros for the layers with several heads: setters and trait implementations.
 
-/// Setters of all that [`Heads`] has, for a layer with a field `heads`.
+/// Setters of all options of [`Heads`], for a layer with a field `heads`.
 macro_rules! head_setters {
     () => {
         /// Sets the dropout rate of the attention weights. Default: 0.
@@ -125,7 +125,7 @@ macro_rules! head_setters {
 }
 pub(super) use head_setters;
 
-/// The layers of heads as layers: of one tensor, self-attention; of a list, query, value and key.
+/// Implements the layer traits: self-attention for one tensor; query, value and key for a list.
 macro_rules! head_layer {
     ($layer:ident, $kind:literal, $class:expr) => {
         impl $layer {
@@ -184,7 +184,7 @@ macro_rules! head_layer {
             }
 
             fn kind(&self) -> &'static str {
-                // Keras's class, after which its files name the weights.
+                // Keras's class, by which its files name the weights.
                 $kind
             }
 
@@ -216,13 +216,14 @@ macro_rules! head_layer {
             ) -> Result<(Tensor, Option<Tensor>)> {
                 let [query, value, key] = three_of(stringify!($layer), inputs)?;
                 let masks = [0, 1, 2].map(|at| cx.masks().get(at).and_then(Option::as_ref));
-                // Where there is one mask alone, it is that of the value, and of the query if both are one tensor.
+                // If there is only one mask, it is that of the value, and also of the query if both are the same
+                // tensor.
                 let itself = query.id() == value.id();
                 let [of_query, of_value, of_key] = match cx.masks().is_empty() {
                     true => [cx.mask().filter(|_| itself), cx.mask(), None],
                     false => masks,
                 };
-                // Of inputs with more axes the mask says which keys count, and no more.
+                // For inputs with more axes, the mask only specifies which keys count.
                 let of_query = of_query.filter(|_| query.rank() == 3);
                 let of_query = of_query.map(|mask| mask.expand_dims(-1)).transpose()?;
                 let options = AttendOptions::new()

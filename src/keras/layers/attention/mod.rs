@@ -1,7 +1,7 @@
 //! Attention layers.
 //!
-//! Those of several heads project, and leave the rest to `scaled_dot_product_attention` (`ops/attention`); the others compute
-//! scores of their own.
+//! Those with several heads project their inputs and call `scaled_dot_product_attention` (`ops/attention`); the others compute
+//! their own scores.
 
 mod additive;
 mod dot;

@@ -163,14 +163,14 @@ impl MultiHeadAttention {
     }
 }
 
-/// The axes of inputs along which queries attend, and the others but the last.
+/// The axes of inputs along which queries attend, and the other axes except the last.
 struct Order {
     beside: Vec<usize>,
     along: Vec<usize>,
 }
 
 impl Order {
-    /// Whether the axes stand as they are needed.
+    /// Whether the axes are already in the required order.
     fn straight(&self) -> bool {
         self.beside.iter().chain(&self.along).is_sorted()
     }

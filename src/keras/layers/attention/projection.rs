@@ -39,7 +39,7 @@ impl Trackable for Projection {
         }
     }
 
-    /// Its variables count into the layer's row.
+    /// Summaries count its variables as those of the layer.
     fn kind(&self) -> &'static str {
         ""
     }

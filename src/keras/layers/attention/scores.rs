@@ -1,4 +1,4 @@
-//! From scores to results: the softmax of what is seen, dropout, and the sum of the values.
+//! From scores to results: the masked softmax, dropout, and the weighted sum of the values.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -7,12 +7,12 @@ use crate::keras::{Context, DTypePolicy};
 use crate::ops::where_;
 use crate::tensor::{Tensor, range};
 
-/// The softmax of the scores that `mask` lets see; zeros where it lets see none.
+/// The softmax of the scores where `mask` is true; zeros if it is true nowhere.
 pub(super) fn softmax(scores: &Tensor, mask: Option<&Tensor>) -> Result<Tensor> {
     mask.map_or_else(|| scores.softmax(-1), |mask| scores.masked_softmax(mask, -1))
 }
 
-/// `weights value`, of the weights that dropout leaves.
+/// `weights value`, after dropout of the weights.
 pub(super) fn attended(
     weights: &Tensor,
     value: &Tensor,
@@ -25,13 +25,13 @@ pub(super) fn attended(
     }
 }
 
-/// Which keys stand no later than each query, `[T,S]`.
+/// Which keys are not after each query, `[T,S]`.
 pub(super) fn causal_mask(x: &Tensor, rows: usize, keys: usize) -> Result<Tensor> {
     let [row, key] = places(x, rows, keys)?;
     row.greater_equal(key)
 }
 
-/// The queries' places `[T,1]` and the keys' `[S]`.
+/// The positions of the queries `[T,1]` and of the keys `[S]`.
 pub(super) fn places(x: &Tensor, rows: usize, keys: usize) -> Result<[Tensor; 2]> {
     x.device().scope(|| {
         let count = |n: usize| range(0, n.min(i32::MAX as usize) as i32, 1);
@@ -49,7 +49,7 @@ pub(super) fn expect_bool(layer: &str, what: &str, mask: &Tensor) -> Result<()> 
     }
 }
 
-/// Query, value and key; the value is the key where there is none.
+/// Query, value and key; the key defaults to the value.
 pub(super) fn three_of<'a>(layer: &str, inputs: &'a [Tensor]) -> Result<[&'a Tensor; 3]> {
     match inputs {
         [query, value] => Ok([query, value, value]),
@@ -61,13 +61,13 @@ pub(super) fn three_of<'a>(layer: &str, inputs: &'a [Tensor]) -> Result<[&'a Ten
     }
 }
 
-/// The mask, if it is one of the query.
+/// The mask, if it has the shape of a mask of the query.
 pub(super) fn of_query(query: &Tensor, mask: Option<&Tensor>) -> Option<Tensor> {
     let rank = query.rank();
     mask.filter(|mask| rank > 1 && mask.shape() == &query.shape()[..rank - 1]).cloned()
 }
 
-/// The mask that comes with the query.
+/// The mask of the query.
 pub(super) fn mask_of_query(
     layer: &str,
     inputs: &[Tensor],
@@ -88,19 +88,19 @@ pub(super) fn all_of(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tens
     }
 }
 
-/// A call of attention beside its query, value and key.
+/// The arguments of a call of attention, besides query, value and key.
 #[derive(Default)]
 pub(crate) struct AttendCall {
-    /// Which keys each query sees.
+    /// Which keys each query attends to.
     pub(crate) attention_mask: Option<Tensor>,
     pub(crate) causal: bool,
-    /// Whether the weights of the keys are wanted.
+    /// Whether to return the attention scores.
     pub(crate) scores: bool,
 }
 
 /// A layer of query, value and key. The context's masks are those of its inputs.
 pub(crate) trait Attends: Layer<[Tensor]> {
-    /// The result, and the weights of the keys if the call wants them.
+    /// Returns the result, and the attention scores if the call requests them.
     fn attend(
         &self,
         inputs: &[Tensor],
@@ -108,15 +108,15 @@ pub(crate) trait Attends: Layer<[Tensor]> {
         cx: Context<'_>,
     ) -> Result<(Tensor, Option<Tensor>)>;
 
-    /// The layer as one of a tensor, if it can be called on one.
+    /// The layer as a layer of one tensor, if it can be called on one.
     #[cfg(feature = "json")]
     fn into_layer(self: Box<Self>) -> Option<Box<dyn Layer>> {
         None
     }
 }
 
-/// What attends as a layer of query and value, or of query, value and key. The context's mask is that of the value, and of the query
-/// if both are one tensor.
+/// Implements attention as a layer of query and value, or of query, value and key. The context's mask is that of the value, and
+/// also of the query if both are the same tensor.
 macro_rules! list_layer {
     ($layer:ident) => {
         impl Layer<[Tensor]> for $layer {
@@ -135,7 +135,7 @@ macro_rules! list_layer {
                 Ok((y, mask_of_query(stringify!($layer), inputs, cx)?))
             }
 
-            /// The mask, if it is one of the query.
+            /// The mask, if it has the shape of a mask of the query.
             fn compute_mask(
                 &self,
                 inputs: &[Tensor],
@@ -149,7 +149,7 @@ macro_rules! list_layer {
 }
 pub(super) use list_layer;
 
-/// The layers without heads as layers of a list, by their `scored`.
+/// Implements the layers without heads as layers of a list, by their method `scored`.
 macro_rules! score_layer {
     ($layer:ident) => {
         $crate::keras::layers::attention::scores::list_layer!($layer);

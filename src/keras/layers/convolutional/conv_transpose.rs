@@ -1,5 +1,5 @@
-//! [`Conv1DTranspose`], [`Conv2DTranspose`], [`Conv3DTranspose`]: spread each place by a kernel, so that results are
-//! larger than inputs.
+//! [`Conv1DTranspose`], [`Conv2DTranspose`], [`Conv3DTranspose`]: spread each position by a kernel, so that results are larger
+//! than inputs.
 
 use super::convolution::{Windows, channels_of_group, finish};
 use crate::error::{Error, Result, message};
@@ -10,7 +10,7 @@ use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::ops::{Conv1dTransposeOptions, Conv2dTransposeOptions, Conv3dTransposeOptions, Padding};
 use crate::tensor::Tensor;
 
-/// The sizes of a result along the axes of space, by Keras's rule.
+/// The sizes of a result along the spatial axes, by Keras's rule.
 fn larger(
     layer: &str,
     x: &Tensor,
@@ -101,7 +101,7 @@ macro_rules! transposed {
                     dilation_rate: self.dilation_rate.list(),
                     padding: self.padding,
                 };
-                // Here no kernel is too large for an input.
+                // No kernel is too large for an input here.
                 let channels = Windows { padding: Padding::Same, ..windows }.check(NAME, $x)?;
                 channels_of_group(NAME, 1, channels, self.filters)?;
                 let more = self.output_padding.as_ref().map(|more| more.list());
@@ -115,7 +115,7 @@ macro_rules! transposed {
                 let mut sizes = vec![$x.shape()[0]];
                 sizes.extend(larger(NAME, $x, &windows, more)?);
                 sizes.push(self.filters);
-                // As many sizes as the input has axes, which have been counted.
+                // There are as many sizes as input axes, which were checked before.
                 let $shape = std::array::from_fn(|axis| sizes.get(axis).copied().unwrap_or(0));
                 let sums = $sums?;
                 let bias = self.use_bias.then(|| self.bias.get($x, [self.filters])).transpose()?;
@@ -136,8 +136,8 @@ transposed! {
     }
 }
 transposed! {
-    /// Transposed convolution of images `[N,H,W,C]` with a kernel `[KH,KW,O,C]`, result `[N,OH,OW,O]`; same as the
-    /// gradient of [`Conv2D`](super::Conv2D).
+    /// Transposed convolution of images `[N,H,W,C]` with a kernel `[KH,KW,O,C]`, result `[N,OH,OW,O]`; same as the gradient of
+    /// [`Conv2D`](super::Conv2D) with respect to its input.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -1,4 +1,5 @@
-//! What all convolutions share: checks before the kernel is made, and what follows the sums.
+//! The common code of all convolutions: the checks before the kernel is created, and the operations
+//! after the sums.
 
 use crate::error::{Error, Result, message};
 use crate::keras::layers::shapes::{expect_axes, positive};
@@ -6,7 +7,7 @@ use crate::keras::{Activation, Context, Regularizer};
 use crate::ops::Padding;
 use crate::tensor::Tensor;
 
-/// The windows of a convolution along all axes of space.
+/// The windows of a convolution along all spatial axes.
 pub(super) struct Windows<'a> {
     pub(super) kernel_size: &'a [usize],
     pub(super) strides: &'a [usize],
@@ -15,7 +16,7 @@ pub(super) struct Windows<'a> {
 }
 
 impl Windows<'_> {
-    /// Refuses windows that do not fit an input; gives its channels.
+    /// Refuses windows that do not fit an input; returns the number of its channels.
     pub(super) fn check(&self, layer: &str, x: &Tensor) -> Result<usize> {
         let axes = self.kernel_size.len();
         expect_axes(layer, x, axes)?;
@@ -23,7 +24,7 @@ impl Windows<'_> {
         positive(layer, "strides", self.strides)?;
         positive(layer, "dilation_rate", self.dilation_rate)?;
         let spans = self.kernel_size.iter().zip(self.dilation_rate);
-        // Room for a span beyond every number is there in no input.
+        // No input is as large as a span that overflows.
         let spans = spans.map(|(size, rate)| (size - 1).saturating_mul(*rate).saturating_add(1));
         let sizes = &x.shape()[1..=axes];
         if self.padding == Padding::Valid
@@ -41,7 +42,8 @@ impl Windows<'_> {
     }
 }
 
-/// Refuses groups that do not divide channels and filters; gives the channels of each group.
+/// Refuses groups that do not divide channels and filters; returns the number of channels of each
+/// group.
 pub(super) fn channels_of_group(
     layer: &str,
     groups: usize,

@@ -1,4 +1,4 @@
-//! [`DepthwiseConv1D`] and [`DepthwiseConv2D`]: convolve each channel by kernels of its own.
+//! [`DepthwiseConv1D`] and [`DepthwiseConv2D`]: convolve each channel with separate kernels.
 
 use super::convolution::{Windows, finish};
 use crate::error::{Error, Result, message};
@@ -9,7 +9,7 @@ use crate::keras::{Activation, Context, Regularizer, Weight};
 use crate::ops::{Conv2dOptions, Padding};
 use crate::tensor::Tensor;
 
-/// The number of channels that each channel's kernels make together.
+/// The total number of channels of the result.
 pub(super) fn all_channels(layer: &str, channels: usize, depth_multiplier: usize) -> Result<usize> {
     positive(layer, "depth_multiplier", &[depth_multiplier])?;
     channels.checked_mul(depth_multiplier).ok_or_else(|| {
@@ -19,7 +19,7 @@ pub(super) fn all_channels(layer: &str, channels: usize, depth_multiplier: usize
     })
 }
 
-/// A convolution along one axis as one of images of one row.
+/// Computes a convolution along one axis as a convolution of images with one row.
 pub(super) fn as_rows(
     x: &Tensor,
     kernels: &[&Tensor],

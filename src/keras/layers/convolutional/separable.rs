@@ -1,4 +1,4 @@
-//! [`SeparableConv1D`] and [`SeparableConv2D`]: a depthwise convolution, and then a mixture of the channels of each place.
+//! [`SeparableConv1D`] and [`SeparableConv2D`]: a depthwise convolution, followed by a pointwise convolution.
 
 use super::convolution::{Windows, channels_of_group, finish};
 use super::depthwise::{all_channels, as_rows};

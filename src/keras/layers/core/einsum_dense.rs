@@ -1,4 +1,4 @@
-//! [`EinsumDense`]: a dense layer along the axes that an equation names.
+//! [`EinsumDense`]: a dense layer along the axes in an equation.
 
 use crate::error::{Error, Result, message};
 use crate::keras::layers::Layer;
@@ -124,7 +124,7 @@ layer! {
     }
 }
 
-/// What an equation says of an input.
+/// The sizes of the kernel and the bias for an input, from the equation.
 struct Sizes {
     kernel: Vec<usize>,
     bias: Vec<usize>,
@@ -169,7 +169,7 @@ impl EinsumDense {
         };
         let elided = if left { &x.shape()[..more] } else { &x.shape()[input.len()..] };
         let of_input = if left { &x.shape()[more..] } else { &x.shape()[..input.len()] };
-        // The whole shape of the result, as far as it is given.
+        // The full shape of the result, as far as it is specified.
         let mut given: Vec<Option<usize>> = vec![x.shape().first().copied()];
         if left && more > 0 {
             given.extend(elided[1..].iter().copied().map(Some));

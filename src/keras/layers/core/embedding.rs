@@ -53,7 +53,7 @@ impl Layer for Embedding {
         positive("Embedding", "input_dim", &[self.input_dim])?;
         positive("Embedding", "output_dim", &[self.output_dim])?;
         let ids = x.cast(DType::I32)?;
-        // Of numbers, the policy alone says the dtype.
+        // For integer inputs, only the policy determines the dtype.
         let table = self.embeddings.get(&ids, [self.input_dim, self.output_dim])?;
         table.gather(&ids, 0)
     }

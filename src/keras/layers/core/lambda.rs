@@ -1,4 +1,4 @@
-//! [`Lambda`]: a function of the program as a layer.
+//! [`Lambda`]: a custom function as a layer.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;

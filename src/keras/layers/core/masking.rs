@@ -1,4 +1,4 @@
-//! [`Masking`]: leaves out steps that have nothing but a certain value.
+//! [`Masking`]: masks steps in which all elements have a certain value.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

@@ -1,4 +1,4 @@
-//! [`Concatenate`]: tensors side by side.
+//! [`Concatenate`]: joins tensors along an axis.
 
 use crate::error::{Error, Result};
 use crate::keras::Context;

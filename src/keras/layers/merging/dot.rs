@@ -103,7 +103,7 @@ impl Layer<[Tensor]> for Dot {
         let ((a, mut sizes), (b, others)) = (self.rows(&a, axes[0])?, self.rows(&b, axes[1])?);
         let products = a.matmul_with(&b, crate::ops::MatmulOptions::new().transpose_b(true))?;
         sizes.extend(others);
-        // Of two vectors there is one product, which has an axis of its own.
+        // The product of two vectors is one number, which has an axis of size 1.
         if sizes.is_empty() {
             sizes.push(1);
         }

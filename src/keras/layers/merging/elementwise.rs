@@ -6,7 +6,7 @@ use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Context, DTypePolicy};
 use crate::tensor::Tensor;
 
-/// Combines the inputs from the first to the last. Those of lower rank get axes of 1 behind that of the batch, as in Keras.
+/// Combines the inputs from the first to the last. As in Keras, inputs of lower rank get axes of size 1 after the batch axis.
 fn fold(
     layer: &str,
     inputs: &[Tensor],

@@ -1,4 +1,4 @@
-//! [`BatchNormalization`]: brings each channel of a batch to mean 0 and variance 1.
+//! [`BatchNormalization`]: normalizes each channel of a batch to mean 0 and variance 1.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -71,10 +71,11 @@ layer! {
     }
 }
 
-/// Mean and variance of a batch over `axes`, of the places that count.
+/// Mean and variance of a batch over `axes`, of the unmasked positions.
 ///
-/// `variance = mean((x - c)^2) - (mean(x) - c)^2` for any constant c. Here c is the mean, without a gradient: the second term and
-/// its gradient are 0, but it keeps gradients of gradients right. Without it the gradient would need one more sum over the batch.
+/// `variance = mean((x - c)^2) - (mean(x) - c)^2` for any constant c. Here c is the mean with its gradient stopped: the second
+/// term and its gradient are 0, but second derivatives need the term. With the gradient of the mean, the backward pass would
+/// need one more sum over the batch.
 fn moments(x: &Tensor, mask: Option<&Tensor>, axes: &Axes) -> Result<[Tensor; 2]> {
     let Some(mask) = mask else {
         let mean = x.reduce_mean(axes)?;
@@ -91,7 +92,7 @@ fn moments(x: &Tensor, mask: Option<&Tensor>, axes: &Axes) -> Result<[Tensor; 2]
         )));
     }
     let mask = mask.expand_dims(-1)?.cast(DType::F32)?.broadcast_to(x.shape())?;
-    // Keras's number against a division by 0.
+    // Keras's constant to avoid a division by 0.
     let count = mask.reduce_sum(axes)?.add(1e-7)?;
     let mean = x.multiply(&mask)?.reduce_sum(axes)?.divide(&count)?;
     let squares = x.subtract(&mean)?.square()?.multiply(&mask)?;
@@ -104,7 +105,7 @@ impl Layer for BatchNormalization {
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
         let given = self.policy.autocast(x)?;
         let dtype = if given.dtype().is_float() { given.dtype() } else { DType::F32 };
-        // An f16 has too few digits for a variance.
+        // The precision of f16 is too low for a variance.
         let x = &given.cast(DType::F32)?;
         let axis = axis_index("BatchNormalization", self.axis, x.rank())?;
         let size = x.shape()[axis];
@@ -128,7 +129,7 @@ impl Layer for BatchNormalization {
                 moving.into_iter().zip([mean, variance].iter().zip(&of_batch))
             {
                 let kept = old.multiply(self.momentum)?;
-                // The share in f64, as 1 - 0.99 in f32 is off by a millionth.
+                // The fraction in f64, because 1 - 0.99 in f32 has an error of a millionth.
                 let share = (1.0 - f64::from(self.momentum)) as f32;
                 let moved = kept.add(new.stop_gradient().multiply(share)?)?;
                 let variable = weight.variable(x, [size])?;

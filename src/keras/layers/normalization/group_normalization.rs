@@ -1,4 +1,4 @@
-//! [`GroupNormalization`]: brings groups of channels of each example to mean 0 and variance 1.
+//! [`GroupNormalization`]: normalizes groups of channels of each example to mean 0 and variance 1.
 
 use crate::error::{Error, Result, message};
 use crate::keras::layers::Layer;

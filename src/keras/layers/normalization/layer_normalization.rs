@@ -1,4 +1,4 @@
-//! [`LayerNormalization`]: brings each example to mean 0 and variance 1.
+//! [`LayerNormalization`]: normalizes each example to mean 0 and variance 1.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;

@@ -1,4 +1,4 @@
-//! [`RMSNormalization`]: brings each example to a mean square of 1.
+//! [`RMSNormalization`]: scales each example to a mean square of 1.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;

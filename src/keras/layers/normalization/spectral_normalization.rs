@@ -57,7 +57,7 @@ impl SpectralNormalization {
         self
     }
 
-    /// The variable that is normalized, if the layer has seen an input.
+    /// The variable to normalize, if the layer has been called.
     fn kernel(&self) -> Option<Variable> {
         let mut named = self.layer.named_variables();
         let place = |name: &str| named.iter().position(|(known, _)| known == name);
@@ -65,7 +65,7 @@ impl SpectralNormalization {
         Some(named.swap_remove(place).1)
     }
 
-    /// The kernel, which an input like `x` makes if it is not there.
+    /// The kernel, which is created for an input like `x` if it does not exist.
     fn made(&self, x: &Tensor) -> Result<Variable> {
         if self.power_iterations == 0 {
             return Err(Error::Index(
@@ -84,7 +84,7 @@ impl SpectralNormalization {
         })
     }
 
-    /// Brings the kernel to the norm 1.
+    /// Scales the kernel to the norm 1.
     fn normalize(&self, kernel: &Variable, vector: &Variable) -> Result<()> {
         let value = kernel.read().stop_gradient();
         let features = kernel.shape()[kernel.shape().len() - 1];
@@ -100,16 +100,16 @@ impl SpectralNormalization {
             u = unit(&v.matmul(&rows)?)?;
         }
         let sigma = v.matmul(&rows)?.multiply(&u)?.reduce_sum(())?;
-        // A kernel of zeros has no direction, and stays.
+        // A kernel of zeros has no direction, and does not change.
         let empty = value.equal(0.0)?.reduce_all(())?;
         kernel.assign(where_(&empty, &value, &value.divide(&sigma)?)?)?;
         vector.assign(where_(&empty, &before, &u.cast(before.dtype())?)?)
     }
 }
 
-/// `x` with the length 1.
+/// `x` scaled to the length 1.
 fn unit(x: &Tensor) -> Result<Tensor> {
-    // The bound is Keras's, against a division by 0.
+    // Keras's bound, to avoid a division by 0.
     x.multiply(x.square()?.reduce_sum(())?.rsqrt()?.minimum(1e7)?)
 }
 

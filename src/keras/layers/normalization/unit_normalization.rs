@@ -1,4 +1,4 @@
-//! [`UnitNormalization`]: brings each example to the length 1.
+//! [`UnitNormalization`]: scales each example to the length 1.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -39,7 +39,7 @@ impl Layer for UnitNormalization {
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let x = self.policy.autocast(x)?;
-        // The least length in Keras is 1e-12, and an f16 has no such number.
+        // Keras's minimum length is 1e-12, which f16 cannot represent.
         let options = L2NormalizeOptions::new().epsilon(1e-24);
         x.cast(DType::F32)?.l2_normalize_with(self.axis.clone(), options)?.cast(x.dtype())
     }

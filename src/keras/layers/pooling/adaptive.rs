@@ -1,4 +1,4 @@
-//! Adaptive pools: windows as large as makes the result one of a given size.
+//! Adaptive pooling: the window sizes follow from the size of the result.
 
 use crate::error::Result;
 use crate::keras::Context;

@@ -1,4 +1,4 @@
-//! Global pools: all places of a channel become one number.
+//! Global pooling: reduces all positions of a channel to one number.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -10,7 +10,7 @@ use crate::ops::where_;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// The axes of space of an input that has `count` of them.
+/// The spatial axes of an input that has `count` of them.
 fn axes(layer: &str, x: &Tensor, count: usize, keepdims: bool) -> Result<Axes> {
     expect_axes(layer, x, count)?;
     if x.shape()[1..=count].contains(&0) {
@@ -22,7 +22,7 @@ fn axes(layer: &str, x: &Tensor, count: usize, keepdims: bool) -> Result<Axes> {
     Ok(Axes::from((1..=count).collect::<Vec<usize>>()).keepdims(keepdims))
 }
 
-/// The mean of the steps that a mask keeps; NaN where it keeps none, as in Keras.
+/// The mean of the unmasked steps; as in Keras, NaN if there are none.
 fn masked_mean(x: &Tensor, mask: &Tensor, axes: Axes) -> Result<Tensor> {
     if *mask.shape() != x.shape()[..2] {
         return Err(Error::Shape(message!(
@@ -33,7 +33,7 @@ fn masked_mean(x: &Tensor, mask: &Tensor, axes: Axes) -> Result<Tensor> {
     }
     let mask = mask.expand_dims(-1)?.cast(DType::Bool)?;
     let kept = where_(&mask, x, &x.zeros_like()?)?;
-    // Sums in f16 could leave its range while the mean does not.
+    // A sum in f16 could exceed its range even if the mean does not.
     let sum = kept.cast(DType::F32)?.reduce_sum(&axes)?;
     sum.divide(mask.cast(DType::F32)?.reduce_sum(&axes)?)?.cast(x.dtype())
 }

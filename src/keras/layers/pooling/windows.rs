@@ -1,4 +1,5 @@
-//! [`MaxPooling2D`], [`AveragePooling2D`] and their like for signals and volumes: each window becomes one number.
+//! [`MaxPooling2D`], [`AveragePooling2D`] and the corresponding layers for signals and volumes: each window becomes one
+//! number.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

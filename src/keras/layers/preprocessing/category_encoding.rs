@@ -1,4 +1,4 @@
-//! [`CategoryEncoding`]: numbers of classes as rows of zeros and ones.
+//! [`CategoryEncoding`]: encodes class indices as rows of zeros and ones.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -44,7 +44,7 @@ impl crate::keras::ConfigValue for OutputMode {
     }
 }
 
-/// The rows of `ids`, of `depth` places each, in `dtype`.
+/// The rows for `ids`, with `depth` elements each, in `dtype`.
 pub(super) fn encode(
     layer: &str,
     ids: &Tensor,

@@ -1,4 +1,4 @@
-//! [`CenterCrop`]: the middle of images.
+//! [`CenterCrop`]: crops the center of images.
 
 use super::images::Images;
 use super::resizing::cut;
@@ -32,7 +32,7 @@ layer! {
     }
 }
 
-/// The middle of images, or, of smaller ones, what [`cut`] leaves, resized.
+/// The center of images. Smaller images are cropped by [`cut`] and resized.
 pub(super) fn middle(layer: &str, images: &Images, size: [usize; 2]) -> Result<Tensor> {
     positive(layer, "the size", &size)?;
     let [_, h, w] = images.sizes();

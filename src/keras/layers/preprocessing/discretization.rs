@@ -1,4 +1,4 @@
-//! [`Discretization`]: the range in which a number lies.
+//! [`Discretization`]: the index of the range that contains a number.
 
 use super::category_encoding::{OutputMode, encode};
 use crate::dtype::DType;

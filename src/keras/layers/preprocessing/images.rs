@@ -1,4 +1,4 @@
-//! What the layers of images share: the axes of an image, factors, draws for each example.
+//! The common code of image layers: the axes of an image, factors, draws for each example.
 
 use crate::error::{Error, Result, message};
 use crate::keras::DTypePolicy;
@@ -26,10 +26,10 @@ impl From<[f32; 2]> for Factor {
 }
 
 impl Factor {
-    /// The range, which must lie within `bounds`.
+    /// The range, which must be within `bounds`.
     pub(super) fn within(&self, layer: &str, option: &str, bounds: [f32; 2]) -> Result<[f32; 2]> {
         let (low, high) = (self.range[0].min(self.range[1]), self.range[0].max(self.range[1]));
-        // A number stands for as much of its range as is possible.
+        // The range of a single number is clipped to the bounds.
         let low = if self.alike { low.max(bounds[0]) } else { low };
         if low >= bounds[0] && high <= bounds[1] && low <= high {
             return Ok([low, high]);
@@ -43,7 +43,7 @@ impl Factor {
 }
 
 impl Factor {
-    /// How far below and above 1 a contrast goes: one number for both, or two; each from 0 to 1.
+    /// The range of a contrast below and above 1: one number for both, or two; each from 0 to 1.
     pub(super) fn both(&self, layer: &str) -> Result<[f32; 2]> {
         let both = if self.alike { [self.range[1]; 2] } else { self.range };
         if both.iter().all(|part| (0.0..=1.0).contains(part)) {
@@ -70,7 +70,7 @@ impl crate::keras::ConfigValue for Factor {
 /// Images as a batch `[N,H,W,C]` in the layer's dtype.
 pub(super) struct Images {
     pub(super) batch: Tensor,
-    /// Whether the batch is one image that came without an axis for it.
+    /// Whether the batch is a single image that was passed without a batch axis.
     alone: bool,
 }
 
@@ -93,13 +93,13 @@ impl Images {
         [shape[0], shape[1], shape[2]]
     }
 
-    /// What became of the batch, in the form in which it came.
+    /// Converts the result to the form of the input.
     pub(super) fn back(&self, y: Tensor) -> Result<Tensor> {
         let y = y.cast(self.batch.dtype())?;
         if self.alone { y.squeeze(0) } else { Ok(y) }
     }
 
-    /// A number of the range for each image, `[N,1,1,1]` in `f32`.
+    /// Draws a number in the range for each image, `[N,1,1,1]` in `f32`.
     pub(super) fn draw(&self, generator: &Generator, [low, high]: [f32; 2]) -> Result<Tensor> {
         let options = UniformOptions::new().minval(low).maxval(high);
         let shape = [self.sizes()[0], 1, 1, 1];

@@ -1,4 +1,4 @@
-//! [`Normalization`]: brings inputs to the mean 0 and the variance 1 that data had.
+//! [`Normalization`]: shifts and scales inputs by the mean and variance of data.
 
 use std::borrow::Borrow;
 
@@ -37,7 +37,7 @@ pub struct Normalization {
     policy: DTypePolicy,
 }
 
-/// The least deviation to divide by, as in Keras.
+/// The minimum deviation to divide by, as in Keras.
 const EPSILON: f32 = 1e-7;
 
 impl Default for Normalization {
@@ -160,7 +160,7 @@ impl Normalization {
         mean.device().flush()
     }
 
-    /// The sizes of the axes that are kept apart, and the other axes.
+    /// The sizes of the axes that are normalized separately, and the other axes.
     fn sizes(&self, x: &Tensor) -> Result<(Shape, Vec<usize>)> {
         let mut own = match &self.axis.list {
             None => Default::default(),
@@ -171,7 +171,7 @@ impl Normalization {
         Ok((Shape::from(own.iter().map(|&axis| x.shape()[axis]).collect::<Vec<_>>()), others))
     }
 
-    /// What the program has set, for these sizes.
+    /// The values that the program has set, for these sizes.
     fn given(&self, x: &Tensor, sizes: &Shape) -> Result<Option<[Tensor; 2]>> {
         let (mean, variance) = match (&self.input_mean, &self.input_variance) {
             (None, None) => return Ok(None),
@@ -253,10 +253,10 @@ impl crate::keras::layers::Configured for Normalization {
 
     fn config(&self) -> Result<crate::keras::Config> {
         let mut config = crate::keras::Config::new("Normalization");
-        // Keras writes a list, an empty one for no axis.
+        // Keras writes a list, which is empty if there is no axis.
         let axes: Vec<i64> = self.axis.list.as_deref().map_or(Vec::new(), <[i64]>::to_vec);
         config.set("axis", &axes)?;
-        // One number for all has no list in Keras.
+        // Keras writes a single number for all without a list.
         for (key, values) in [("mean", &self.input_mean), ("variance", &self.input_variance)] {
             match values.as_deref() {
                 Some([one]) => config.set(key, one)?,
@@ -281,7 +281,7 @@ impl crate::keras::layers::Configured for Normalization {
             Some(value) if crate::keras::python_json::float(value).is_some() => {
                 config.get::<f32>(key).map(|one| one.map(|one| vec![one]))
             }
-            // Keras nests the rows of several axes.
+            // Keras writes nested lists for several axes.
             Some(serde_json::Value::Array(rows))
                 if rows.iter().any(serde_json::Value::is_array) =>
             {

@@ -1,4 +1,4 @@
-//! [`RandomCrop`]: any part of images.
+//! [`RandomCrop`]: crops images at random positions.
 
 use super::center_crop::middle;
 use super::images::Images;
@@ -12,8 +12,9 @@ use crate::ops::image::{AffineTransformOptions, Interpolation, affine_transform_
 use crate::tensor::Tensor;
 
 layer! {
-    /// In training, crops a `height` by `width` region of each image `[H,W,C]` at a random position. In inference, and
-    /// for smaller images, crops the center, as [`CenterCrop`](super::CenterCrop) does.
+    /// In training, crops a `height` by `width` region of each image `[H,W,C]` at a random position. In inference,
+    /// crops the center. As in [`CenterCrop`](super::CenterCrop), smaller images are resized, after a central crop to
+    /// this aspect ratio.
     ///
     /// Each image of a batch gets its own position; in Keras all images of a batch share one. In inference, the code of
     /// Keras 3 returns images unchanged, contrary to its documentation and `compute_output_shape`: the following layers
@@ -53,7 +54,7 @@ impl Layer for RandomCrop {
         }
         let place = |more: usize| -> Result<Tensor> {
             let draw = images.draw(self.generator.get(), [0.0, (more + 1) as f32])?.floor()?;
-            // A draw just below the end may be rounded to it.
+            // A draw just below the upper bound may be rounded to it.
             draw.minimum(more as f32)?.reshape_to([n, 1].into())
         };
         let (down, right) = (place(h - self.height)?, place(w - self.width)?);

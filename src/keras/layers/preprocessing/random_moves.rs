@@ -1,4 +1,4 @@
-//! [`RandomRotation`], [`RandomZoom`], [`RandomTranslation`]: move the places of images.
+//! [`RandomRotation`], [`RandomZoom`], [`RandomTranslation`]: transform the coordinates of images.
 
 use super::images::{Factor, Images};
 use crate::error::Result;
@@ -9,7 +9,8 @@ use crate::ops::concat;
 use crate::ops::image::{AffineTransformOptions, FillMode, Interpolation, affine_transform_with};
 use crate::tensor::Tensor;
 
-/// Moves images: the place (x, y) of a result is `(a x + b y + c, d x + e y + f)` of the image, `[N,1,1,1]` each.
+/// Transforms images: the pixel (x, y) of the result is the pixel `(a x + b y + c, d x + e y + f)` of the image, with
+/// coefficients `[N,1,1,1]`.
 fn moved(
     images: &Images,
     rows: [&Tensor; 6],
@@ -71,12 +72,12 @@ macro_rules! random_move {
     };
 }
 
-/// By how much the middle of `size` places moves if they are scaled around place 0.
+/// The coordinate of the center of `size` positions.
 fn half(size: usize) -> f32 {
     (size as f32 - 1.0) / 2.0
 }
 
-// The first becomes `pub struct RandomRotation` with its factor and Keras's options, and a `Layer` that turns images.
+// The first becomes `pub struct RandomRotation` with its factor and Keras's options, and a `Layer` that rotates images.
 random_move! {
     /// In training, rotates each image around its center by an angle drawn from `factor` times a full turn,
     /// counterclockwise if positive; in inference returns `x`.

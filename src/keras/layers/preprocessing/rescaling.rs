@@ -1,4 +1,4 @@
-//! [`Rescaling`]: brings numbers to another range.
+//! [`Rescaling`]: scales numbers to another range.
 
 use crate::error::Result;
 use crate::keras::Context;

@@ -1,4 +1,4 @@
-//! [`Resizing`]: images of one size.
+//! [`Resizing`]: resizes images to one size.
 
 use super::images::Images;
 use crate::error::{Error, Result, message};
@@ -47,12 +47,12 @@ layer! {
     }
 }
 
-/// The size in proportion: `size other / of`, rounded down, at least 1.
+/// The proportional size: `size other / of`, rounded down, at least 1.
 fn proportion(size: usize, other: usize, of: usize) -> usize {
     ((size as f64 * other as f64 / of as f64) as usize).max(1)
 }
 
-/// Cuts the largest part of the target's proportions out of the middle.
+/// Crops the largest central part with the target's aspect ratio.
 pub(super) fn cut(x: &Tensor, [height, width]: [usize; 2]) -> Result<Tensor> {
     let [h, w] = [x.shape()[1], x.shape()[2]];
     let (tall, wide) = (proportion(w, height, width).min(h), proportion(h, width, height).min(w));
@@ -83,7 +83,7 @@ impl Layer for Resizing {
             let tall = proportion(w, self.height, self.width).max(h);
             let wide = proportion(h, self.width, self.height).max(w);
             let (above, left) = ((tall - h) / 2, (wide - w) / 2);
-            // Keras makes both borders alike, also where the difference is odd.
+            // In Keras both borders are equal, even if the difference is odd.
             let borders = [(0, 0), (above, above), (left, left), (0, 0)];
             batch = batch.pad_with(&borders, PadMode::Constant(self.fill_value.into()))?;
         }

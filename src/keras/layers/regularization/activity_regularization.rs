@@ -1,4 +1,4 @@
-//! [`ActivityRegularization`]: a penalty on what passes through.
+//! [`ActivityRegularization`]: a penalty on the layer's input.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;

@@ -7,7 +7,7 @@ use crate::keras::layers::macros::{configured, layer, unmasked};
 use crate::keras::layers::shapes::{Borders, expect_axes};
 use crate::tensor::Tensor;
 
-/// Cuts `borders` off the axes behind the first.
+/// Cuts `borders` off the axes after the first.
 fn cropped(layer: &str, x: &Tensor, borders: &[(usize, usize)]) -> Result<Tensor> {
     expect_axes(layer, x, borders.len())?;
     let (mut begin, mut size) = (vec![0], vec![-1]);

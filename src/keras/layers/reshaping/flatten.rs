@@ -1,4 +1,4 @@
-//! [`Flatten`]: makes one axis of several.
+//! [`Flatten`]: combines several axes in one.
 
 use crate::error::{Error, Result};
 use crate::keras::Context;
@@ -26,7 +26,7 @@ impl Layer for Flatten {
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         match x.shape() {
-            // An empty batch still has rows, and -1 could not tell their length.
+            // An empty batch still has a row length, which -1 could not determine.
             [batch, rest @ ..] => x.reshape_to([*batch, rest.iter().product()].into()),
             [] => {
                 Err(Error::Shape("Flatten: the input is a scalar; it needs a batch axis.".into()))

@@ -1,4 +1,4 @@
-//! [`Permute`]: puts the axes of each example into another order.
+//! [`Permute`]: permutes the axes of each example.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

@@ -1,4 +1,4 @@
-//! [`RepeatVector`]: makes a sequence of one row.
+//! [`RepeatVector`]: repeats a row as a sequence.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

@@ -1,4 +1,4 @@
-//! [`Reshape`]: gives each example another shape.
+//! [`Reshape`]: changes the shape of each example.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;

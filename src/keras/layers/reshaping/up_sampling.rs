@@ -8,7 +8,7 @@ use crate::keras::layers::shapes::{SizeList, expect_axes, positive};
 use crate::ops::image::{ResizeMethod, ResizeOptions, resize_with};
 use crate::tensor::Tensor;
 
-/// Repeats each place as often as its axis wants.
+/// Repeats each position along each axis by the size of that axis in `sizes`.
 fn repeated(layer: &str, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     expect_axes(layer, x, sizes.len())?;
     positive(layer, "size", sizes)?;

@@ -1,4 +1,4 @@
-//! [`Bidirectional`]: a recurrent layer both ways.
+//! [`Bidirectional`]: a recurrent layer in both directions.
 
 use super::over_cells::{Mirror, RecurrentLayer, parts_of, zeroed};
 #[cfg(feature = "json")]
@@ -261,7 +261,7 @@ impl Configured for Bidirectional {
         let backward = match given {
             true => config.inner("backward_layer")?,
             false => {
-                // The same layer, which goes the other way.
+                // The same layer in the other direction.
                 let mut back = inner.clone();
                 let backwards = inner.get::<bool>("go_backwards")?.unwrap_or(false);
                 back.set("go_backwards", &!backwards)?;

@@ -1,4 +1,4 @@
-//! [`ConvLSTM2D`] and its like: an LSTM whose products are convolutions.
+//! [`ConvLSTM2D`] and its variants: an LSTM with convolutions instead of matrix products.
 
 use super::cell::RnnCell;
 use super::gates::{Kernels, expect_units, plus, started};
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 
 const GATES: usize = 4;
 
-/// The sizes of a call along an axis of the windows: input, window, step, distance.
+/// The output size along a spatial axis, from input, window, stride and dilation.
 fn places([size, window, stride, dilation]: [usize; 4], padding: Padding) -> Option<usize> {
     let stride = Some(stride).filter(|&stride| stride > 0)?;
     match padding {
@@ -41,7 +41,7 @@ fn convolved(
     concat(&masks.iter().zip(&kernels).map(one).collect::<Result<Vec<_>>>()?, -1)
 }
 
-/// Four masks of dropout, none for the rate 0.
+/// Four dropout masks; none if the rate is 0.
 fn draws(x: &Tensor, rate: f32, generator: &Generator) -> Result<Vec<Tensor>> {
     let one = || x.ones_like()?.dropout(rate, generator);
     (0..if rate == 0.0 { 0 } else { GATES }).map(|_| one()).collect()
@@ -210,7 +210,7 @@ macro_rules! conv_lstm {
         }
 
         impl $cell {
-            /// The masks of the input and of the state.
+            /// The dropout masks of the input and of the state.
             fn masks(&self, x: &Tensor, h: &Tensor, cx: Context<'_>) -> Result<[Vec<Tensor>; 2]> {
                 if !cx.training() || [self.dropout, self.recurrent_dropout] == [0.0; 2] {
                     return Ok([Vec::new(), Vec::new()]);

@@ -1,4 +1,4 @@
-//! What the cells of Keras share: their weights of a call, products for all gates at once, and masks of dropout.
+//! The common code of Keras's cells: the weights of a call, products for all gates at once, and dropout masks.
 
 use crate::error::{Error, Result, message};
 use crate::keras::{Initializer, Weight};
@@ -21,8 +21,8 @@ pub(super) fn expect_units(cell: &str, units: usize) -> Result<()> {
     }
 }
 
-/// The masks that dropout draws once for all steps of a call, 0 and `1 / (1 - rate)`: of the input `[B,1,F]` and of the state
-/// `[B,U]`. None, one for all gates, or one for each gate.
+/// The dropout masks that are drawn once for all steps of a call, of 0 and `1 / (1 - rate)`: for the input `[B,1,F]` and for
+/// the state `[B,U]`. There are none, one for all gates, or one for each gate.
 #[derive(Default)]
 pub(super) struct Drops {
     pub input: Vec<Tensor>,
@@ -30,7 +30,7 @@ pub(super) struct Drops {
 }
 
 impl Drops {
-    /// As Keras: with dropout of the state each gate has masks of its own, else one serves all.
+    /// As in Keras: with dropout of the state, each gate has separate masks; otherwise all gates share one.
     pub fn draw(
         [rate, recurrent_rate]: [f32; 2],
         gates: usize,
@@ -87,7 +87,7 @@ pub(super) fn plus(x: Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     bias.map_or_else(|| Ok(x.clone()), |bias| x.add(bias))
 }
 
-/// The bias `[4*U]` of an LSTM, with the numbers at which its parts start: that of the gate f at 1, if that is wanted.
+/// The bias `[4*U]` of an LSTM with its initializer: the part of the forget gate starts at 1 if `unit_forget_bias` is set.
 pub(super) fn started(bias: &Weight, unit_forget_bias: bool) -> Weight {
     if !unit_forget_bias {
         return bias.clone();

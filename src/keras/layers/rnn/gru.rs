@@ -121,7 +121,7 @@ impl GRUCell {
             let reset = gate.apply(&x_r.add(r)?)?.multiply(n)?;
             (gate.apply(&x_z.add(z)?)?, x_n.add(reset)?)
         } else {
-            // The reset comes before the last gate's product, so there are two.
+            // The reset precedes the last gate's product, so there are two products.
             let parts = recurrent.split_sizes(&[2 * self.units, self.units], 1)?;
             let [z, r] = product(h, &parts[0], masks.get(..2).unwrap_or_default())?.split_n(1)?;
             let reset = gate.apply(&x_r.add(r)?)?.multiply(h)?;

@@ -1,4 +1,4 @@
-//! `recurrent!`: declares a cell of Keras's and the layer over it, from one list of options.
+//! `recurrent!`: declares a Keras cell and the layer that runs it, from one list of options.
 
 /// The cell is a `layer!`, with its parameters in PyTorch if there is such a cell; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
 /// and one config of all options, as Keras's.
@@ -42,7 +42,7 @@ macro_rules! recurrent {
             fn again(&self) -> Self {
                 let mut again = $cell::new($(self.$required),*).dtype(self.policy);
                 $(again.$option = self.$option.clone();)*
-                // The weight that is to be trainable is another one.
+                // `trainable` creates a new, separate weight.
                 $(again.$weight = self.$weight.clone().trainable(true);)*
                 match self.seed_generator.seed() {
                     Some(seed) => again.seed(seed),

@@ -1,4 +1,4 @@
-//! [`RNN`]: goes through a sequence with a cell.
+//! [`RNN`]: runs a cell over a sequence.
 
 use super::cell::RnnCell;
 use super::states::States;
@@ -74,7 +74,7 @@ impl<C: RnnCell> RNN<C> {
         self.states.reset();
     }
 
-    /// As [`RNN::call_with_state`], for a layer of this name.
+    /// Same as [`RNN::call_with_state`], for a layer with this name.
     pub(super) fn run_as(
         &self,
         layer: &str,
@@ -104,7 +104,7 @@ impl<C: RnnCell> RNN<C> {
         Ok(result)
     }
 
-    /// The states that a program gave, in the dtype of `x`.
+    /// The states that a program passed, in the dtype of `x`.
     fn given(&self, layer: &str, x: &Tensor, given: &[Tensor]) -> Result<Vec<Tensor>> {
         let want = self.cell.initial_state(x)?;
         let shapes =
@@ -120,7 +120,7 @@ impl<C: RnnCell> RNN<C> {
         given.iter().map(|state| state.cast(x.dtype())).collect()
     }
 
-    /// The mask of the steps whose results there are, in their order.
+    /// The mask of the steps that have results, in the order of the results.
     fn mask_of_steps(&self, mask: &Tensor) -> Result<Tensor> {
         let mask = if self.walk.go_backwards { mask.reverse(1)? } else { mask.clone() };
         match self.walk.return_sequences {
@@ -170,7 +170,7 @@ fn check(layer: &str, x: &Tensor, mask: Option<&Tensor>) -> Result<()> {
     }
 }
 
-/// Refuses what has not so many axes.
+/// Refuses inputs with a different number of axes.
 pub(super) fn expect_rank(layer: &str, x: &Tensor, rank: usize) -> Result<()> {
     if x.rank() == rank {
         return Ok(());
@@ -196,7 +196,7 @@ pub(super) fn expect_rank(layer: &str, x: &Tensor, rank: usize) -> Result<()> {
     )))
 }
 
-/// The sequences, and the states before the first step if there are some.
+/// The sequences, and the initial states if there are some.
 pub(super) fn parts_of<'a>(
     layer: &str,
     inputs: &'a [Tensor],
@@ -210,7 +210,7 @@ pub(super) fn parts_of<'a>(
     }
 }
 
-/// The results with 0 where the mask, which has their first axes, is false.
+/// The results, set to 0 where the mask, which has their first axes, is false.
 pub(super) fn zeroed(y: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let mut shape = mask.shape().to_vec();
     shape.resize(y.rank(), 1);
@@ -231,7 +231,7 @@ pub trait RecurrentLayer: Layer {
     /// Whether the layer runs backwards, from the last step.
     fn goes_backwards(&self) -> bool;
 
-    /// Whether the config says that the final states are returned as well.
+    /// Whether the config specifies that the final states are returned as well.
     fn returns_state(&self) -> bool {
         false
     }
@@ -266,10 +266,10 @@ impl<C: RnnCell> RecurrentLayer for RNN<C> {
     }
 }
 
-/// A layer of sequences whose file says what it returns.
+/// A recurrent layer whose config specifies what it returns.
 #[cfg(feature = "json")]
 pub(crate) trait RunsSequences: Layer {
-    /// The output, and what else the layer was made to return.
+    /// The output, and the final states if the layer is configured to return them.
     fn run_all(
         &self,
         x: &Tensor,
@@ -292,7 +292,7 @@ impl<L: RecurrentLayer> RunsSequences for L {
     }
 }
 
-/// What a file calls `RNN`, over a cell that it names.
+/// An `RNN` from a file, over a cell that the file describes.
 #[cfg(feature = "json")]
 pub(crate) type AnyRNN = RNN<Box<dyn RnnCell>>;
 
@@ -342,7 +342,7 @@ impl Configured for AnyRNN {
         let (walk, rest) = Walk::read(config)?;
         rest.only(&["cell"], &[])?;
         let cell = match rest.get_json("cell") {
-            // Keras makes one cell of a list.
+            // Keras combines a list to one cell.
             Some(serde_json::Value::Array(_)) => {
                 let mut stack = Config::new("StackedRNNCells");
                 stack.set_json("cells", rest.options()["cell"].clone());

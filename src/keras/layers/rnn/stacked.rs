@@ -1,4 +1,4 @@
-//! [`StackedRNNCells`]: several cells as one.
+//! [`StackedRNNCells`]: combines several cells to one.
 
 use super::cell::RnnCell;
 #[cfg(feature = "json")]
@@ -53,7 +53,7 @@ impl StackedRNNCells {
         self
     }
 
-    /// Calls `each` with every cell and its part of `states`; gives the last output and all new states.
+    /// Calls `each` with every cell and its part of `states`; returns the last output and all new states.
     fn through<X>(
         &self,
         x: X,
@@ -130,7 +130,7 @@ impl RnnCell for StackedRNNCells {
         let (output, state) = self.through(of.x.clone(), of.start, |place, cell, x, start| {
             let mut how = of.how.clone();
             how.return_sequences |= place < last;
-            // What the first cell gives is turned already.
+            // The results of the first cell are already reversed.
             how.go_backwards &= place == 0;
             let mask = if place == 0 { of.mask } else { turned.as_ref().or(of.mask) };
             let result = cell.sequence(Sequence { x: &x, start, mask, how: &how }, cx)?;

@@ -1,4 +1,4 @@
-//! [`States`]: what a stateful layer keeps between its calls.
+//! [`States`]: the states that a stateful layer stores between calls.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::keras::trial::in_trial;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// The states after the last call, in variables that training does not change. As in Keras they are no weights of the
+/// The states after the last call, in variables that training does not change. As in Keras, they are not weights of the
 /// layer.
 #[derive(Default)]
 pub(super) struct States(Mutex<Option<Vec<Variable>>>);
@@ -23,7 +23,7 @@ impl States {
         initial: Vec<Tensor>,
     ) -> Result<Vec<Tensor>> {
         if in_trial() {
-            // A batch of another size follows.
+            // The batch size has changed.
             return initial.iter().map(|state| state.cast(x.dtype())).collect();
         }
         let mut kept = self.kept();

@@ -1,4 +1,4 @@
-//! [`TimeDistributed`]: a layer at every step of a sequence.
+//! [`TimeDistributed`]: applies a layer to every step of a sequence.
 
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
@@ -58,7 +58,7 @@ impl Layer for TimeDistributed {
         if rest.is_empty() {
             return Err(rank_error(x));
         }
-        // As many as the tensor has elements, so they can be counted.
+        // A factor of the number of elements, so it does not overflow.
         let count = batch * steps;
         let flat = x.reshape_to([&[count], rest].concat().into())?;
         let mask = match cx.mask() {

@@ -1,4 +1,4 @@
-//! [`Walk`]: how a recurrent layer goes through a sequence, and the walk step by step.
+//! [`Walk`]: the options of running over a sequence, and the step-by-step implementation.
 
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
@@ -8,7 +8,7 @@ use crate::ops::{Recurrence, stack, steps_of, where_};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// The options that all recurrent layers have.
+/// The options of all recurrent layers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Walk {
     pub return_sequences: bool,
@@ -20,7 +20,7 @@ pub(super) struct Walk {
     pub activity_regularizer: Option<Regularizer>,
 }
 
-/// The setters of [`Walk`]'s options, for a type that has one at this path.
+/// The setters of [`Walk`]'s options, for a type that contains a `Walk` at this path.
 macro_rules! walk_setters {
     ($($path:ident).+) => {
         /// Sets whether to return the outputs of all steps, `[B,T,U]`, or only the last one, `[B,U]`. Default: `false`.
@@ -81,7 +81,7 @@ macro_rules! walk_setters {
 }
 pub(super) use walk_setters;
 
-/// A walk that a layer wants of its cell.
+/// A run of a cell over a sequence.
 #[derive(Clone, Copy)]
 pub struct Sequence<'a> {
     /// `[B,T,..]`.
@@ -104,7 +104,7 @@ impl Sequence<'_> {
         self.start.map_or_else(initial, |start| Ok(start.to_vec()))
     }
 
-    /// Goes through `x` `[B,T,..]` from the states `start`.
+    /// Runs over `x` `[B,T,..]` from the states `start`.
     pub(super) fn walk(
         &self,
         x: &Tensor,
@@ -124,7 +124,7 @@ impl Sequence<'_> {
             same_states(&states, &next)?;
             if let Some(masks) = &masks {
                 let seen = &masks[place];
-                // As Keras: before the first step that counts there is no result, and zeros stand for it.
+                // As in Keras: before the first unmasked step there is no result, and zeros are used instead.
                 let before =
                     outputs.last().map_or_else(|| output.zeros_like(), |y| Ok(y.clone()))?;
                 output = chosen(seen, &output, &before)?;
@@ -193,7 +193,7 @@ impl Walk {
                 .flatten(),
         };
         let mut rest = config.options().clone();
-        // Keras's choice of an implementation changes no number.
+        // Keras's choice of an implementation does not change the results.
         rest.remove("use_cudnn");
         rest.remove("implementation");
         let mut own = Config::new(config.class());
