@@ -12,7 +12,7 @@ use crate::tensor::{Element, Operand, Tensor};
 /// Generates the assertions that an op evaluates.
 macro_rules! assertions {
     ($($name:ident, $op:ident, $sign:literal, $words:literal;)*) => {$(
-        #[doc = concat!("Tells if ", $words, " for some elements; both are broadcast together.")]
+        #[doc = concat!("Reports an error if ", $words, " for some elements; both are broadcast together.")]
         ///
         /// The next read, or the next flush after the result has arrived, returns [`Error::Check`](crate::Error::Check) with
         /// `message`, the number of elements that violate the assertion, and the first of them. NaN violates it.
@@ -28,7 +28,7 @@ macro_rules! assertions {
         }
     )*};
     ($($name:ident, $op:ident, $sign:literal;)*) => {$(
-        #[doc = concat!("Tells if `x ", $sign, " 0` does not hold for some elements.")]
+        #[doc = concat!("Reports an error if `x ", $sign, " 0` does not hold for some elements.")]
         ///
         /// As [`assert_equal`], without the second argument.
         ///

@@ -57,7 +57,7 @@ describe('the words for JavaScript', () => {
     for (const name of files(src).filter((name) => !APART.some((apart) => apart.test(name)))) {
       for (const literal of literals(readFileSync(path.join(src, name), 'utf8'))) {
         // Messages are sentences; the others are code for the GPU, and keys.
-        if (!/[a-z] [a-z]/.test(literal) || !/[.:]( |$)/.test(literal) || /\bfn |struct |vec4|var<|;\n|`impl | = /.test(literal)) continue;
+        if (!/[a-z] [a-z]/.test(literal) || !/[.:]( |$)/.test(literal) || /(?:\b|\\n)fn |struct |vec4|var<|;\n|`impl | = /.test(literal)) continue;
         let text = literal.replace(/\{[^{}]*\}/g, '{}');
         for (const [from, to] of sentences) text = text.replace(from.replace(/\{[^{}]*\}/g, '{}'), to);
         for (const [word] of text.matchAll(/(?<!['"/\w])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?!['"/\w])/g)) {

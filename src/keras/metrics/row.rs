@@ -18,7 +18,7 @@ macro_rules! metric {
         }
 
         impl Default for $name {
-            #[doc = concat!("One called `", $keras, "`.")]
+            #[doc = concat!("Creates a metric with the name `", $keras, "`.")]
             fn default() -> Self {
                 $name::new($keras)
             }

@@ -38,7 +38,7 @@ macro_rules! trade_off {
         }
 
         impl $name {
-            #[doc = concat!("One of nothing; Keras calls it `", $keras, "`.")]
+            #[doc = concat!("Creates a metric with this name (Keras's default: `", $keras, "`).")]
             pub fn new(name: impl Into<String>, $least: f32) -> Self {
                 let (totals, thresholds) = (Totals::new(&NAMES), OnceLock::new());
                 $name { name: name.into(), totals, thresholds, $least, num_thresholds: 200, class_id: None }

@@ -53,7 +53,7 @@ macro_rules! conv_lstm {
             $(#[$doc])*
             pub struct $layer;
 
-            #[doc = concat!("A step of a [`", stringify!($layer), "`]: as that of an [`LSTM`](super::LSTM), convolutions in place of products.")]
+            #[doc = concat!("One step of a [`", stringify!($layer), "`]: that of an [`LSTM`](super::LSTM), with convolutions instead of products.")]
             pub struct $cell["ConvLSTMCell"];
 
             new(filters: usize, kernel_size: [usize; $rank]), $axes axes;

@@ -75,14 +75,14 @@ macro_rules! recurrent {
             )*
 
             $(
-                #[doc = concat!("Sets the numbers at which `", stringify!($weight), "` starts.")]
+                #[doc = concat!("Sets the initializer of `", stringify!($weight), "`.")]
                 #[must_use]
                 pub fn $initializer(mut self, initializer: $crate::keras::Initializer) -> Self {
                     self.rnn.cell = self.rnn.cell.$initializer(initializer);
                     self
                 }
 
-                #[doc = concat!("Sets the penalty on `", stringify!($weight), "`.")]
+                #[doc = concat!("Sets the regularizer applied to `", stringify!($weight), "`.")]
                 #[must_use]
                 pub fn $regularizer(
                     mut self,
@@ -92,7 +92,7 @@ macro_rules! recurrent {
                     self
                 }
 
-                #[doc = concat!("Sets the rule to which each step of an optimizer brings `", stringify!($weight), "`.")]
+                #[doc = concat!("Sets the constraint applied to `", stringify!($weight), "` after each optimizer step.")]
                 #[must_use]
                 pub fn $constraint(
                     mut self,
