@@ -1,7 +1,7 @@
 //! Chooses an adapter and opens a device on it.
 //!
-//! It takes discrete before integrated before virtual before software adapters, unless the caller, `WGRAD_ADAPTER` (a
-//! part of the name, or an index) or wgpu's `WGPU_BACKEND` says otherwise.
+//! It prefers discrete to integrated to virtual to software adapters, unless the caller, `WGRAD_ADAPTER` (a part of the
+//! name, or an index) or wgpu's `WGPU_BACKEND` selects another.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -120,7 +120,7 @@ pub enum Backend {
     Gl,
     /// The browser's WebGPU.
     BrowserWebGpu,
-    /// None: an adapter for tests, which computes nothing.
+    /// No API: an adapter for tests, which computes nothing.
     Noop,
 }
 
@@ -138,7 +138,7 @@ impl Backend {
 }
 
 impl fmt::Display for Backend {
-    /// The name that `WGPU_BACKEND` takes.
+    /// The name that `WGPU_BACKEND` accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Vulkan => "vulkan",
@@ -195,7 +195,7 @@ impl fmt::Display for AdapterInfo {
             AdapterKind::Cpu => "software",
             AdapterKind::Other => "unknown kind",
         };
-        // Firefox keeps the name to itself.
+        // Firefox does not reveal the name.
         let name = if self.name.is_empty() { "unnamed adapter" } else { &self.name };
         write!(f, "{name} ({kind}, ")?;
         match self.backend {
@@ -238,7 +238,7 @@ pub(super) async fn open(
             label: Some("wgrad"),
             required_features: features,
             required_limits: adapter.limits(),
-            // The pool allocates seldom and in whole buffers, so large driver blocks would only be waste.
+            // The pool rarely allocates, and only whole buffers, so large driver blocks would waste memory.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             experimental_features,
             ..Default::default()
@@ -283,7 +283,7 @@ fn instance() -> &'static wgpu::Instance {
     })
 }
 
-/// The index of the adapter to take: the one that `wanted` names, or the first of the fastest kind.
+/// The index of the adapter to use: the one that `wanted` names, or the first of the fastest kind.
 fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     if adapters.is_empty() {
         return Err(Error::Device(DeviceFault::NoAdapter, platform::NO_ADAPTER.into()));
@@ -303,7 +303,7 @@ fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
         let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
         return Ok(best.unwrap_or(0));
     };
-    // Digits alone are an index, even where a name has these digits in it.
+    // A string of digits is an index, even if a name contains these digits.
     let is_index = wanted.bytes().all(|byte| byte.is_ascii_digit());
     let found = match is_index {
         true => wanted.parse().ok().filter(|&i| i < adapters.len()),
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn digits_are_an_index_and_no_part_of_a_name() {
-        // "15" stands in the first one's name.
+        // "15" is part of the first adapter's name.
         let told = |adapters: &[AdapterInfo], wanted| {
             choose(adapters, Some(wanted)).unwrap_err().to_string()
         };
@@ -387,7 +387,7 @@ mod tests {
              part of its name: 0: llvmpipe (LLVM 15.0.6, 256 bits) (software, Noop); 1: Intel(R) Arc(tm) Graphics \
              (integrated GPU, Noop); 2: NVIDIA GeForce RTX 4070 (discrete GPU, Noop)."
         );
-        // More than any number holds.
+        // Larger than any integer type.
         let error = told(&some(), "99999999999999999999999");
         assert!(
             error.starts_with("Device: there is no adapter 99999999999999999999999, as"),

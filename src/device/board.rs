@@ -1,16 +1,16 @@
-//! A buffer with places for small values.
+//! A buffer with fixed slots ("places") for small values.
 
 use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) struct Board {
     pub(super) raw: wgpu::Buffer,
-    /// What gives the buffer back when it is dropped.
+    /// Returns the buffer when dropped.
     _owner: Box<dyn Any + Send + Sync>,
     free: Mutex<Vec<u32>>,
 }
 
-/// Bytes of a place: bindings begin at multiples of 256 on every adapter.
+/// Bytes of a place: every adapter accepts bindings that begin at multiples of 256.
 pub(super) const PLACE: u64 = 256;
 pub(super) const PLACES: u32 = 256;
 

@@ -1,5 +1,4 @@
-//! Cooperative matrices, which whole subgroups multiply (on tensor cores, for example), and how precise products are to
-//! be.
+//! Cooperative matrices, which whole subgroups multiply (on tensor cores, for example), and the precision of products.
 
 use crate::dtype::DType;
 
@@ -27,8 +26,8 @@ pub(crate) struct Cooperative {
     pub(crate) size: u32,
     /// Of the factors: `F16` or `F32`.
     pub(crate) inputs: DType,
-    /// This device has computed a product with it, and the result agreed with a plain kernel's. Some drivers declare
-    /// matrices that they multiply wrongly.
+    /// True once this device has computed a product with it that agrees with a plain kernel's: some drivers declare
+    /// matrices that they multiply incorrectly.
     pub(crate) proven: bool,
 }
 

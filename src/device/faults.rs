@@ -1,6 +1,6 @@
-//! Collects what the driver reports outside any call: validation errors, a lack of memory, a lost device.
+//! Collects the faults that the driver reports outside any call: validation errors, a lack of memory, a lost device.
 //!
-//! Nothing here panics or aborts, as wgpu would do by default; the next call that meets the fault returns it.
+//! Nothing here panics or aborts, as wgpu would do by default; the next call that encounters the fault returns it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,10 +19,10 @@ pub(super) struct Faults {
 #[derive(Default)]
 struct Told {
     lost: OnceLock<String>,
-    /// Those who wait for the loss.
+    /// The callers that wait for the loss.
     mourners: Mutex<Vec<oneshot::Sender<()>>>,
     pending: Mutex<Option<Error>>,
-    /// An application sends commands of its own, or owns buffers.
+    /// An application submits its own commands, or owns buffers.
     shared: AtomicBool,
 }
 
@@ -42,12 +42,12 @@ impl Faults {
         Arc::new(Faults { told, probe: Probe::new(device, queue) })
     }
 
-    /// Notes that the device is gone; the first reason counts.
+    /// Records that the device is lost; only the first reason is stored.
     pub(super) fn lose(&self) {
         self.told.lose(DESTROYED.to_string());
     }
 
-    /// Notes that the driver may refuse commands of an application, too.
+    /// Records that the driver may also refuse commands of an application.
     pub(super) fn share(&self) {
         self.told.shared.store(true, Ordering::Relaxed);
     }
@@ -56,19 +56,19 @@ impl Faults {
         self.told.shared.load(Ordering::Relaxed)
     }
 
-    /// Waits until the device is gone, and returns why.
+    /// Waits until the device is lost, and returns the reason.
     pub(super) async fn loss(&self) -> String {
         let receiver = {
             let mut mourners = lock(&self.told.mourners);
             let (sender, receiver) = oneshot::channel();
-            // The list is locked, so no loss can come in between.
+            // The list is locked, so no loss can occur in between.
             if self.told.lost.get().is_none() {
                 mourners.retain(|mourner| !mourner.is_canceled());
                 mourners.push(sender);
             }
             receiver
         };
-        // If the device is gone already, the sender is dropped at once.
+        // If the device is already lost, the sender is dropped at once.
         let _ = receiver.await;
         self.told.lost.get().cloned().unwrap_or_default()
     }
@@ -77,11 +77,11 @@ impl Faults {
         self.told.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
     }
 
-    /// The first error that the driver has reported and no call has returned; a lost device stays lost.
+    /// Returns the first error that the driver has reported and no call has returned yet; a lost device stays lost.
     pub(super) fn check(&self) -> Result<()> {
         self.check_lost()?;
         let Some(error) = lock(&self.told.pending).take() else { return Ok(()) };
-        // A refused command may be the first sign of a loss, which wgpu reports to whoever polls the device.
+        // A refused command may be the first sign of a loss, which wgpu reports when the device is polled.
         let _ = self.poll(wgpu::PollType::Poll);
         self.look();
         self.check_lost()?;
@@ -89,7 +89,7 @@ impl Faults {
         Err(error)
     }
 
-    /// As [`Faults::check`], for calls that reach the device: also sees a loss that nobody has reported yet.
+    /// As [`Faults::check`], for calls that reach the device: also detects a loss that has not been reported yet.
     pub(super) fn ask(&self) -> Result<()> {
         self.look();
         self.check()
@@ -101,8 +101,8 @@ impl Faults {
         self.check_lost().err().unwrap_or(error)
     }
 
-    /// Checks whether the device is gone. wgpu silently refuses the commands of a destroyed device, and reports its end
-    /// to whoever polls it after its last work is done.
+    /// Checks whether the device is lost. wgpu silently refuses the commands of a destroyed device, and reports the
+    /// loss when it is polled after its last work is done.
     fn look(&self) {
         if self.told.lost.get().is_none() && !self.probe.answers() {
             let _ = self.poll(wgpu::PollType::Poll);
@@ -133,7 +133,7 @@ impl Told {
                 message!("Device: the driver refused a command: {other}. {}", self.whose()),
             ),
         };
-        // The first fault is the cause; those after it are mostly its consequences.
+        // The first fault is the cause; later ones are mostly its consequences.
         lock(&self.pending).get_or_insert(fault);
     }
 

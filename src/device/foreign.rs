@@ -1,12 +1,12 @@
-//! Checks whether kernels can use an application's buffer. A browser reports that later, at the first call that uses
-//! it.
+//! Checks whether kernels can use an application's buffer. A browser reports this only at the first call that uses the
+//! buffer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Gpu, platform};
 
 impl Gpu {
-    /// Why no kernel can use `bytes` of `buffer`.
+    /// The reason why kernels cannot use `bytes` of `buffer`, if there is one.
     pub(crate) fn refusal(&self, buffer: &wgpu::Buffer, bytes: u64) -> Option<String> {
         if !platform::MAY_BLOCK {
             return None;
@@ -18,9 +18,9 @@ impl Gpu {
             if buffer.slice(..).get_mapped_range().is_ok() {
                 return Some("is mapped".to_string());
             }
-            // Unmapping a buffer that is not mapped is an error, and wgpu reports it on the device that made the
-            // buffer. Nothing else tells devices apart: buffers are numbered within one instance of wgpu, so a buffer
-            // of another instance would pass for one of this device's. A foreign device may panic at the error.
+            // Unmapping a buffer that is not mapped is an error, and wgpu reports it on the device that created the
+            // buffer. Nothing else distinguishes devices: buffers are numbered within one instance of wgpu, so a buffer
+            // of another instance could be mistaken for one of this device's. A foreign device may panic on the error.
             let own = self.error_of(|| drop(catch_unwind(AssertUnwindSafe(|| buffer.unmap()))));
             if own.is_none() {
                 return Some("belongs to another device".to_string());
@@ -33,7 +33,7 @@ impl Gpu {
             size: std::num::NonZeroU64::new(bytes),
         });
         let error = self.error_of(|| {
-            // An empty write finds mapped buffers, and binding finds destroyed ones.
+            // An empty write detects mapped buffers, and binding detects destroyed ones.
             self.queue.write_buffer(buffer, 0, &[]);
             let _ = self.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some("wgrad"),
@@ -41,7 +41,7 @@ impl Gpu {
                 entries: &[wgpu::BindGroupEntry { binding: 0, resource }],
             });
         })?;
-        // The innermost cause stands last.
+        // The innermost cause is last.
         let words = error.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
         Some(format!("is refused by wgpu: {}", words.trim_end_matches('.')))
     }

@@ -1,4 +1,4 @@
-//! Times every kernel while a profile is recorded, by timestamps of the device before and after each dispatch.
+//! Times every kernel while a profile is recorded, with device timestamps before and after each dispatch.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use super::{Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result, message};
 
 impl Clock {
-    /// The best clock that the device has.
+    /// The best clock of the device.
     fn of(device: &wgpu::Device) -> Option<Self> {
         let features = device.features();
         let inside = wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;

@@ -12,10 +12,10 @@ pub(crate) struct KnownAdapter {
     pub(crate) name: &'static str,
     kind: AdapterKind,
     backend: Backend,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub(crate) source: &'static str,
     f16: bool,
-    /// The fewest and the most threads of a subgroup, where kernels may use subgroups.
+    /// The minimum and maximum number of threads of a subgroup, if kernels may use subgroups.
     subgroups: Option<[u32; 2]>,
     /// Sizes and inputs of the matrices that subgroups multiply, with sums in `f32`.
     cooperative: &'static [(u32, DType)],
@@ -27,11 +27,12 @@ pub(crate) struct KnownAdapter {
     binding_bytes: u64,
     buffer_bytes: u64,
     uniform_alignment: u32,
-    /// What decides how many workgroups run at once, where vendors say it.
+    /// The resources that limit how many workgroups run at once, if the vendor publishes them.
     pub(crate) core: Option<Core>,
 }
 
-/// What all workgroups that run at once on one core share (NVIDIA's multiprocessor, AMD's compute unit, Intel's Xe core).
+/// The resources shared by all workgroups that run at once on one core (NVIDIA's multiprocessor, AMD's compute unit,
+/// Intel's Xe core).
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "kernel-hooks"), allow(dead_code))]
 pub(crate) struct Core {
@@ -53,7 +54,7 @@ const RDNA: Core = Core { threads: 1024, registers: 1 << 16, shared: 64 << 10, g
 const GCN: Core = Core { threads: 2560, registers: 1 << 16, shared: 64 << 10, groups: 40 };
 /// Intel's guide to Xe-HPG: 16 engines of 8 threads with 4 KiB of registers, each for 16 invocations.
 const XE: Core = Core { threads: 2048, registers: 1 << 17, shared: 64 << 10, groups: 64 };
-/// ARM's guide to Valhall: a thread that needs more than 32 registers halves how many run.
+/// ARM's guide to Valhall: if a thread needs more than 32 registers, only half as many run.
 const VALHALL: Core = Core { threads: 1024, registers: 1 << 15, shared: 32 << 10, groups: 32 };
 
 /// The longest binding that wgpu lets an adapter of Vulkan or DX12 have, and the longest buffer of Vulkan on Linux and
@@ -85,7 +86,7 @@ const DX12: KnownAdapter = KnownAdapter {
     ..VULKAN
 };
 
-/// The least that every browser with WebGPU gives, and what a page gets that asks for nothing.
+/// The minimum that every browser with WebGPU guarantees, and the default of a page that requests no limits.
 const BROWSER: KnownAdapter = KnownAdapter {
     kind: AdapterKind::Other,
     backend: Backend::BrowserWebGpu,
@@ -345,7 +346,8 @@ const KNOWN_ADAPTERS: &[KnownAdapter] = &[
     },
 ];
 
-/// The adapters that differ for the planner, each with what kernels are chosen by there; of those that are the same, the first.
+/// The adapters that differ for the planner, each with the capabilities by which kernels are chosen; of equal adapters,
+/// the first.
 pub(crate) fn distinct_adapters() -> Vec<(&'static KnownAdapter, Caps)> {
     let mut found: Vec<(&KnownAdapter, Caps)> = Vec::new();
     for adapter in KNOWN_ADAPTERS {
@@ -358,7 +360,7 @@ pub(crate) fn distinct_adapters() -> Vec<(&'static KnownAdapter, Caps)> {
 }
 
 impl KnownAdapter {
-    /// The limits with which wgrad opens it: all that it has.
+    /// The limits with which wgrad opens it: all that the adapter supports.
     pub(crate) fn limits(&self) -> wgpu::Limits {
         let [threads, shared] = self.workgroup;
         wgpu::Limits {
@@ -376,7 +378,7 @@ impl KnownAdapter {
         }
     }
 
-    /// What kernels are chosen by. Matrices count as proven.
+    /// The capabilities by which kernels are chosen. Matrices count as proven.
     pub(crate) fn caps(&self) -> Caps {
         let mut features = wgpu::Features::empty();
         features.set(wgpu::Features::SHADER_F16, self.f16);
@@ -424,7 +426,7 @@ mod tests {
         }
     }
 
-    /// Direct3D's feature level 11_0 lets a shader have 8 views that it may write, of which wgpu keeps 2 for buffers.
+    /// Direct3D's feature level 11_0 allows a shader 8 writable views, of which wgpu reserves 2 for buffers.
     #[test]
     fn the_oldest_adapters_of_dx12_are_refused() {
         let oldest = KnownAdapter { storage_buffers: 2, ..DX12 };

@@ -1,33 +1,33 @@
-//! The limits and features of a device that kernels rely on, and the least limits that they run with.
+//! The limits and features of a device that kernels rely on, and the minimum limits that they require.
 
 use super::{AdapterInfo, Cooperative, MatmulPrecision};
 use crate::error::{DeviceFault, Error, Result, message};
 
-/// The limits and features that kernels rely on and that choose between their variants.
+/// The limits and features that kernels rely on and that determine their variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caps {
-    /// The driver runs shaders on the processor: a dispatch costs much, and workgroup memory gains nothing.
+    /// The driver runs shaders on the processor: a dispatch is expensive, and workgroup memory gains nothing.
     pub(crate) cpu: bool,
     pub(crate) f16: bool,
-    /// The fewest and the most threads that a subgroup may have, where kernels may use subgroups.
+    /// The minimum and maximum number of threads of a subgroup, if kernels may use subgroups.
     pub(crate) subgroups: Option<[u32; 2]>,
     /// The cooperative matrices that subgroups can multiply.
     pub(crate) cooperative: Vec<Cooperative>,
-    /// How precise products of `f32` tensors are to be.
+    /// The precision of products of `f32` tensors.
     pub(crate) precision: MatmulPrecision,
     /// Threads of a workgroup, and bytes that they may share.
     pub(crate) workgroup: [u32; 2],
-    /// How many threads keep a GPU busy: kernels share small work out among so many.
+    /// How many threads keep a GPU busy: kernels divide small work among this many.
     pub(crate) threads: usize,
-    /// Storage buffers one kernel may bind.
+    /// Storage buffers that one kernel may bind.
     pub(crate) storage_buffers: usize,
     /// How many iterations the loops of one invocation may make in all: one after another, within each other, and in
     /// the functions that they call.
     pub(crate) loop_iterations: usize,
-    /// Ends each kernel's loops where the kernel says that they end, for tests.
+    /// For tests: ends each kernel's loops after the number of iterations that the kernel states.
     #[cfg(test)]
     pub(crate) strict: bool,
-    /// Bytes one binding may cover.
+    /// Bytes that one binding may cover.
     pub(crate) binding_bytes: u64,
     pub(crate) buffer_bytes: u64,
     /// Workgroups along one axis of a dispatch.
@@ -35,29 +35,29 @@ pub(crate) struct Caps {
     pub(crate) uniform_alignment: u64,
 }
 
-/// So many threads of a GPU share a fold down four columns that are neighbours, and so many fours have a workgroup: sixteen vectors
-/// side by side are two lines of memory.
+/// On a GPU, this many threads share a fold down four neighbouring columns, and a workgroup handles this many groups of
+/// four: sixteen neighbouring vectors are two lines of memory.
 pub(crate) const COLUMN_THREADS: usize = 16;
 pub(crate) const COLUMN_FOURS: usize = 16;
-/// So many fours of columns keep a GPU busy with a thread each.
+/// This many groups of four columns keep a GPU busy with one thread each.
 const MANY_FOURS: usize = 4096;
 
-/// A large card has 160 cores, each of which wants four waves of 64 threads; a GPU within a processor has an eighth to a quarter
-/// of them.
+/// A large card has 160 cores, each of which needs four waves of 64 threads; an integrated GPU has an eighth to a
+/// quarter of them.
 const BUSY: usize = 160 * 4 * 64;
 const BUSY_INTEGRATED: usize = BUSY / 5;
 
-/// So many iterations every adapter makes. Mesa's llvmpipe silently ends the loops of an invocation after 65,535
-/// iterations in all, and a browser does not say which driver it uses. The driver also counts the round in which each
-/// loop ends, so this is half of it.
+/// The number of loop iterations that every adapter supports. Mesa's llvmpipe silently ends the loops of an invocation
+/// after 65,535 iterations in all, and a browser does not say which driver it uses. The driver also counts the final
+/// check of each loop, so this is half of that limit.
 const LOOP_ITERATIONS: usize = 1 << 15;
 
-/// A binding covers at most so many bytes, whatever the adapter allows (Metal allows more than 2^32). Kernels count elements
-/// in 32 bits, and the last row of a folded grid counts on behind the last element: up to 65,534 workgroups of at most 4096
-/// elements each, which must not come to 2^32 and start at the first element again.
+/// The most bytes that a binding covers, even if the adapter allows more (Metal allows more than 2^32). Kernels count
+/// elements in 32 bits, and the last row of a folded grid continues beyond the last element: up to 65,534 workgroups of
+/// at most 4096 elements each, whose indices must not reach 2^32 and wrap around.
 const MOST_BINDING_BYTES: u64 = (1 << 32) - (1 << 28);
 
-/// A kernel binds at most so many uniform buffers: its own parameters, and those of its epilogue.
+/// The most uniform buffers that a kernel binds: its own parameters, and those of its epilogue.
 const UNIFORMS: u32 = 2;
 
 impl Caps {
@@ -97,19 +97,19 @@ impl Caps {
         }
     }
 
-    /// Whether threads share a fold down columns, `fours` times four of them with `len` elements each.
+    /// Whether several threads share a fold down columns; there are `4 * fours` columns of `len` elements each.
     pub(crate) fn shares_columns(&self, fours: usize, len: usize) -> bool {
         let fits = self.workgroup[0] as usize >= COLUMN_THREADS * COLUMN_FOURS;
         !self.cpu && fits && len >= COLUMN_THREADS / 2 && fours <= MANY_FOURS
     }
 
-    /// Threads of a subgroup, where all subgroups have the same size.
+    /// Threads of a subgroup, if all subgroups have the same size.
     pub(crate) fn subgroup(&self) -> Option<u32> {
         self.subgroups.filter(|[least, most]| least == most).map(|[size, _]| size)
     }
 
-    /// How many threads a driver on a processor runs side by side, if kernels may use that: eight in Mesa's with AVX,
-    /// four in SwiftShader.
+    /// How many threads a CPU driver runs at once (SIMD lanes), if kernels may use that: eight in Mesa with AVX, four
+    /// in SwiftShader.
     pub(crate) fn lanes(&self) -> Option<usize> {
         let lanes = self.subgroup().filter(|_| self.cpu)?;
         matches!(lanes, 4 | 8).then_some(lanes as usize)
@@ -119,14 +119,14 @@ impl Caps {
         self.lanes() == Some(8)
     }
 
-    /// The longest piece of a loop that a kernel cuts because the whole is too long. Joining the pieces may take as
-    /// many iterations again.
+    /// The maximum length of each piece when a kernel must split a loop that is too long. Joining the pieces may take
+    /// as many iterations again.
     pub(crate) fn loop_piece(&self) -> usize {
         self.loop_iterations / 2
     }
 
-    /// Forgets what goes beyond any GPU in any browser (`WGRAD_PORTABLE=1`), so that kernels are made and chosen as
-    /// there. The adapter's buffer sizes stay.
+    /// Drops capabilities that not every GPU in every browser has (`WGRAD_PORTABLE=1`), so that kernels are generated
+    /// and chosen as on such a GPU. The adapter's buffer sizes stay.
     pub(super) fn forget_the_adapter(&mut self) {
         self.cpu = false;
         self.subgroups = None;
@@ -135,7 +135,7 @@ impl Caps {
         self.storage_buffers = self.storage_buffers.min(portable);
     }
 
-    /// WebGPU's guaranteed minimum, with which tests lower ops and generate code.
+    /// WebGPU's guaranteed minimum, which tests use to lower ops and generate code.
     #[cfg(test)]
     pub(crate) fn portable() -> Self {
         Caps::with_limits(&wgpu::Limits::default())
@@ -148,11 +148,11 @@ impl Caps {
     }
 }
 
-/// The remedy for an application that has asked for less than any adapter has.
+/// The remedy for an application that has requested less than every adapter offers.
 pub(super) const ASK_FOR_MORE: &str = "Ask for more when the device is made: `wgpu::Limits::downlevel_defaults()` is \
 enough, and `adapter.limits()` is all that the adapter has.";
 
-/// Refuses limits with which some kernel would not run.
+/// Returns an error if some kernel would not run with these limits.
 pub(super) fn check(limits: &wgpu::Limits, remedy: &str) -> Result<()> {
     let least = wgpu::Limits::downlevel_defaults();
     macro_rules! too_small {
@@ -222,7 +222,7 @@ mod tests {
             ..wgpu::Limits::default()
         };
         let most = Caps::with_limits(&all).binding_bytes;
-        // Elements are bytes at the least, and a workgroup has up to 256 threads of up to 16 elements.
+        // An element has at least one byte, and a workgroup has up to 256 threads of up to 16 elements.
         for each in [1, 64, 256, 1024, 4096] {
             let [x, y, z] = crate::graph::lower::fold(most.div_ceil(each)).map(u64::from);
             assert!(

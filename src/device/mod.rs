@@ -1,6 +1,6 @@
-//! One GPU as `wgpu` shows it: adapters and limits, buffers, transfers, pipelines, submission, faults, profiles.
+//! One GPU, accessed through `wgpu`: adapters and limits, buffers, transfers, pipelines, submission, faults, profiles.
 //!
-//! This room knows bytes and kernels, but no op, no tensor and no layer: those are above it.
+//! This module knows bytes and kernels, but not ops, tensors or layers, which are in the modules above it.
 
 pub(crate) mod adapter;
 mod board;
@@ -65,7 +65,7 @@ pub(crate) struct Gpu {
     transfer: transfer::Transfer,
     in_flight: submit::InFlight,
     timer: kernel_timer::KernelTimer,
-    /// Done once the device shall never be destroyed.
+    /// Completed once the device must never be destroyed.
     immortal: std::sync::Once,
 }
 
@@ -84,7 +84,7 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// Takes over a device that an application made.
+    /// Uses a device that an application created.
     pub(crate) fn shared(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
@@ -133,17 +133,17 @@ impl Gpu {
         }
     }
 
-    /// The first error that the driver has reported and no call has returned; a lost device stays lost.
+    /// Returns the first error that the driver has reported and no call has returned yet; a lost device stays lost.
     pub(crate) fn check(&self) -> Result<()> {
         self.faults.check()
     }
 
-    /// As [`Gpu::check`], for calls that reach the device: also sees a loss that nobody has reported yet.
+    /// As [`Gpu::check`], for calls that reach the device: also detects a loss that has not been reported yet.
     pub(crate) fn ask(&self) -> Result<()> {
         self.faults.ask()
     }
 
-    /// Refuses the call of a thread that is ending and has dropped what wgpu needs.
+    /// Returns an error in a thread that is ending and has dropped the thread-local values that wgpu needs.
     pub(crate) fn check_thread(&self) -> Result<()> {
         check_thread(|| drop(self.faults.poll(wgpu::PollType::Poll)))
     }
@@ -153,7 +153,7 @@ impl Gpu {
         self.faults.judge(error)
     }
 
-    /// Notes that the driver may refuse commands of an application, too, from now on.
+    /// Records that from now on the driver may also refuse commands of an application.
     pub(crate) fn share(&self) {
         self.faults.share();
     }
@@ -163,27 +163,27 @@ impl Gpu {
         self.faults.is_shared()
     }
 
-    /// Waits until the device is gone, and returns why.
+    /// Waits until the device is lost, and returns the reason.
     pub(crate) async fn loss(&self) -> String {
         self.faults.loss().await
     }
 
-    /// Gives the device back to the driver, with everything on it.
+    /// Returns the device, with everything on it, to the driver.
     pub(crate) fn destroy(&self) {
-        // The driver's own report comes later.
+        // The driver's own report arrives later.
         self.faults.lose();
         self.device.destroy();
     }
 
-    /// Keeps the device from being destroyed where its driver would crash then: NVIDIA's 580.159, on an H100, after
-    /// kernels with cooperative matrices. Buffers and pipelines are given back all the same.
+    /// Prevents the device from being destroyed if its driver would crash: NVIDIA's 580.159, on an H100, after kernels
+    /// with cooperative matrices. Buffers and pipelines are still released.
     pub(crate) fn outlive_cooperative_kernels(&self) {
         if self.info.driver.starts_with("NVIDIA") {
             self.immortal.call_once(|| std::mem::forget(self.device.clone()));
         }
     }
 
-    /// Refuses a tensor that no binding of this adapter can cover.
+    /// Returns an error for a tensor that no binding of this adapter can cover.
     pub(crate) fn check_size(
         &self,
         op: &str,
@@ -218,7 +218,7 @@ impl Gpu {
     }
 }
 
-/// As [`Gpu::check_thread`], with the call of wgpu that a thread does first.
+/// As [`Gpu::check_thread`]; `touch` is the first call of wgpu that a thread makes.
 pub(crate) fn check_thread(touch: impl FnOnce()) -> Result<()> {
     match platform::keeps_thread_locals(touch) {
         true => Ok(()),
@@ -231,8 +231,8 @@ pub(crate) fn check_thread(touch: impl FnOnce()) -> Result<()> {
     }
 }
 
-/// The sizes of a tensor without elements may stand for so many bytes. Ops add and multiply a few sizes, and the
-/// results stay below what `usize` holds.
+/// The most bytes that the sizes of a tensor without elements may amount to, apart from the zero. Ops add and multiply
+/// a few sizes, and the results must fit in `usize`.
 const MOST: u64 = usize::MAX as u64 / 4;
 
 /// Whether an environment variable is set and neither empty nor 0.
@@ -240,8 +240,8 @@ pub(crate) fn is_set(name: &str) -> bool {
     platform::env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
 }
 
-/// Whether kernels are rewritten before they are compiled, so that what is kept of other runs does not belong to them, nor
-/// what is found out now to other runs.
+/// Whether kernels are rewritten before they are compiled. If so, cached data of other runs does not apply to them, and
+/// the findings of this run do not apply to other runs.
 pub(crate) fn kernels_are_rewritten() -> bool {
     #[cfg(feature = "kernel-hooks")]
     return rewriter::is_active();

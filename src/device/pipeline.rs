@@ -18,10 +18,10 @@ pub(crate) struct Pipeline {
 
 pub(crate) struct Pipelines {
     by_text: Mutex<ByText>,
-    /// Layouts, by how a kernel uses each binding. Pipelines share them, as a change of layout is an eighth of wgpu's
-    /// work for a dispatch.
+    /// Layouts, by how a kernel uses each binding. Pipelines share them, because a change of layout is an eighth of
+    /// wgpu's work for a dispatch.
     layouts: Mutex<Vec<(Vec<Access>, Layout)>>,
-    /// What the driver made of the kernels, kept for the next process.
+    /// The driver's compiled kernels, stored for the next process.
     kept: Option<PipelineCache>,
 }
 
@@ -86,7 +86,7 @@ impl Pipelines {
     }
 
     fn kept(&self) -> Option<&PipelineCache> {
-        // The constant tells the compiler that nobody calls this in a browser.
+        // The constant lets the compiler omit this code for browsers.
         self.kept.as_ref().filter(|_| platform::HAS_FILES)
     }
 
@@ -96,12 +96,12 @@ impl Pipelines {
 }
 
 impl Gpu {
-    /// True if this device has compiled `source` already.
+    /// True if this device has already compiled `source`.
     pub(crate) fn has_pipeline(&self, source: &ShaderSource) -> bool {
         self.pipelines.known().contains_key(&source.wgsl)
     }
 
-    /// The pipelines of `sources`, in order. All processors compile the new ones side by side.
+    /// The pipelines of `sources`, in order. New ones are compiled in parallel on all processors.
     pub(crate) fn pipelines(&self, sources: &[&ShaderSource]) -> Result<Vec<Arc<Pipeline>>> {
         let mut missing: Vec<&ShaderSource> = Vec::new();
         {
@@ -113,7 +113,7 @@ impl Gpu {
                 }
             }
         }
-        // If one fails to compile, none is kept: the driver's report does not reliably say which one failed.
+        // If one fails to compile, none is stored: the driver does not reliably report which one failed.
         let compiled = platform::map_on_threads(&missing, |source| self.compile(source));
         let compiled = compiled.into_iter().collect::<Result<Vec<Pipeline>>>()?;
         self.check()?;
@@ -183,7 +183,7 @@ mod tests {
             assert!(!Arc::ptr_eq(&pipelines[i], &pipelines[(i + 1) % 10]));
         }
         assert_eq!(gpu.stats().pipelines, 10);
-        // In the order that was asked for, though compiled in any.
+        // In the order of the request, although compiled in any order.
         let turned: Vec<&ShaderSource> = texts.iter().rev().copied().collect();
         let again = gpu.pipelines(&turned).unwrap();
         assert!(again.iter().rev().zip(&pipelines).all(|(a, b)| Arc::ptr_eq(a, b)));

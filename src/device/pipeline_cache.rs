@@ -1,7 +1,7 @@
-//! Keeps on disk, for the next process, what the driver made of kernels, where the backend hands it out (Vulkan).
+//! Stores the driver's compiled kernels on disk for the next process, if the backend exposes them (Vulkan).
 //!
-//! Nothing depends on it: the cache ignores a file that is missing, broken or another driver's, and warns of a folder
-//! that it cannot write. `WGRAD_CACHE=off` turns the cache off, any other value moves it.
+//! Nothing depends on it: the cache ignores a file that is missing, damaged or from another driver, and warns about a
+//! folder that it cannot write to. `WGRAD_CACHE=off` disables the cache; any other value is the path of its folder.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ pub(super) struct PipelineCache {
 struct State {
     /// The length of the data in the file.
     checksum: u64,
-    /// The cache does not try again to write a folder once it has failed.
+    /// False after a failed write: the cache does not try again.
     writable: bool,
 }
 
-/// The cache ignores and replaces a larger file: caches only grow, also by kernels that no program uses any more.
+/// A larger file is ignored and replaced: caches only grow, and retain kernels that are not used any more.
 const LARGEST: u64 = 256 << 20;
 
-/// A driver that keeps nothing returns no more than a header (Vulkan's has 32 bytes, wgpu's before it 64).
+/// A driver without cached data returns only a header (Vulkan's has 32 bytes, wgpu's before it 64).
 const HEADERS: usize = 96;
 
 impl PipelineCache {
@@ -58,7 +58,7 @@ impl PipelineCache {
         &self.raw
     }
 
-    /// Writes the file again if the driver has more to keep than the file holds.
+    /// Writes the file again if the driver has more data than the file holds.
     pub(super) fn save(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.writable {
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(load(&path, "key").unwrap(), Some(data.clone()));
         store(&path, "key", &data[..7]).unwrap();
         assert_eq!(load(&path, "key").unwrap(), Some(data[..7].to_vec()));
-        // Nothing else is left behind.
+        // No other files remain.
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-        // A pipe is neither waited for nor replaced.
+        // A pipe neither blocks the read nor is replaced.
         #[cfg(unix)]
         {
             let pipe = folder.0.join("pipe");
@@ -211,7 +211,7 @@ mod tests {
         let mut newer = good.clone();
         newer[8] = 2;
         assert_eq!(refused(newer, "key"), "the file is of another version");
-        // Any bit that flips behind the header is noticed.
+        // Any flipped bit after the header is detected.
         for at in FIXED..good.len() {
             let mut flipped = good.clone();
             flipped[at] ^= 0x10;

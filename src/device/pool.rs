@@ -1,7 +1,7 @@
 //! Reuses device buffers: a freed buffer waits here for the next value of its size class.
 //!
-//! Reuse needs no waiting: all work goes through one queue, so whatever still reads a freed buffer was submitted before
-//! whatever writes it next.
+//! Reuse needs no waiting: all work goes through one queue, so work that still reads a freed buffer was submitted
+//! before the work that writes it next.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,16 +12,16 @@ use super::safely_dropped::SafelyDropped;
 use super::stats::DeviceStats;
 use crate::error::Result;
 
-/// A device buffer; it goes back to its pool when the last holder drops it.
+/// A device buffer; it returns to its pool when the last holder drops it.
 pub(crate) struct Buffer {
     raw: wgpu::Buffer,
     id: u64,
-    /// The bytes that the pool counts for it; for an application's own buffer, its size.
+    /// The bytes that the pool counts for it; for an application's buffer, its size.
     bytes: u64,
     home: Home,
 }
 
-/// Whose a buffer is.
+/// The owner of a buffer.
 enum Home {
     Pool(Arc<Pool>),
     /// A place on a board of the shelf.
@@ -41,8 +41,8 @@ impl Buffer {
         Buffer { raw, id: super::fresh_id(), bytes: PLACE, home: Home::Board(board, place) }
     }
 
-    /// True if plans may write into it: neither into an application's buffer, which only the application writes, nor into
-    /// a place on a board, as other places may be read at the same time.
+    /// True if plans may write into it. They may not write into an application's buffer, which only the application
+    /// writes, or into a place on a board, because other places may be read at the same time.
     pub(crate) fn is_pooled(&self) -> bool {
         matches!(self.home, Home::Pool(_))
     }
@@ -52,7 +52,7 @@ impl Buffer {
         matches!(self.home, Home::Board(..))
     }
 
-    /// True for a buffer of the pool that a place could hold.
+    /// True for a buffer of the pool that is small enough for a place.
     pub(crate) fn fits_a_place(&self) -> bool {
         self.is_pooled() && self.bytes == PLACE
     }
@@ -69,7 +69,8 @@ impl Buffer {
         &self.raw
     }
 
-    /// Identifies the buffer in caches: no other buffer ever gets this number, and reuse keeps it.
+    /// Identifies the buffer in caches: no other buffer ever gets this number, and it stays the same when the buffer is
+    /// reused.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -99,7 +100,7 @@ pub(crate) struct Pool {
     largest: u64,
 }
 
-/// What the last handle gives back.
+/// What the last handle releases.
 struct Owned {
     device: wgpu::Device,
     faults: Arc<Faults>,
@@ -117,7 +118,7 @@ struct State {
     peak: u64,
 }
 
-/// The pool gives back freed memory beyond what is live plus this.
+/// The pool releases freed memory that exceeds the live memory by more than this.
 const SPARE_BYTES: u64 = 256 << 20;
 
 impl Pool {
@@ -132,14 +133,14 @@ impl Pool {
         self.take(&mut self.lock(), bytes, prefer)
     }
 
-    /// Appends to `taken` a buffer for each of `wanted`: of at least so many bytes, preferably one with these ids. A
-    /// plan that gets the same buffers again finds its bind groups again.
+    /// Appends to `taken` a buffer for each of `wanted`: of at least that many bytes, preferably one with these ids. A
+    /// plan that gets the same buffers again can reuse its bind groups.
     pub(crate) fn acquire_all<'a>(
         self: &Arc<Self>,
         wanted: impl Iterator<Item = (u64, &'a [u64])>,
         taken: &mut Vec<Arc<Buffer>>,
     ) -> Result<()> {
-        // After an error the caller drops what it has taken; dropping it here would lock the pool twice.
+        // After an error the caller drops the buffers that it has taken; dropping them here would lock the pool twice.
         let mut state = self.lock();
         for (bytes, prefer) in wanted {
             taken.push(self.take(&mut state, bytes, prefer)?);
@@ -172,7 +173,7 @@ impl Pool {
         Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, home }))
     }
 
-    /// Gives freed buffers back to the driver. Returns how many bytes it has freed.
+    /// Returns freed buffers to the driver. Returns how many bytes were freed.
     pub(crate) fn trim(&self) -> u64 {
         self.lock().trim_to(0)
     }
@@ -218,7 +219,7 @@ impl Pool {
         let raw = match self.try_create(class) {
             Ok(raw) => raw,
             Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
-                // The driver gets the memory back when the work that uses it is done.
+                // The driver reclaims the memory when the work that uses it is done.
                 let _ = self.owned.faults.poll(wgpu::PollType::wait_indefinitely());
                 self.try_create(class)?
             }
@@ -251,7 +252,7 @@ impl Pool {
             Ok(at) => state.idle[at].1.push(idle),
             Err(at) => state.idle.insert(at, (class, vec![idle])),
         }
-        // What is over the limit goes with the next buffer if this thread has lost what wgpu needs.
+        // If this thread has lost what wgpu needs, memory over the limit is freed with the next buffer.
         if keeps_what_wgpu_needs() {
             state.heed_limit();
         }
@@ -268,7 +269,7 @@ impl State {
         self.idle.binary_search_by_key(&class, |(class, _)| *class)
     }
 
-    /// Gives back pooled buffers beyond the limit, which may now be lower than what was live.
+    /// Releases pooled buffers beyond the limit, which may now be lower than the live memory.
     fn heed_limit(&mut self) {
         if let Some(limit) = self.limit {
             self.trim_to(limit.saturating_sub(self.live));
@@ -284,7 +285,7 @@ impl State {
         for (class, list) in self.idle.iter_mut().rev() {
             while self.pooled > keep {
                 let Some(idle) = list.pop() else { break };
-                // Cached bind groups may still name the buffer; its memory goes all the same.
+                // Cached bind groups may still refer to the buffer; its memory is freed nevertheless.
                 idle.raw.destroy();
                 self.pooled -= *class;
             }

@@ -1,4 +1,4 @@
-//! What a profile shows: every kernel that ran and its time, as a table and as a trace.
+//! Profiles: every kernel that ran and its time, as a table and as a trace.
 
 use std::fmt;
 use std::io::Write;
@@ -154,7 +154,7 @@ impl fmt::Display for Profile {
             sum.bytes = sum.bytes.saturating_add(kernel.bytes);
             sum.flops = sum.flops.zip(kernel.flops).map(|(a, b)| a.saturating_add(b));
         }
-        // The costliest first, and by name where they cost the same.
+        // The most expensive first; equal times are sorted by name.
         sums.sort_unstable_by(|(a, x), (b, y)| y.time.cmp(&x.time).then(a.cmp(b)));
         let columns = [
             Column::left("kernel"),

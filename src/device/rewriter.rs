@@ -1,11 +1,11 @@
-//! Sends each kernel's text through another program before the driver compiles it, and lets kernels be chosen as for
-//! another adapter. For tests of what drivers may do; only with the feature `kernel-hooks`.
+//! Passes each kernel's text through another program before the driver compiles it, and allows choosing kernels as for
+//! another adapter. For tests of permitted driver behaviour; only with the feature `kernel-hooks`.
 //!
-//! `WGRAD_KERNEL_REWRITER` names the program. One process of it serves all devices of this one. A request is a length of
-//! four bytes, the lowest first, and a WGSL text; an answer is a byte, 0 for a text and 1 for an error's words, and a
-//! length and bytes as in the request. The program ends when its input does.
+//! `WGRAD_KERNEL_REWRITER` names the program. One process of it serves all devices of this one. A request is a length
+//! of four bytes (little-endian) and a WGSL text. A response is a byte, 0 for a text and 1 for an error message,
+//! followed by a length and bytes as in the request. The program ends when its input ends.
 //!
-//! `WGRAD_SUBGROUPS=8,32` says how many threads a subgroup has at least and at most; `off` says that there are none.
+//! `WGRAD_SUBGROUPS=8,32` sets the minimum and maximum number of threads of a subgroup; `off` disables subgroups.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ use crate::error::{DeviceFault, Error, Result, message};
 const PROGRAM: &str = "WGRAD_KERNEL_REWRITER";
 const SUBGROUPS: &str = "WGRAD_SUBGROUPS";
 
-/// An answer is not longer than this; what says that it is longer is none.
+/// The longest valid response; a larger length is an error.
 const LONGEST: usize = 256 << 20;
 
 /// The program that rewrites texts, if there is one.
@@ -27,7 +27,7 @@ fn program() -> Option<&'static str> {
     PROGRAM_NAME.get_or_init(named).as_deref()
 }
 
-/// Whether texts are rewritten. Then nothing that belongs to the driver's own kernels is kept or used.
+/// Whether texts are rewritten. If so, cached data for unmodified kernels is neither stored nor used.
 pub(super) fn is_active() -> bool {
     program().is_some()
 }
@@ -48,7 +48,7 @@ pub(super) fn rewritten(source: &ShaderSource) -> Result<ShaderSource> {
         Ok(Ok(wgsl)) => Ok(ShaderSource { wgsl: wgsl.into(), ..source.clone() }),
         Ok(Err(words)) => Err(fault(program, source, &words)),
         Err(error) => {
-            // What is left in the pipe belongs to no request.
+            // The data left in the pipe does not belong to a request.
             *server = None;
             Err(fault(program, source, &error.to_string()))
         }
@@ -111,7 +111,7 @@ impl Drop for Server {
     }
 }
 
-/// Lets kernels be chosen as for an adapter with other subgroups.
+/// Makes kernels be chosen as for an adapter with other subgroups.
 pub(super) fn override_caps(caps: &mut Caps) -> Result<()> {
     if let Some(text) = platform::env_var(SUBGROUPS).filter(|text| !text.is_empty()) {
         caps.subgroups = subgroups(&text)?;

@@ -1,4 +1,4 @@
-//! [`SafelyDropped`]: things of wgpu's that may be dropped in any thread, also in one that is ending.
+//! [`SafelyDropped`]: wgpu objects that may be dropped in any thread, even in one that is ending.
 
 use std::ops::{Deref, DerefMut};
 

@@ -11,7 +11,7 @@ pub(crate) enum Access {
     Uniform,
 }
 
-/// A complete WGSL module with the entry point `main`. Its bindings stand in group 0 in the order of `accesses`.
+/// A complete WGSL module with the entry point `main`. Its bindings are in group 0, in the order of `accesses`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ShaderSource {
     pub(crate) label: String,

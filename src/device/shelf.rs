@@ -1,8 +1,8 @@
-//! Small values that a program keeps, many of them in one buffer.
+//! Small values that a program holds for long, many of them in one buffer.
 //!
-//! A buffer of its own costs a number some kilobytes of host memory, most of them wgpu's. Kernels cannot write into a part
-//! of a buffer of which they read another, so results get buffers of their own first; those that are kept move here,
-//! where kernels only read.
+//! A separate buffer for a single number costs some kilobytes of host memory, mostly in wgpu. Kernels cannot write into
+//! one part of a buffer and read another, so results first get their own buffers; those that are held for long move
+//! here, where kernels only read.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use super::board::{Board, PLACE, PLACES};
 use super::{Buffer, Gpu};
 use crate::error::Result;
 
-/// The boards that hold something, or did a while ago.
+/// The boards that hold something, or did so recently.
 #[derive(Default)]
 pub(crate) struct Shelf {
     boards: Vec<Arc<Board>>,
 }
 
 impl Shelf {
-    /// Gives back the boards that hold nothing.
+    /// Releases the empty boards.
     pub(crate) fn trim(&mut self) {
         self.boards.retain(|board| !board.is_empty());
     }
@@ -46,7 +46,7 @@ impl Shelf {
 }
 
 impl Gpu {
-    /// A buffer of its own with the bytes of `placed`.
+    /// A separate buffer with the bytes of `placed`.
     pub(crate) fn take_off(&self, placed: &Buffer) -> Result<Arc<Buffer>> {
         let own = self.pool.acquire(PLACE, &[])?;
         self.copy(std::iter::once((placed, &*own)), PLACE)?;

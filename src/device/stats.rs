@@ -1,4 +1,4 @@
-//! Counters of what a device has done, for tests, tuning and the curious.
+//! Counters of what a device has done, for tests and tuning.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct DeviceStats {
     pub submits: u64,
     /// The number of flushes whose plan was in the cache.
     pub plan_hits: u64,
-    /// The number of flushes that had to be planned.
+    /// The number of flushes that needed a new plan.
     pub plan_misses: u64,
     /// The number of cached plans. When they take too many bytes, the least useful ones are evicted.
     pub plans: u64,

@@ -22,16 +22,16 @@ pub(super) struct InFlight(Mutex<VecDeque<wgpu::SubmissionIndex>>);
 /// are enough to keep a device busy.
 const AHEAD: usize = 4;
 
-/// Work for an idle device goes in several submissions if it has at least so many kernels. A submission costs about as much as
-/// encoding ten to twenty kernels, so shorter work gains nothing.
+/// Work for an idle device is split into several submissions if it has at least this many kernels. A submission costs
+/// about as much as encoding ten to twenty kernels, so shorter work gains nothing.
 const LONG: usize = 96;
 
-/// Kernels of the first of them. Each later one may be twice as long: the device works on one for longer than the host
-/// needs to encode the next.
+/// Kernels of the first of these submissions. Each later one may be twice as long: the device works on one for longer
+/// than the host needs to encode the next.
 const FIRST: usize = 32;
 
-/// One of them moves at most so many bytes, if it has at least `FEW` kernels: the device needs longer for them than the
-/// host needs to encode what follows.
+/// The most bytes that one of these submissions moves, if it has at least `FEW` kernels: the device needs longer for
+/// them than the host needs to encode the next submission.
 const SUBMISSION_BYTES: u64 = 256 << 20;
 const FEW: usize = 8;
 
@@ -85,7 +85,7 @@ impl Gpu {
         index
     }
 
-    /// Copies buffers one behind the other into one staging buffer, each so many bytes (whole words).
+    /// Copies buffers one after another into one staging buffer: of each, the given number of bytes (whole words).
     pub(crate) fn gather(
         &self,
         buffers: &[(Arc<Buffer>, u64)],
@@ -105,7 +105,7 @@ impl Gpu {
         Ok(index)
     }
 
-    /// Copies so many bytes of each first buffer to the second.
+    /// For each pair, copies the given number of bytes from the first buffer to the second.
     pub(super) fn copy<'a>(
         &self,
         buffers: impl Iterator<Item = (&'a Buffer, &'a Buffer)>,
@@ -163,7 +163,7 @@ impl Gpu {
         Ok(())
     }
 
-    /// Whether the device has done all submitted work. A browser does not say.
+    /// Whether the device has done all submitted work. A browser does not report this.
     fn is_idle(&self) -> bool {
         if !platform::MAY_BLOCK {
             return false;
@@ -211,7 +211,7 @@ impl Gpu {
 }
 
 /// How many kernels to submit before encoding the others: at most `most`, fewer if these move many bytes; `None` if too
-/// few would remain to be worth a submission of their own.
+/// few would remain for a separate submission.
 fn first_submission(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) -> Option<usize> {
     let all = bytes.len();
     let mut moved = 0u64;
@@ -227,7 +227,7 @@ fn first_submission(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) 
 mod tests {
     use super::*;
 
-    /// How many kernels, which move `bytes` each, go with each submission.
+    /// The number of kernels in each submission, if each kernel moves `bytes`.
     fn submissions(kernels: usize, bytes: u64) -> Vec<usize> {
         let (mut rest, mut most, mut lengths) = (kernels, FIRST, Vec::new());
         while let Some(len) = first_submission(vec![bytes; rest].into_iter(), most) {
@@ -251,7 +251,7 @@ mod tests {
     fn heavy_kernels_go_early() {
         // Sixteen of them move 256 MiB.
         assert_eq!(submissions(96, 16 << 20), [16, 16, 16, 16, 32]);
-        // However heavy, a few go together.
+        // Even the heaviest kernels are submitted a few at a time.
         assert_eq!(submissions(50, u64::MAX), [8, 8, 34]);
     }
 }

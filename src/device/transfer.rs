@@ -1,7 +1,7 @@
 //! Moves bytes to the device and back.
 //!
 //! Uploads go through wgpu's staging memory and never wait. A read copies a value into a mappable buffer, in the same
-//! submission as the work before it, and maps that buffer: `async` everywhere, with a blocking twin natively.
+//! submission as the work before it, and maps that buffer: `async` everywhere, with a blocking counterpart natively.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub(crate) struct Staging {
     bytes: usize,
 }
 
-/// A read that nobody waits for.
+/// A read that is not waited for.
 pub(crate) struct Arriving {
     staging: Staging,
     mapped: oneshot::Receiver<std::result::Result<(), wgpu::BufferAsyncError>>,
@@ -46,15 +46,15 @@ impl Staging {
     }
 }
 
-/// Uploads wait in host memory until a submission takes them along; beyond this much they get a submission of their
-/// own.
+/// Uploads stay in host memory until the next submission carries them; beyond this many bytes they get their own
+/// submission.
 const PENDING_LIMIT: u64 = 64 << 20;
-/// How many staging buffers of reads are kept for the next ones, and the size of the largest that is kept.
+/// How many staging buffers are kept for later reads, and the size of the largest one kept.
 const IDLE_LIMIT: usize = 8;
 const IDLE_BYTES: u64 = 16 << 20;
 
 impl Transfer {
-    /// Notes that a submission has taken the pending uploads along.
+    /// Records that a submission has carried the pending uploads.
     pub(super) fn uploads_submitted(&self) {
         self.pending_bytes.store(0, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Transfer {
     pub(super) fn new(faults: &Arc<Faults>) -> Self {
         let faults = faults.clone();
         let wait = move || {
-            // The readers themselves notice a loss.
+            // The readers themselves detect a loss.
             let _ = faults.poll(wgpu::PollType::wait_indefinitely());
         };
         Transfer {
@@ -74,7 +74,7 @@ impl Transfer {
 }
 
 impl Gpu {
-    /// Writes `bytes` to the start of `buffer`, before all work that is submitted from now on.
+    /// Writes `bytes` to the start of `buffer`, before all work that is submitted later.
     pub(crate) fn upload(&self, buffer: &Buffer, bytes: &[u8]) -> Result<()> {
         self.ask()?;
         let whole = bytes.len() & !3;
@@ -139,16 +139,16 @@ impl Gpu {
         self.finish_read(staging, result)
     }
 
-    /// Asks for the bytes of `staging`; the submission that fills it has been made.
+    /// Requests the bytes of `staging`; the submission that fills it has been made.
     pub(crate) fn arriving(&self, staging: Staging) -> Arriving {
         let mapped = self.start_map(&staging);
         Arriving { staging, mapped }
     }
 
-    /// The bytes, or `arriving` again if they are not there.
+    /// The bytes, or `arriving` again if they have not arrived yet.
     pub(crate) fn arrived(&self, mut arriving: Arriving) -> Result<Result<Vec<u8>>, Arriving> {
         if platform::MAY_BLOCK {
-            // wgpu runs callbacks only while somebody polls.
+            // wgpu runs callbacks only during a poll.
             let _ = self.faults.poll(wgpu::PollType::Poll);
         }
         match arriving.mapped.try_recv() {
@@ -165,17 +165,17 @@ impl Gpu {
             // A future that was dropped no longer waits.
             let _ = sender.send(());
         });
-        // If the device is lost, wgpu drops the callback or keeps it for ever.
+        // If the device is lost, wgpu drops the callback or keeps it forever.
         match self.told(receiver).await {
             Ok(()) => self.check(),
             Err(_) => self.ask(),
         }
     }
 
-    /// What a callback sends, while a thread polls for it. Canceled if the driver loses the device meanwhile.
+    /// The value that a callback sends, while a thread polls for it. Canceled if the driver loses the device meanwhile.
     async fn told<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
         if !platform::MAY_BLOCK {
-            // A browser answers every promise.
+            // A browser settles every promise.
             return receiver.await;
         }
         self.transfer.poller.wake();
@@ -209,7 +209,7 @@ impl Gpu {
     ) -> Result<Vec<u8>> {
         // wgpu can report a successful map on a lost device, so this looks at the device first.
         if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
-        // The device can go away at any line below; then the loss is the answer.
+        // The device can be lost at any line below; the loss is then the error.
         let failed = |what: String| {
             self.judge(Error::Device(DeviceFault::Lost, message!("Device: reading back: {what}.")))
         };

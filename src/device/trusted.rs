@@ -1,9 +1,9 @@
 //! The crate's only `unsafe` blocks: they create shader modules without the counter that ends endless loops, start
-//! pipelines from an earlier process's cache, and ask for a feature that wgpu calls experimental.
+//! pipelines from an earlier process's cache, and request a feature that wgpu calls experimental.
 //!
-//! wgpu adds to every loop a counter that breaks it after 2^64 turns. In the inner loop of a matmul that
-//! costs a quarter of the speed and doubles the time a driver compiles (measured on lavapipe: 16.7 against
-//! 22.9 GFLOP/s at 512 x 512 x 512, 130 against 70 ms). Bounds checks stay on.
+//! wgpu adds to every loop a counter that breaks it after 2^64 iterations. In the inner loop of a matmul that costs a
+//! quarter of the speed and doubles the compile time (measured on lavapipe: 16.7 against 22.9 GFLOP/s at 512 x 512 x
+//! 512, 130 against 70 ms). Bounds checks stay on.
 #![allow(unsafe_code)]
 
 use super::platform;
@@ -21,9 +21,9 @@ pub(super) fn create_shader_module(
         force_loop_bounding: false,
         ..wgpu::ShaderRuntimeChecks::checked()
     };
-    // SAFETY: the only check that is turned off guards against loops without end, which drivers may
-    // compile to undefined behaviour. All texts come from this crate, and all their loops are `for` loops
-    // that count to a number read before they begin (`tests/tidy.rs` refuses `loop` and `while`).
+    // SAFETY: the only check that is disabled guards against endless loops, which drivers may compile to undefined
+    // behaviour. All texts come from this crate, and all their loops are `for` loops that count to a number read before
+    // they begin (`tests/tidy.rs` refuses `loop` and `while`).
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
@@ -38,17 +38,17 @@ pub(super) fn create_pipeline_cache(
         // wgpu ignores data of another driver version.
         fallback: true,
     };
-    // SAFETY: `data` must come from `PipelineCache::get_data`. The caller has read them from a file that this
-    // crate wrote for the same adapter and compared their checksum; wgpu compares the driver's own key. A file
-    // made to deceive could pass, but lies where only the user may write, beside what else the user runs.
+    // SAFETY: `data` must come from `PipelineCache::get_data`. The caller has read it from a file that this crate wrote
+    // for the same adapter and verified its checksum; wgpu compares the driver's own key. A forged file could pass, but
+    // the folder is writable only by the user, like the programs that the user runs.
     unsafe { device.create_pipeline_cache(&descriptor) }
 }
 
-/// Lets a device have experimental features; cooperative matrices are the only one that is asked for.
+/// Enables experimental features; cooperative matrices are the only one requested.
 pub(super) fn experimental_features() -> wgpu::ExperimentalFeatures {
-    // SAFETY: wgpu asks to acknowledge that the feature may have defects that are undefined behaviour. One shader uses it
-    // (`shaders/gemm_cooperative.wgsl`): its small matrices lie within arrays of its own, at places that are known when
-    // it is written, and naga's validator sees it in the tests. It runs only after a device has computed a known product
-    // with it rightly.
+    // SAFETY: wgpu asks to acknowledge that the feature may have defects that are undefined behaviour. One shader uses
+    // it (`shaders/gemm_cooperative.wgsl`): its small matrices lie within its own arrays, at constant positions, and
+    // naga's validator checks it in the tests. It runs only after a device has computed a known product with it
+    // correctly.
     unsafe { wgpu::ExperimentalFeatures::enabled() }
 }

@@ -1,8 +1,8 @@
-//! What a native target and a browser do differently: blocking, threads, adapters, the environment, files, the end of
+//! The differences between native targets and browsers: blocking, threads, adapters, the environment, files, the end of
 //! a program.
 //!
-//! Both files offer the same names, so that the rest of the crate reads the same on every target. Where code only makes
-//! sense on one of them it asks a constant such as [`MAY_BLOCK`], and the compiler leaves out what cannot be reached.
+//! Both files define the same names, so that the rest of the crate is the same on every target. Code for only one of
+//! them tests a constant such as [`MAY_BLOCK`], and the compiler removes the unreachable branch.
 
 #[cfg(not(target_family = "wasm"))]
 mod native;

@@ -16,16 +16,16 @@ pub(crate) use probe::Probe;
 
 /// Whether a thread may wait for the device.
 pub(crate) const MAY_BLOCK: bool = true;
-/// Whether the program keeps files from one run to the next.
+/// Whether files persist between runs of the program.
 pub(crate) const HAS_FILES: bool = true;
-/// Whether there may be several adapters, and some that lack what WebGPU guarantees.
+/// Whether there may be several adapters, including some that lack what WebGPU guarantees.
 pub(crate) const SHOWS_ALL_ADAPTERS: bool = true;
 /// Whether the device's timestamps are fine enough to time a single kernel.
 pub(crate) const TIMESTAMPS_ARE_FINE: bool = true;
 
-/// The tuner runs a short kernel several times in a turn, for about this long.
+/// The tuner repeats a short kernel for about this long per measurement.
 pub(crate) const TUNER_TURN: Duration = Duration::from_millis(2);
-/// The tuner runs a kernel at most this often in a turn.
+/// The tuner runs a kernel at most this many times per measurement.
 pub(crate) const TUNER_RUNS: u32 = 10;
 
 pub(crate) const NO_ADAPTER: &str = "Device: no GPU adapter was found. Install a driver: on Debian and Ubuntu \
@@ -34,7 +34,7 @@ mesa-vulkan-drivers vulkan-loader`; on macOS Metal is part of the system (10.13 
 install the graphics driver of the GPU's vendor (DX12 or Vulkan; WARP is the software adapter). If WGPU_BACKEND, \
 VK_ICD_FILENAMES or VK_DRIVER_FILES is set, check that it names what exists.";
 pub(crate) const TRY_ANOTHER_ADAPTER: &str = "Try another one with WGRAD_ADAPTER.";
-/// How a program opens the device that it goes on with after a loss.
+/// How a program opens another device after a loss.
 pub(crate) const OPEN_ANOTHER_DEVICE: &str = "Device::new, give it to Device::set_default";
 
 /// An environment variable.
@@ -42,10 +42,10 @@ pub(crate) fn env_var(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Writes a line for the person at the program.
+/// Prints a line for the user.
 pub(crate) fn say(text: &str) {
     use std::io::Write;
-    // Whoever has closed the stream does not want to hear.
+    // If the stream is closed, the line is dropped.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn has_subgroups(device: &wgpu::Device) -> bool {
     device.features().contains(wgpu::Features::SUBGROUP)
 }
 
-/// The text as naga takes it: as it is.
+/// The text for naga: unchanged.
 pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
     wgsl.into()
 }
@@ -81,7 +81,7 @@ pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
 /// Calls `f` for each of `items`, on as many threads as there are processors, and returns the results in order.
 pub(crate) fn map_on_threads<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    // Items differ much in what they cost, so each thread takes the next one that nobody has taken.
+    // Items differ a lot in cost, so each thread takes the next unclaimed one.
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R 
         done
     };
     let mut results = std::thread::scope(|scope| {
-        // This thread works too. Where the system gives no other one, it does everything.
+        // This thread works too. If the system provides no other thread, it does all the work.
         let others: Vec<_> = (1..threads.min(items.len()))
             .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
             .collect();
@@ -111,9 +111,9 @@ pub(crate) fn map_on_threads<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A thread that polls for asynchronous readers: natively wgpu runs callbacks only while some thread polls.
+/// A thread that polls on behalf of asynchronous readers: natively wgpu runs callbacks only while a thread polls.
 pub(crate) struct Poller {
-    /// Waits until the device has done all that was submitted.
+    /// Waits until the device has done all submitted work.
     wait: Arc<dyn Fn() + Send + Sync>,
     thread: Mutex<Option<Polling>>,
 }
@@ -133,8 +133,8 @@ impl Poller {
         Poller { wait: Arc::new(wait), thread: Mutex::new(None) }
     }
 
-    /// Makes the thread poll until the device has done all that was submitted. The first call starts the thread; it
-    /// ends when the poller is dropped.
+    /// Makes the thread poll until the device has done all submitted work. The first call starts the thread; it ends
+    /// when the poller is dropped.
     pub(crate) fn wake(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         let polling = thread.get_or_insert_with(|| {
@@ -157,17 +157,17 @@ impl Drop for Poller {
     /// could end meanwhile, and NVIDIA's driver then crashes or hangs (wgpu's issue 8365).
     fn drop(&mut self) {
         let polling = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // What the thread itself drops, in a callback, cannot wait for it.
+        // A drop in a callback on this thread cannot wait for the thread itself.
         let Some(Polling { wake, thread }) = polling.filter(|_| !POLLS.get()) else { return };
         drop(wake);
         let _ = thread.join();
     }
 }
 
-/// Whether this thread may call wgpu and pollster. When it ends it drops its thread-local values, theirs among them,
-/// without which they panic; and a panic then, in the `Drop` of a program's own thread-local value, would end the process.
-/// A thread drops first what it made last: `touch` calls wgpu for the first time, so that its values are older than ours,
-/// and are there as long as ours is.
+/// Whether this thread may call wgpu and pollster. A thread that ends drops its thread-local values, including those of
+/// wgpu and pollster, which panic without them; a panic at that time, in the `Drop` of a program's own thread-local
+/// value, would end the process. A thread drops its newest values first: `touch` calls wgpu for the first time, so its
+/// values are older than ours, and exist as long as ours does.
 pub(crate) fn keeps_thread_locals(touch: impl FnOnce()) -> bool {
     if !TOUCHED.get() {
         TOUCHED.set(true);
@@ -180,7 +180,7 @@ pub(crate) fn keeps_thread_locals(touch: impl FnOnce()) -> bool {
 struct Whole;
 
 impl Drop for Whole {
-    // What has a drop is known to be dropped.
+    // Only a type with a `Drop` impl is marked as destroyed at the end of the thread.
     fn drop(&mut self) {}
 }
 
@@ -189,17 +189,18 @@ thread_local! {
     static WHOLE: Whole = const { Whole };
 }
 
-/// Whether this thread may drop what is wgpu's: it has not lost what wgpu needs for that, or has never called wgpu.
+/// Whether this thread may drop wgpu's objects: it still has the thread-local values that wgpu needs for that, or has
+/// never called wgpu.
 pub(crate) fn keeps_what_wgpu_needs() -> bool {
     !TOUCHED.get() || WHOLE.try_with(|_| ()).is_ok()
 }
 
-/// What another thread may drop.
+/// A type whose values another thread may drop.
 pub(crate) trait MayChangeThread: Send + 'static {}
 
 impl<T: Send + 'static> MayChangeThread for T {}
 
-/// Drops `value`, in which things of wgpu's are, in another thread if this one is ending and has lost what wgpu needs.
+/// Drops `value`, which contains wgpu objects; in another thread if this one is ending and has lost what wgpu needs.
 pub(crate) fn drop_where_whole<T: MayChangeThread>(value: T) {
     if keeps_what_wgpu_needs() {
         return;
@@ -207,11 +208,11 @@ pub(crate) fn drop_where_whole<T: MayChangeThread>(value: T) {
     let value = Arc::new(Mutex::new(Some(value)));
     let there = value.clone();
     let run = move || drop(there.lock().unwrap_or_else(PoisonError::into_inner).take());
-    // On Windows an ending thread holds a lock that a new one waits for.
+    // On Windows an ending thread holds a lock that a new thread waits for.
     let thread = if cfg!(unix) { std::thread::Builder::new().spawn(run).ok() } else { None };
     match thread {
         Some(thread) => drop(thread.join()),
-        // It stays with the driver until the program ends.
+        // The object leaks until the program ends.
         None => std::mem::forget(value),
     }
 }

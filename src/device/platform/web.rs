@@ -10,17 +10,17 @@ use wasm_bindgen::{JsCast, JsValue};
 
 /// Whether a thread may wait for the device.
 pub(crate) const MAY_BLOCK: bool = false;
-/// Whether the program keeps files from one run to the next.
+/// Whether files persist between runs of the program.
 pub(crate) const HAS_FILES: bool = false;
-/// Whether there may be several adapters, and some that lack what WebGPU guarantees.
+/// Whether there may be several adapters, including some that lack what WebGPU guarantees.
 pub(crate) const SHOWS_ALL_ADAPTERS: bool = false;
-/// Whether the device's timestamps are fine enough to time a single kernel: browsers make them coarse.
+/// Whether the device's timestamps are fine enough to time a single kernel: browsers reduce their resolution.
 pub(crate) const TIMESTAMPS_ARE_FINE: bool = false;
 
-/// The tuner runs a short kernel several times in a turn, for about this long: a browser takes about a millisecond to
-/// answer alone.
+/// The tuner repeats a short kernel for about this long per measurement: a browser's round trip alone takes about a
+/// millisecond.
 pub(crate) const TUNER_TURN: Duration = Duration::from_millis(20);
-/// The tuner runs a kernel at most this often in a turn.
+/// The tuner runs a kernel at most this many times per measurement.
 pub(crate) const TUNER_RUNS: u32 = 100;
 
 pub(crate) const NO_ADAPTER: &str = "Device: the browser has WebGPU and offers no adapter. Turn on hardware acceleration in its \
@@ -28,7 +28,7 @@ settings and bring the graphics driver up to date; Chrome on Linux may need --en
 --enable-features=Vulkan. chrome://gpu or about:support tells what is blocked.";
 pub(crate) const TRY_ANOTHER_ADAPTER: &str =
     "Load the page again; if that does not help, restart the browser.";
-/// How a program opens the device that it goes on with after a loss.
+/// How a program opens another device after a loss.
 pub(crate) const OPEN_ANOTHER_DEVICE: &str = "Device.open";
 
 /// There are no environment variables.
@@ -36,7 +36,7 @@ pub(crate) fn env_var(_: &str) -> Option<String> {
     None
 }
 
-/// Writes a line for the person at the program.
+/// Prints a line for the user.
 pub(crate) fn say(text: &str) {
     let console = get(&js_sys::global(), "console");
     if let Ok(log) = get(&console, "log").dyn_into::<Function>() {
@@ -52,17 +52,17 @@ pub(crate) fn instance_flags() -> wgpu::InstanceFlags {
     wgpu::InstanceFlags::empty()
 }
 
-/// A browser shows one adapter, and only to a request.
+/// A browser exposes one adapter, and only on request.
 pub(crate) async fn adapters(instance: &wgpu::Instance) -> Vec<wgpu::Adapter> {
     let options = wgpu::RequestAdapterOptions::default();
     watch_the_next_request();
     instance.request_adapter(&options).await.into_iter().collect()
 }
 
-/// What the adapter told that was shown last.
+/// What the most recent adapter reported.
 #[derive(Default)]
 struct Shown {
-    /// Vendor, architecture and whatever else it says of itself; empty if nothing.
+    /// Vendor, architecture and any other information that it reports; empty if none.
     name: String,
     /// Whether its devices are opened with subgroups.
     subgroups: bool,
@@ -72,8 +72,9 @@ thread_local! {
     static SHOWN: RefCell<Shown> = RefCell::default();
 }
 
-/// wgpu neither tells an adapter's name nor asks a browser for subgroups (gfx-rs/wgpu#5555). So the next call of
-/// `requestAdapter` lets this look at the adapter, whose `requestDevice` then asks for subgroups too if it has them.
+/// wgpu neither reports an adapter's name nor requests subgroups from a browser (gfx-rs/wgpu#5555). So this intercepts
+/// the next call of `requestAdapter` to inspect the adapter, whose `requestDevice` then also requests subgroups if it
+/// has them.
 fn watch_the_next_request() {
     SHOWN.take();
     let gpu = get(&get(&js_sys::global(), "navigator"), "gpu");
@@ -108,7 +109,7 @@ fn look_at(adapter: &JsValue) {
     }
 }
 
-/// Lets `f` answer the next call of a method with one argument; `f` gets the method and the argument.
+/// Makes `f` handle the next call of a method with one argument; `f` receives the method and the argument.
 fn replace_once(
     object: &JsValue,
     method: &str,
@@ -119,7 +120,7 @@ fn replace_once(
         return;
     };
     let (this, name) = (object.clone(), key.clone());
-    // Most often the method is the prototype's.
+    // Usually the method belongs to the prototype.
     let own = Object::has_own(object.unchecked_ref::<Object>(), &key);
     let replaced = Closure::once_into_js(move |argument: JsValue| {
         let _ = match own {
@@ -136,18 +137,18 @@ fn get(object: &JsValue, key: &str) -> JsValue {
     Reflect::get(object, &key.into()).unwrap_or_default()
 }
 
-/// What the adapter that was shown last says of itself; empty if nothing.
+/// What the most recent adapter reports about itself; empty if nothing.
 pub(crate) fn adapter_name() -> String {
     SHOWN.with_borrow(|shown| shown.name.clone())
 }
 
-/// Whether kernels may use subgroups on the device that was just opened. It is told once: a device that an application opened
-/// itself comes without them.
+/// Whether kernels may use subgroups on the device that was just opened. True at most once per opened device: a device
+/// that an application opened itself has none.
 pub(crate) fn has_subgroups(_: &wgpu::Device) -> bool {
     SHOWN.with_borrow_mut(|shown| std::mem::take(&mut shown.subgroups))
 }
 
-/// The text as a browser takes it: the standard wants a line for what naga knows without.
+/// The text for a browser: the standard requires an `enable` line that naga does not need.
 pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
     match wgsl.contains("subgroup") {
         true => format!("enable subgroups;\n{wgsl}").into(),
@@ -155,13 +156,13 @@ pub(crate) fn standard(wgsl: &str) -> Cow<'_, str> {
     }
 }
 
-/// Calls `f` for each of `items`, in order: a browser compiles in processes of its own, and the call returns before that
+/// Calls `f` for each of `items`, in order: a browser compiles in separate processes, and the call returns before that
 /// is done.
 pub(crate) fn map_on_threads<T, R>(items: &[T], f: impl Fn(&T) -> R) -> Vec<R> {
     items.iter().map(f).collect()
 }
 
-/// The browser tells of a loss by itself, and nothing polls.
+/// The browser reports a loss itself, and nothing polls.
 pub(crate) struct Probe;
 
 impl Probe {
@@ -199,7 +200,7 @@ pub(crate) fn keeps_what_wgpu_needs() -> bool {
     true
 }
 
-/// There is one thread, which drops all.
+/// There is one thread, which drops everything.
 pub(crate) trait MayChangeThread {}
 
 impl<T> MayChangeThread for T {}

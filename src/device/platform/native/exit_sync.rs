@@ -1,14 +1,14 @@
 //! Exit synchronisation: waits for the default device when a thread or the program ends.
 //!
-//! Nobody drops that device, and a driver that still works for it while the process unloads its libraries may crash
-//! (lavapipe did, which compiles kernels when they first run). Thread-local values are dropped before that, so each
-//! thread that uses the default device has one whose drop waits. By then the thread has lost other thread-local values
-//! that wgpu needs, so a thread of its own polls the device.
+//! The default device is never dropped, and a driver that still works for it while the process unloads its libraries
+//! may crash (as lavapipe did, which compiles kernels when they first run). Thread-local values are dropped before
+//! that, so each thread that uses the default device has one whose drop waits. By then the thread has lost other
+//! thread-local values that wgpu needs, so a separate thread polls the device.
 
 use std::sync::{Condvar, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// How many waits were asked for, and how many are done.
+/// How many waits were requested, and how many are done.
 struct Waits {
     asked: u64,
     done: u64,
@@ -17,7 +17,7 @@ struct Waits {
 static WAITS: Mutex<Waits> = Mutex::new(Waits { asked: 0, done: 0 });
 static CHANGED: Condvar = Condvar::new();
 
-/// A device that hangs must not keep the program from ending.
+/// A device that hangs must not prevent the program from ending.
 const LONGEST: Duration = Duration::from_secs(10);
 
 struct Guard;
@@ -28,7 +28,7 @@ impl Drop for Guard {
         waits.asked += 1;
         let mine = waits.asked;
         CHANGED.notify_all();
-        // If the time ran out, there is nothing else to do.
+        // After a timeout there is nothing else to do.
         drop(CHANGED.wait_timeout_while(waits, LONGEST, |waits| waits.done < mine));
     }
 }

@@ -1,16 +1,16 @@
-//! Asks whether a device still takes calls. wgpu has no question for it, and answers most calls on a device that was
-//! destroyed with silence.
+//! Checks whether a device still accepts calls. wgpu has no query for this, and silently ignores most calls on a
+//! destroyed device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Makes small mistakes with a buffer: a living device reports them, a dead one passes over them.
+/// Makes deliberate small errors with a buffer: a working device reports them, a lost one ignores them.
 pub(crate) struct Probe {
     device: wgpu::Device,
     queue: wgpu::Queue,
     buffer: wgpu::Buffer,
-    /// The device was gone from the beginning, so there is no buffer.
+    /// The device was lost from the beginning, so there is no buffer.
     dead: bool,
 }
 
@@ -23,14 +23,15 @@ impl Probe {
         probe
     }
 
-    /// False once the device takes no more calls. This does not wait, and takes half a microsecond.
+    /// False once the device does not accept calls. This does not wait, and takes half a microsecond.
     pub(crate) fn answers(&self) -> bool {
-        // A write behind the buffer's end is the mistake.
+        // The deliberate error is a write beyond the buffer's end.
         !self.dead && if may_use_scopes() { self.reports(8) } else { self.maps() }
     }
 
-    /// Whether wgpu takes the order to map a buffer; it refuses at once, too. This takes ten times as long. The buffer is a
-    /// new one: wgpu takes one that another thread's poll maps just then for mapped already, and refuses it.
+    /// Whether wgpu accepts a request to map a buffer; a refusal is immediate. This takes ten times as long. The buffer
+    /// is a new one: if another thread's poll were mapping a shared one at that moment, wgpu would consider it mapped
+    /// and refuse it.
     fn maps(&self) -> bool {
         let refused = Arc::new(AtomicBool::new(false));
         let told = refused.clone();
@@ -40,7 +41,7 @@ impl Probe {
                 told.store(true, Ordering::Relaxed);
             }
         });
-        // Looks before the buffer is gone, as its end calls the callback with an error, too.
+        // This is read before the buffer is dropped, because the drop also calls the callback with an error.
         let maps = !refused.load(Ordering::Relaxed);
         drop(buffer);
         maps
@@ -53,7 +54,7 @@ impl Probe {
         pollster::block_on(scope.pop()).is_some()
     }
 
-    /// As wgpu's `poll`, which panics if the driver loses the device meanwhile; here that is an error.
+    /// As wgpu's `poll`, which panics if the driver loses the device meanwhile; this returns an error instead.
     pub(crate) fn poll(&self, how: wgpu::PollType) -> Result<wgpu::PollStatus, String> {
         guarded(|| self.device.poll(how))
     }
@@ -68,7 +69,8 @@ fn small_buffer(device: &wgpu::Device) -> wgpu::Buffer {
     })
 }
 
-/// Threads that may open error scopes: wgpu keeps a list for each thread that has opened one until the device is gone.
+/// Threads that may open error scopes: for each thread that has opened one, wgpu keeps a list until the device is
+/// dropped.
 const THREADS: usize = 256;
 
 fn may_use_scopes() -> bool {
@@ -83,7 +85,7 @@ fn may_use_scopes() -> bool {
 fn guarded(
     poll: impl FnOnce() -> Result<wgpu::PollStatus, wgpu::PollError>,
 ) -> Result<wgpu::PollStatus, String> {
-    // wgpu panics when it has returned from its own code, which has let go of its locks by then.
+    // wgpu panics after its core code has returned and released its locks.
     match catch_unwind(AssertUnwindSafe(poll)) {
         Ok(polled) => polled.map_err(|error| error.to_string()),
         Err(_) => Err("the driver reports an error".to_string()),
