@@ -1,5 +1,5 @@
-//! What makes two calls the same op: its type and its attributes, which are the fields of its struct. Rust derives the
-//! identity from the fields, so that none can be forgotten.
+//! The identity of an op: its type and its attributes, which are the fields of its struct. The identity is derived from
+//! the fields, so that none can be forgotten.
 
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
@@ -7,9 +7,9 @@ use std::hash::{Hash, Hasher};
 /// An op's identity, which every struct with `#[derive(Hash, PartialEq, Eq)]` has.
 ///
 /// The hasher collects the bytes of a key, which are compared one by one, so equal bytes must mean equal fields. A
-/// derived `Hash` keeps that: integers have a fixed width, lists begin with their length, strings end with a byte that
-/// no text has, and variants of an enum begin with their number. `f32` has no `Hash`: an op keeps such an attribute as
-/// its bits.
+/// derived `Hash` ensures this: integers have a fixed width, lists begin with their length, strings end with a byte
+/// that cannot occur in text, and variants of an enum begin with their number. `f32` has no `Hash`: an op stores such
+/// an attribute as its bits.
 pub(crate) trait Identity: Any {
     /// Feeds the op's type and all its attributes to `state`.
     fn identify(&self, state: &mut dyn Hasher);
@@ -31,8 +31,8 @@ impl<T: Any + Hash + Eq> Identity for T {
     }
 }
 
-/// A field that may change from call to call without new code, so it is no part of the op's identity: all its values
-/// are equal, and it hashes nothing. The op hands it to the plan by
+/// A field that may change from call to call without new code, so it is not part of the op's identity: all its values
+/// are equal, and it hashes nothing. The op passes it to the plan with
 /// [`Op::runtime_scalars`](super::Op::runtime_scalars).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Runtime<T>(pub(crate) T);
@@ -49,7 +49,7 @@ impl<T> Hash for Runtime<T> {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// The bytes that an op gives to a key.
+/// The bytes of an op in a key.
 #[cfg(test)]
 pub(crate) fn bytes(op: &dyn super::Op) -> Vec<u8> {
     let mut writer = super::key::KeyWriter(Vec::new());
@@ -108,7 +108,7 @@ mod tests {
                 assert_eq!(a.is_same(b), i == j, "{a:?} and {b:?}");
             }
         }
-        // No key is the beginning of another, so what follows it is never taken for its own.
+        // No key is a prefix of another, so the bytes that follow it cannot be mistaken for part of it.
         for a in &all {
             let longer = all.iter().filter(|b| *b != a);
             assert!(longer.clone().all(|b| !bytes(b).starts_with(&bytes(a))), "{a:?}");

@@ -1,4 +1,4 @@
-//! What makes two graphs share a plan: the key, and which nodes carry equal runtime scalars.
+//! The condition for two graphs to share a plan: the key, and which nodes carry equal runtime scalars.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use super::{Graph, Input};
 use crate::mixer::{Mixer, hash_bytes};
 
 /// A graph's structure as bytes, equal for two graphs exactly if one plan serves both. The hash finds the plan; then
-/// the bytes are compared in full, as a collision would be a wrong answer.
+/// the bytes are compared in full, because a collision would give wrong results.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     hash: u64,
@@ -20,15 +20,15 @@ impl Key {
         self.hash
     }
 
-    /// Its bytes, so many for each node.
+    /// The number of its bytes, which is proportional to the number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 }
 
 impl Graph {
-    /// The graph's key. Also sets [`Graph::equal_scalars`], which is part of it, unless `coincidences` has seen too
-    /// many variants of this structure.
+    /// The graph's key. Also sets [`Graph::equal_scalars`], which is part of it, unless `coincidences` has recorded too
+    /// many patterns of this structure.
     pub(crate) fn key(&mut self, coincidences: &mut Coincidences) -> Key {
         let mut key = KeyWriter(Vec::with_capacity(48 * self.nodes.len() + 64));
         key.write_u32(self.gradients);
@@ -48,7 +48,8 @@ impl Graph {
                     Input::Leaf(i) => (i << 1) | 1,
                 });
             }
-            // The length comes first, so that no op's attributes can pass for another's and what follows.
+            // The length is first, so that the attributes of one op cannot be confused with those of another and the
+            // bytes that follow.
             let at = key.0.len();
             key.write_u32(0);
             node.op.identify(&mut key);
@@ -95,8 +96,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// A hash of the op's name and of the result's shape and dtype. Programs that repeat themselves repeat these,
-    /// whatever else varies from turn to turn: inputs, numbers, and attributes such as the place of a slice.
+    /// A hash of the op's name and of the result's shape and dtype. Loops repeat these, even if inputs, numbers, and
+    /// attributes such as the position of a slice vary between iterations.
     pub(crate) fn symbol(&self, i: usize) -> u64 {
         let node = &self.nodes[i];
         let mut hash = Mixer::default();
@@ -105,7 +106,7 @@ impl Graph {
         hash.finish()
     }
 
-    /// What decides how node `i` is lowered: its op, its attributes, and the shapes and dtypes around it.
+    /// The bytes that determine how node `i` is lowered: its op, its attributes, and the shapes and dtypes around it.
     pub(crate) fn kind(&self, i: usize) -> Vec<u8> {
         let node = &self.nodes[i];
         let mut key = KeyWriter(Vec::with_capacity(64));
@@ -117,11 +118,11 @@ impl Graph {
         key.0
     }
 
-    /// What decides the value of node `i` with the inputs `inputs`: two nodes of a graph with equal signatures have the
-    /// same value whenever the plan of this graph runs.
+    /// The bytes that determine the value of node `i` with the inputs `inputs`: two nodes of a graph with equal
+    /// signatures have the same value whenever the plan of this graph runs.
     pub(crate) fn signature(&self, i: usize, inputs: impl Iterator<Item = Input>) -> Vec<u8> {
         let node = &self.nodes[i];
-        // A reshape shares the elements but not the shape, so the kind with its shapes comes first.
+        // A reshape shares the elements but not the shape, so the kind, which includes the shapes, is first.
         let mut key = KeyWriter(self.kind(i));
         inputs.for_each(|input| input.hash(&mut key));
         if !node.op.runtime_scalars().is_empty() {
@@ -132,14 +133,15 @@ impl Graph {
     }
 }
 
-/// Small numbers by hashes or addresses. There is one type for all of them, as each kind of map is code of its own.
+/// Maps hashes or addresses to small numbers. One type serves all of them, because each kind of map would add code.
 pub(crate) type HashIndex = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 
-/// How often what runtime scalars have in common has formed a new pattern in one structure.
+/// Counts the patterns of equal runtime scalars that each structure has shown.
 ///
-/// A plan may compute nodes with equal scalars once, so the key says which are equal, and which are multiples of four.
-/// In a program with random numbers they coincide in ever new patterns, and each would need a plan; after a few, such a
-/// structure gets the plan that takes no scalars for equal and none for a multiple of four, which is right for all.
+/// A plan may compute nodes with equal scalars once, so the key records which are equal, and which are multiples of
+/// four. In a program with random numbers they keep forming new patterns, each of which would need a plan; after a few
+/// patterns, such a structure gets a plan that assumes neither equal scalars nor multiples of four, which is correct
+/// for all.
 #[derive(Default)]
 pub(crate) struct Coincidences {
     /// How many patterns each structure has shown, by its hash.
@@ -148,7 +150,7 @@ pub(crate) struct Coincidences {
     ways: HashIndex,
 }
 
-/// After so many patterns a structure's scalars count as random.
+/// After this many patterns a structure's scalars count as random.
 const WAYS: u32 = 8;
 /// How many structures are remembered.
 const STRUCTURES: usize = 1024;

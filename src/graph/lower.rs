@@ -1,8 +1,8 @@
-//! The vocabulary in which an op tells the planner how it becomes code.
+//! The data types with which an op describes its code to the planner.
 //!
 //! Four kinds of code are enough: none at all ([`Lowering::Alias`]), one value for each output element from values of
-//! the inputs ([`Elementwise`]), a fold over axes ([`Reduction`]), and kernels with a shader of their own ([`Kernel`]).
-//! The planner fuses elementwise code and folds with each other, and elementwise code into the end of a shader.
+//! the inputs ([`Elementwise`]), a fold over axes ([`Reduction`]), and kernels with a custom shader ([`Kernel`]). The
+//! planner fuses elementwise code and folds with each other, and elementwise code into the end of a shader.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::device::{Access, Caps, Cooperative, ShaderSource};
 use crate::dtype::DType;
 use crate::wgsl::{self, Formula};
 
-/// What an op sees when the planner lowers it.
+/// The information that an op receives when the planner lowers it.
 pub(crate) struct LoweringContext<'a> {
     pub(crate) inputs: &'a [&'a Spec],
     pub(crate) output: &'a Spec,
     pub(crate) caps: &'a Caps,
-    /// The variant to take, by its name in [`Op::variants`]. The op chooses where there is no name, or one that it does
-    /// not have here.
+    /// The variant to use, by its name in [`Op::variants`]. Without a name, or with one that the op does not have in
+    /// this context, the op chooses.
     ///
     /// [`Op::variants`]: super::Op::variants
     pub(crate) variant: Option<&'a str>,
@@ -29,18 +29,18 @@ pub(crate) struct LoweringContext<'a> {
 /// The ways in which an op can be computed, which differ in speed and rounding.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Variants {
-    /// The text under which findings are kept, beside the shapes: the op with all its attributes, in words that later
-    /// versions will use, too.
+    /// The key, in addition to the shapes, under which findings are stored: the op with all its attributes, in a form
+    /// that later versions must not change.
     pub(crate) of: String,
-    /// The variants' names, which mean the same in every run. The first is the one that the op takes by itself.
+    /// The variants' names, which mean the same in every run. The first is the op's own choice.
     pub(crate) names: Vec<String>,
     /// The simplest variant; measurements compare the others' results with its result.
     pub(crate) plain: usize,
-    /// How many products or numbers a result adds up: variants differ in the order of these sums.
+    /// How many products or numbers a result sums: variants differ in the order of these sums.
     pub(crate) terms: usize,
     /// The variants that round factors to `f16` before they multiply them.
     pub(crate) half: Vec<String>,
-    /// The variants that nobody has verified yet; the tuner may measure them, but no plan may use them.
+    /// The variants that have not been verified yet; the tuner may measure them, but no plan may use them.
     pub(crate) unverified: Vec<Unverified>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Unverified {
     pub(crate) inputs: Vec<Spec>,
     pub(crate) output: Spec,
     pub(crate) variant: String,
-    /// The op would take the variant by itself.
+    /// The variant would be the op's own choice.
     pub(crate) wanted: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Elementwise {
 }
 
 pub(crate) enum Arg {
-    /// The element of an input that `view` assigns to the output element.
+    /// The element of an input that `view` maps the output element to.
     Input { input: usize, view: View },
     /// Whether the view of that input has an element there (`vec4<bool>`).
     Inside { input: usize },
@@ -88,10 +88,10 @@ pub(crate) enum Arg {
     RuntimeScalar(usize),
 }
 
-/// Which element of an input belongs to an output element.
+/// Which element of an input an output element reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum View {
-    /// The element at the same place; the shapes are equal.
+    /// The element at the same position; the shapes are equal.
     Same,
     Strided(Strided),
 }
@@ -103,8 +103,8 @@ pub(crate) struct Strided {
     pub(crate) axes: Vec<ViewAxis>,
 }
 
-/// A number in a view that may differ from run to run: a constant and multiples of runtime scalars. What the planner
-/// makes of it holds for each of its values.
+/// A number in a view that may differ from run to run: a constant plus multiples of runtime scalars. The planner's code
+/// is correct for each of its values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) constant: i64,
@@ -119,14 +119,14 @@ pub(crate) struct Term {
     /// The scalar's number.
     pub(crate) word: u32,
     pub(crate) factor: i64,
-    /// The scalar lies between 0 and this.
+    /// The scalar is between 0 and this.
     pub(crate) most: i64,
     /// The scalar is a multiple of four.
     pub(crate) in_fours: bool,
 }
 
 impl Term {
-    /// The node whose view it is. An op does not know its number.
+    /// Stands for the node whose view it is, as an op does not know its own node number.
     pub(crate) const OWN: u32 = u32::MAX;
 
     /// A scalar of the op itself.
@@ -160,7 +160,7 @@ impl Place {
         (self.constant + low, self.constant + high)
     }
 
-    /// Adds `times` the other one.
+    /// Adds `other`, multiplied by `times`.
     pub(crate) fn add(&mut self, other: &Place, times: i64) {
         self.constant += times * other.constant;
         for &term in &other.terms {
@@ -194,7 +194,7 @@ pub(crate) struct Window {
 }
 
 impl Strided {
-    /// The same view with a stride of 0 along the axes that `still` names, which have no coordinate but 0.
+    /// The same view with a stride of 0 along the axes selected by `still`, whose only coordinate is 0.
     pub(crate) fn normalized(&self, still: impl Fn(usize) -> bool) -> Self {
         let mut view = self.clone();
         for (at, axis) in view.axes.iter_mut().enumerate() {
@@ -205,7 +205,7 @@ impl Strided {
         view
     }
 
-    /// The same view with `change` made to each number that may vary.
+    /// The same view with `change` applied to each number that may vary.
     pub(crate) fn with_places(&self, change: impl Fn(&mut Place)) -> Self {
         let mut view = self.clone();
         change(&mut view.offset);
@@ -216,7 +216,7 @@ impl Strided {
         view
     }
 
-    /// True if a runtime scalar has a part in it.
+    /// True if it depends on a runtime scalar.
     pub(crate) fn varies(&self) -> bool {
         let window =
             |axis: &ViewAxis| axis.window.as_ref().is_some_and(|w| !w.low.terms.is_empty());
@@ -244,7 +244,7 @@ impl Elementwise {
         Elementwise { name, formula: Formula::new(formula), args: Vec::new() }
     }
 
-    /// The elements of the first input that `view` assigns to those of the output, unchanged.
+    /// Copies the elements of the first input, which the output reads through `view`.
     pub(crate) fn view(view: View) -> Self {
         Elementwise::new("copy", "x").input("x", 0, view)
     }
@@ -268,12 +268,12 @@ impl Elementwise {
         self.add(name.into(), Arg::Input { input, view })
     }
 
-    /// True if it is a view of its only input, which costs its reader nothing but index arithmetic.
+    /// True if it is a view of its only input, which costs its reader only index arithmetic.
     pub(crate) fn is_view(&self) -> bool {
         self.formula.is_argument() && matches!(self.args[..], [(_, Arg::Input { .. })])
     }
 
-    /// True if all elements are one value, which readers can use without a buffer.
+    /// True if all elements have the same value, which readers can use without a buffer.
     pub(crate) fn is_uniform(&self) -> bool {
         self.args.iter().all(|(_, arg)| matches!(arg, Arg::RuntimeScalar(_)))
     }
@@ -305,7 +305,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// True if the last kernel can go on with elementwise work.
+    /// True if elementwise work can be appended to the last kernel.
     pub(crate) fn stores(&self) -> bool {
         self.kernels.last().is_some_and(|kernel| kernel.stores)
     }
@@ -317,7 +317,7 @@ impl From<Kernel> for Lowering {
     }
 }
 
-/// What a kernel binds.
+/// A binding of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Bind {
     Input(usize),
@@ -338,12 +338,12 @@ pub(crate) struct Kernel {
     workgroups: u64,
     pub(crate) iterations: usize,
     stores: bool,
-    /// What the planner writes behind it takes single elements, whatever the output's last axis is.
+    /// The epilogue that the planner appends handles single elements, whatever the output's last axis is.
     pub(crate) single: bool,
     pub(crate) flops: u64,
 }
 
-/// A grid has so many workgroups along x before it is folded into rows: the least limit that WebGPU guarantees.
+/// The most workgroups of a grid along x before it is folded into rows: WebGPU's guaranteed limit.
 const ROW: u64 = 65_535;
 
 impl Kernel {
@@ -364,29 +364,29 @@ impl Kernel {
         }
     }
 
-    /// Says that the shader writes [`Bind::Output`] only by `c_store(at, count, v)`, once for each element: the `count`
-    /// results from index `at` on, up to four, in `v`. The shader declares the type `V` of `v`: four of the output's
-    /// register type. `at` is a multiple of four where the output's last axis is one. The planner writes the function,
-    /// and in it all that becomes of the results.
+    /// Declares that the shader writes [`Bind::Output`] only with `c_store(at, count, v)`, once for each element: `v`
+    /// holds the `count` results from index `at` on, up to four. The shader declares the type `V` of `v`: four of the
+    /// output's register type. `at` is a multiple of four if the size of the output's last axis is. The planner writes
+    /// this function, including the epilogue.
     pub(crate) fn stores(mut self) -> Self {
         self.stores = true;
         self
     }
 
-    /// Says that results are stored one by one also where they lie in whole vectors of four: it has so little work that
-    /// one text for all sizes is worth more.
+    /// Declares that results are stored one by one even if they form whole vectors of four: the kernel has so little
+    /// work that one text for all sizes is worth more.
     pub(crate) fn singly(mut self, single: bool) -> Self {
         self.single = single;
         self
     }
 
-    /// Says how many additions and multiplications the kernel makes.
+    /// Sets the number of additions and multiplications of the kernel.
     pub(crate) fn flops(mut self, flops: usize) -> Self {
         self.flops = flops as u64;
         self
     }
 
-    /// Puts a WGSL declaration in front of the file.
+    /// Adds a WGSL declaration before the shader file's text.
     pub(crate) fn declare(self, wgsl: impl AsRef<str>) -> Self {
         self.declare_text(wgsl.as_ref())
     }
@@ -411,7 +411,7 @@ impl Kernel {
         self.declare(format!("alias {name} = {stored};"))
     }
 
-    /// Says that the shader multiplies cooperative matrices.
+    /// Declares that the shader multiplies cooperative matrices.
     pub(crate) fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
@@ -431,7 +431,7 @@ impl Kernel {
         self.word(name.into(), value as u32)
     }
 
-    /// As [`Kernel::param`] for a number that may be negative; the shader sees its bits.
+    /// As [`Kernel::param`] for a number that may be negative; the shader receives its bits.
     pub(crate) fn signed(self, name: impl Into<Cow<'static, str>>, value: i64) -> Self {
         self.word(name.into(), value as u32)
     }
@@ -441,8 +441,8 @@ impl Kernel {
         self
     }
 
-    /// Launches `workgroups` workgroups, in which the loops of no invocation make more than `iterations` in all. The
-    /// shader finds its own workgroup by the last parameter, `row`: the number of workgroups along x.
+    /// Launches `workgroups` workgroups, in which the loops of each invocation make at most `iterations` in all. The
+    /// shader computes its workgroup's index from the last parameter, `row`: the number of workgroups along x.
     pub(crate) fn workgroups(mut self, workgroups: usize, iterations: usize) -> Self {
         self.workgroups = (workgroups as u64).max(1);
         self.iterations = iterations;
@@ -462,7 +462,7 @@ impl Kernel {
         self.source_with("", false, accesses)
     }
 
-    /// As [`Kernel::source`], with a plain `c_store` where the planner would write one.
+    /// As [`Kernel::source`], with a plain `c_store` in place of the one that the planner would write.
     #[cfg(test)]
     pub(crate) fn source_alone(&self) -> ShaderSource {
         let at = self.binds.iter().position(|(bind, _)| *bind == Bind::Output);
@@ -485,7 +485,7 @@ impl Kernel {
     }
 }
 
-/// A grid of at least `workgroups` workgroups that keeps every adapter's limit along each axis.
+/// A grid of at least `workgroups` workgroups, within every adapter's limit along each axis.
 pub(crate) fn fold(workgroups: u64) -> [u32; 3] {
     let x = workgroups.clamp(1, ROW);
     // The largest binding has fewer than 2^32 bytes (`Caps`), so two axes are enough.

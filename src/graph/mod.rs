@@ -1,7 +1,7 @@
-//! The one representation of work: nodes that wait in a device's stream, and the graph that a flush makes of them.
+//! The only representation of work: nodes that wait in a device's stream, and the graph that a flush makes of them.
 //!
-//! A node is an op applied to values. The trait [`Op`] says what an op must know to be planned and run; gradients are
-//! the business of the rooms above.
+//! A node is an op applied to values. The trait [`Op`] defines what planning and running an op needs; gradients are
+//! handled by the modules above.
 
 pub(crate) mod identity;
 mod key;
@@ -24,7 +24,7 @@ use lower::{Lowering, LoweringContext, Variants};
 pub(crate) use stream::{Stream, Taken};
 pub(crate) use value::{Value, ValueState};
 
-/// What is known of a value before it is computed.
+/// The shape and dtype of a value, which are known before it is computed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Spec {
     pub(crate) shape: Shape,
@@ -47,16 +47,16 @@ impl Spec {
 }
 
 /// A node's runtime scalars: numbers that may change from call to call without a new plan, such as the value of a
-/// constant or the counter of a random generator. They travel in the plan's parameters.
+/// constant or the counter of a random generator. They are passed in the plan's parameters.
 pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
-/// What the graph and the planner ask of an op. Its attributes are the fields of the implementing struct, which derives
-/// `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
+/// The interface of an op to the graph and the planner. Its attributes are the fields of the implementing struct, which
+/// derives `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
 pub(crate) trait Op: Identity + Send + Sync {
-    /// TensorFlow's name, with which error messages begin.
+    /// TensorFlow's name, which begins the error messages.
     fn name(&self) -> &'static str;
 
-    /// The shape and dtype of the result, or why the inputs do not fit. This never touches the device.
+    /// The shape and dtype of the result, or the reason why the inputs are invalid. This never accesses the device.
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec>;
 
     /// Numbers that may change without a new plan, from fields of type [`Runtime`].
@@ -64,8 +64,8 @@ pub(crate) trait Op: Identity + Send + Sync {
         RuntimeScalars::new()
     }
 
-    /// Which of its runtime scalars are multiples of four, as bits, where reading whole vectors depends on that. A plan
-    /// may rely on it.
+    /// Which of its runtime scalars are multiples of four, as bits, if reading whole vectors depends on it. A plan may
+    /// rely on it.
     fn in_fours(&self) -> u32 {
         0
     }
@@ -75,18 +75,18 @@ pub(crate) trait Op: Identity + Send + Sync {
         Variants::default()
     }
 
-    /// How the op becomes code. The planner asks once for a plan, after `infer` has agreed.
+    /// How the op becomes code. The planner calls this once for a plan, after `infer` has succeeded.
     fn lower(&self, cx: &LoweringContext) -> Lowering;
 }
 
-/// By its name alone, so that a page does not load what writes out the attributes of each.
+/// Prints only the name, so that a page does not load code that prints the attributes of every op.
 impl Debug for dyn Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// Where a node's input comes from.
+/// The source of a node's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Input {
     /// The result of an earlier node of the graph.
@@ -100,7 +100,7 @@ pub(crate) struct Node {
     pub(crate) op: Arc<dyn Op>,
     pub(crate) inputs: SmallVec<[Input; 3]>,
     pub(crate) spec: Spec,
-    /// Somebody holds the result, so it must outlive the run.
+    /// The result is held outside the stream, so it must outlive the run.
     pub(crate) wanted: bool,
 }
 
@@ -109,9 +109,10 @@ pub(crate) struct Node {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     pub(crate) leaves: Vec<Spec>,
-    /// Leaves that nobody will look at after the run: a plan may write into their buffers once it has read them.
+    /// Leaves that are not needed after the run: a plan may write into their buffers once it has read them.
     pub(crate) donated: Vec<bool>,
-    /// The nodes below this one came before a tape had computed its gradients, the others after; 0 if no tape did.
+    /// The nodes before this one were called before a tape had computed its gradients, the others after; 0 if no tape
+    /// did.
     pub(crate) gradients: u32,
     /// For each node with runtime scalars, the first earlier node of the same op with equal ones, if there is one. Two
     /// nodes with the same first node (a first node being its own) carry equal scalars in every graph of this key, so a
@@ -129,7 +130,7 @@ impl Graph {
         }
     }
 
-    /// Of all that comes in and of all results.
+    /// The specs of all leaves and all results.
     #[cfg(any(test, all(feature = "kernel-hooks", not(target_family = "wasm"))))]
     pub(crate) fn specs(&self) -> impl Iterator<Item = &Spec> + '_ {
         self.leaves.iter().chain(self.nodes.iter().map(|node| &node.spec))

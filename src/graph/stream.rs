@@ -14,37 +14,37 @@ use crate::mixer::Mixer;
 #[derive(Default)]
 pub(crate) struct Stream {
     nodes: Vec<Waiting>,
-    /// Values that existed before. The stream holds them until the nodes run, so no other value can get their
+    /// Values that existed before the nodes. The stream holds them until the nodes run, so no other value can get their
     /// addresses.
     leaves: Vec<Arc<Value>>,
     /// The index of each leaf, by its address.
     leaf_of: HashIndex,
-    /// How many nodes waited when a tape had last computed gradients.
+    /// How many nodes waited when a tape last computed gradients.
     gradients: usize,
 }
 
 struct Waiting {
     op: Arc<dyn Op>,
     inputs: SmallVec<[Input; 3]>,
-    /// Dead once only the stream holds it.
+    /// The node is dead if only the stream holds this value.
     value: Arc<Value>,
 }
 
-/// Nobody needs the node.
+/// The node is not needed.
 const NOT: u32 = u32::MAX;
 /// A needed node reads it.
 const READ: u32 = u32::MAX - 1;
-/// Somebody holds its value.
+/// Its value is held outside the stream.
 const WANTED: u32 = u32::MAX - 2;
 
-/// What a flush takes out of the stream.
+/// The graph and the values that a flush takes out of the stream.
 #[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) graph: Graph,
     pub(crate) leaves: Vec<Arc<Buffer>>,
     /// The wanted nodes of the graph, and the values that wait for them.
     pub(crate) outputs: Vec<(u32, Arc<Value>)>,
-    /// The leaves that are donated although somebody holds them: their holder has lent them.
+    /// The leaves that are donated although they are held: their holder has lent them.
     pub(crate) lent: Vec<Arc<Value>>,
 }
 
@@ -54,7 +54,7 @@ impl Stream {
     }
 
     /// Appends `op`; its inputs are values of the same device. If one of them has failed, the result has failed, too,
-    /// and this returns its error beside it.
+    /// and this also returns its error.
     pub(crate) fn push(
         &mut self,
         op: Arc<dyn Op>,
@@ -78,12 +78,13 @@ impl Stream {
         (value, None)
     }
 
-    /// Notes that a tape has computed gradients: what comes next uses them.
+    /// Records that a tape has computed gradients: the calls that follow use them.
     pub(crate) fn gradients_end(&mut self) {
         self.gradients = self.nodes.len();
     }
 
-    /// Takes the nodes from `from` on into a stream of their own; `None` if one of them reads what waits before them.
+    /// Moves the nodes from `from` on into a separate stream; `None` if one of them reads a value that waits before
+    /// them.
     pub(crate) fn split_off(&mut self, from: usize) -> Option<Stream> {
         let from = from.min(self.nodes.len());
         let before = |input: &Input| matches!(*input, Input::Node(j) if (j as usize) < from);
@@ -124,16 +125,15 @@ impl Stream {
 
     /// Empties the stream into a graph without dead nodes.
     ///
-    /// A leaf that only the stream holds is donated: the plan may write into its buffer. `lent` are handles that do not
-    /// count as holders, one for each time a value stands there; whoever lends promises not to look at the value if the
-    /// graph runs.
+    /// A leaf that only the stream holds is donated: the plan may write into its buffer. `lent` lists handles that do
+    /// not count as holders, one for each entry; the lender must not read the value if the graph runs.
     pub(crate) fn take(&mut self, lent: &[&Arc<Value>]) -> Taken {
-        // First why a node or a leaf is needed, then its place in the graph.
+        // First the reason why a node or a leaf is needed, then its index in the graph.
         let mut node_at = vec![NOT; self.nodes.len()];
         let mut leaf_at = vec![NOT; self.leaves.len()];
         let mut count = 0;
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            // If only the stream holds a value, no other thread can make a handle of it.
+            // If only the stream holds a value, no other thread can create a handle to it.
             if Arc::strong_count(&node.value) > 1 {
                 node_at[i] = WANTED;
             } else if node_at[i] == NOT {
@@ -168,7 +168,7 @@ impl Stream {
             for input in &mut node.inputs {
                 match input {
                     Input::Node(j) => *j = node_at[*j as usize],
-                    // Leaves come in the order in which needed nodes read them: dead nodes leave no trace in the graph.
+                    // Leaves are in the order in which needed nodes read them: dead nodes do not affect the graph.
                     Input::Leaf(j) => {
                         let at = &mut leaf_at[*j as usize];
                         if *at == READ {
@@ -197,15 +197,16 @@ fn address(value: &Arc<Value>) -> u64 {
 }
 
 impl Taken {
-    /// Adds a leaf that the stream still holds. `lent` says, by a value's address, how many of its handles do not count
-    /// as holders.
+    /// Adds a leaf that the stream still holds. `lent` maps a value's address to the number of its handles that do not
+    /// count as holders.
     fn add_leaf(&mut self, value: &Arc<Value>, lent: &HashIndex) -> u32 {
         let ValueState::Ready(buffer) = value.state() else {
             unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
         };
         let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);
-        // A reshape shares the buffer of what it was made from: the holders of the buffer are this function, the value,
-        // and whoever else. Plans do not write an application's buffer; what has a place on a board leaves it first.
+        // A reshape shares the buffer of its input, so the buffer may have holders besides this function and the value.
+        // Plans do not write an application's buffer; a value with a place on a board is first copied to its own
+        // buffer.
         let donated = Arc::strong_count(value) == 1 + lent
             && Arc::strong_count(&buffer) == 2
             && (buffer.is_pooled() || buffer.is_placed());

@@ -1,4 +1,4 @@
-//! A value, to which tensor handles point. It waits in a stream, is ready in a buffer, or has failed.
+//! A value, which tensor handles point to. It waits in a stream, is ready in a buffer, or has failed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use crate::device::Buffer;
 use crate::error::Error;
 
 pub(crate) struct Value {
-    /// The op that made it, or whatever brought it to the device.
+    /// The op that computed it, or how it was uploaded to the device.
     pub(crate) op: &'static str,
     pub(crate) spec: Spec,
     state: Mutex<ValueState>,
@@ -35,7 +35,7 @@ impl Value {
         *self.lock() = state;
     }
 
-    /// The state, to look at without copying it.
+    /// The state, for access without copying it.
     pub(super) fn lock(&self) -> MutexGuard<'_, ValueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
