@@ -15,17 +15,17 @@ impl Device {
         Self::open(&DeviceOptions::default())
     }
 
-    /// Opens an adapter as `options` say. Blocks.
+    /// Opens an adapter as `options` specify. Blocks.
     ///
     /// # Errors
-    /// As [`Device::new`]; an adapter that is asked for but missing is an error that lists those present.
+    /// As [`Device::new`]; if the requested adapter is missing, the error lists those present.
     pub fn open(options: &DeviceOptions) -> Result<Self> {
         check_thread(|| ())?;
         pollster::block_on(Self::open_async(options))
     }
 
-    /// The adapters that [`DeviceOptions::adapter`] can name, in the order of their indices; none in a thread that is ending.
-    /// Blocks.
+    /// The adapters that [`DeviceOptions::adapter`] can select, in the order of their indices; empty in a thread that
+    /// is ending. Blocks.
     pub fn adapters() -> Vec<AdapterInfo> {
         if check_thread(|| ()).is_err() {
             return Vec::new();
@@ -45,11 +45,11 @@ impl Device {
     }
 
     /// Measures the ops that this device has run, has not measured yet and can compute in several ways (products and
-    /// convolutions), and uses the fastest variant from now on. Blocks for up to a few seconds an op.
+    /// convolutions), and uses the fastest variant from now on. Blocks for up to a few seconds per op.
     ///
-    /// Each variant runs alone, on random numbers, in buffers of its own. If its results differ by more than rounding
-    /// from those of the plainest variant, `tune` sets it aside with a warning, however fast it is. It leaves out an op
-    /// for which there is no memory. The cache folder keeps the findings for the next run (see
+    /// Each variant runs alone, on random numbers, in separate buffers. If its results differ by more than rounding
+    /// errors from those of the simplest variant, `tune` rejects it with a warning, however fast it is. It skips an op
+    /// for which there is not enough memory. The findings are stored in the cache folder for the next run (see
     /// [`Device::tuning_findings`]).
     ///
     /// ```

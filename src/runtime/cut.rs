@@ -1,5 +1,5 @@
-//! Where the device cuts a stream that nobody asks to flush: where the program repeats itself, so that every turn of a
-//! loop finds the plan of the turn before. The number of nodes is the last resort.
+//! Decides where the device cuts a stream that the program does not flush: where the program repeats itself, so that
+//! every iteration of a loop reuses the plan of the previous one. The number of nodes is the last resort.
 
 use super::period::Periods;
 use super::stream_limits::STREAM_LIMIT;
@@ -8,10 +8,10 @@ use super::{Device, DeviceState};
 use crate::graph::Stream;
 
 impl Device {
-    /// How many ops may wait before the device flushes unasked; `None` restores the default.
+    /// The number of ops that may wait before the device flushes automatically; `None` restores the default.
     ///
-    /// By default the device flushes where it sees the program's loop begin again, and else when 4096 ops wait. With a
-    /// number of your own it flushes there and nowhere else.
+    /// By default the device flushes where it detects that the program's loop begins again, and otherwise when 4096 ops
+    /// wait. With a custom number it flushes only when that many ops wait.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -32,7 +32,7 @@ impl Device {
         self.state().cutter = Cutter::new(nodes);
     }
 
-    /// The program goes on with another program's training, so this device cuts the stream as the other did when it had
+    /// The program continues another program's training, so this device cuts the stream as the other did after it had
     /// settled.
     #[cfg(feature = "checkpoint")]
     pub(crate) fn resume(&self) {
@@ -40,18 +40,18 @@ impl Device {
         cutter.turns.resume(cutter.passed);
     }
 
-    /// Notes a mark between the last op and the next, and flushes if the stream should be cut there.
+    /// Records a mark between the last op and the next, and flushes if the stream should be cut there.
     pub(crate) fn mark(&self, mark: Mark) {
         let mut state = self.state();
         let waiting = state.stream.len();
         if state.cutter.mark(mark, waiting) {
             self.flush_unasked(&mut state);
         }
-        // This comes last, as it describes the ops that follow.
+        // This is last because it describes the ops that follow.
         state.cutter.training |= mark == Mark::Turn;
     }
 
-    /// Notes that a tape has computed gradients with the ops until now.
+    /// Records that a tape has computed gradients with the ops so far.
     pub(crate) fn gradients_end(&self) {
         self.state().stream.gradients_end();
     }
@@ -67,31 +67,30 @@ impl DeviceState {
 
 /// Decides where to cut a device's stream.
 pub(super) struct Cutter {
-    /// The limit that the program has set; if there is one, nothing else counts.
+    /// The limit that the program has set; if there is one, it alone counts.
     own: Option<usize>,
     limit: usize,
     /// How many nodes all earlier streams had.
     passed: u64,
     /// This stream has met a mark.
     marked: bool,
-    /// The cutter itself asked for the flush that comes now.
+    /// The cutter itself has requested the flush that follows.
     cutting: bool,
-    /// The flush that comes now ends a step; it is not a look at a value.
+    /// The flush that follows ends a step; it is not caused by a read.
     step: bool,
-    /// This stream is a training step, which will come again: it began with a tape, or a variable holds one of its
-    /// values.
+    /// This stream is a training step, which will repeat: it began with a tape, or a variable holds one of its values.
     training: bool,
-    /// The steps of the optimizer that came before the one in this stream.
+    /// The number of optimizer steps before the one in this stream.
     made: Option<u64>,
     turns: Turns,
     periods: Periods,
 }
 
-/// What a flush sends.
+/// The kind of work that a flush submits.
 pub(super) struct Sent {
     /// It is a training step.
     pub(super) training: bool,
-    /// It makes a step of an optimizer, which had made so many before.
+    /// The number of earlier steps, if it makes a step of an optimizer.
     pub(super) made: Option<u64>,
 }
 
@@ -111,22 +110,22 @@ impl Cutter {
         }
     }
 
-    /// So many of the nodes that wait run apart, and are no part of the program's loop.
+    /// This many of the waiting nodes run separately, and are not part of the program's loop.
     pub(super) fn leaves_out(&mut self, nodes: usize) {
         self.passed += nodes as u64;
     }
 
-    /// This cutter; in its place stands one that knows nothing and cuts nothing.
+    /// Takes this cutter, and leaves one that has no history and cuts nothing.
     pub(super) fn aside(&mut self) -> Cutter {
         std::mem::replace(self, Cutter::new(Some(usize::MAX)))
     }
 
-    /// How many nodes may wait before [`Cutter::full`] must be asked.
+    /// How many nodes may wait before [`Cutter::full`] must be called.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// A mark comes behind `waiting` nodes. Returns whether to flush them now.
+    /// Handles a mark after `waiting` nodes. Returns whether to flush them now.
     pub(super) fn mark(&mut self, mark: Mark, waiting: usize) -> bool {
         self.training |= mark != Mark::Turn && waiting > 0;
         if self.own.is_some() {
@@ -144,7 +143,7 @@ impl Cutter {
         if self.own.is_some() {
             return true;
         }
-        // A program with marks repeats itself by them; what repeats between two marks may be a loop of a layer or an
+        // A program with marks is cut at its marks; a repetition between two marks may be a loop in a layer or an
         // optimizer.
         let nodes = stream.len();
         let cut = self.marked || self.periods.full(nodes, stream.calls(self.periods.first(nodes)));
@@ -153,12 +152,13 @@ impl Cutter {
         cut
     }
 
-    /// The program says that the flush that comes now ends a step.
+    /// The program has declared that the flush that follows ends a step.
     pub(super) fn step_ends(&mut self) {
         self.step = true;
     }
 
-    /// Variables hold values that wait; those of an optimizer's step, before which there were `made`.
+    /// Variables hold values that wait; with `made`, they are results of an optimizer step after that many earlier
+    /// ones.
     pub(super) fn replaces(&mut self, made: Option<u64>) {
         self.training = true;
         self.made = made;

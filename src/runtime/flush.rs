@@ -14,15 +14,16 @@ use crate::plan::Fusion;
 use crate::plan::{Recording, plan_for_known_adapters};
 
 impl Device {
-    /// Flushes, and lets the run write into the buffers of `old` if nobody but the caller holds these values. Each
-    /// entry of `old` stands for one handle that the caller holds.
+    /// Flushes, and allows the run to write into the buffers of `old` if only the caller holds these values. Each entry
+    /// of `old` counts for one handle that the caller holds.
     ///
     /// After an error the old values are as they were, unless the driver reported the error after it had accepted the
-    /// work: then they have failed, as have the results. After `Ok` the caller drops its handles; whoever still reads a
-    /// value that it gave up gets an error that says so.
+    /// work: then they have failed, as have the results. After `Ok` the caller drops its handles; a later read of a
+    /// value that it gave up returns an error.
     ///
-    /// `made` steps came before, if this flush makes a step of an optimizer. They and not the runs in this process say which
-    /// kernels a step gets, so that a process that resumes another's training rounds alike.
+    /// `made` is the number of earlier steps, if this flush makes a step of an optimizer. This number, not the runs in
+    /// this process, determines the kernels of a step, so that a process that resumes another's training rounds the
+    /// same way.
     ///
     /// # Errors
     /// As [`Device::flush`].
@@ -30,7 +31,7 @@ impl Device {
         let mut state = self.state();
         state.cutter.step_ends();
         state.cutter.replaces(made);
-        // The caller gets this error and keeps what it has, so it has nothing to lend.
+        // The caller receives this error and retains its values, so nothing is lent.
         if let Some(error) = state.failure.take() {
             let _ = self.flush_locked(&mut state, None, &[]);
             return Err(self.0.gpu.judge(error));
@@ -43,8 +44,8 @@ impl Device {
         self.state().stream.len()
     }
 
-    /// Runs the ops that were called when `from` others waited, and leaves those where they are, so that what runs with
-    /// them does not depend on where something beside it had to be computed.
+    /// Runs only the ops after the first `from` waiting ones. The first ones stay in the stream, so that a value needed
+    /// in between does not change which ops run together.
     ///
     /// # Errors
     /// As [`Device::flush`].
@@ -80,7 +81,7 @@ impl Device {
         ran
     }
 
-    /// Shows in the counters what plans hold.
+    /// Updates the counters of what plans hold.
     pub(super) fn count_plans(&self, state: &DeviceState) {
         let (plans, bytes) = state.plans.size();
         self.0.gpu.counters.set(Counter::Plans, plans);
@@ -116,14 +117,14 @@ impl Device {
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
         let (plan, known) = state.plans.get(key, made, |before, few, tries| {
             let began = Instant::now();
-            // A page shows what it compiles first, and would stop for what it compiled later.
+            // A page can show progress for kernels that it compiles first, but would freeze for kernels compiled later.
             let brief = few && caps.cpu && platform::MAY_BLOCK;
             let mut plan = match (fusion, brief) {
                 (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
                 (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
                 (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
             };
-            // A training step is fused from its first run on, as in a process that goes on with the training.
+            // A training step is fused from its first run on, as in a process that resumes the training.
             if before.is_none() && fusion && !training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
@@ -134,7 +135,7 @@ impl Device {
         });
         if !known {
             state.tuner.saw(plan.tasks());
-            // Proofs submit work, too.
+            // Proofs also submit work.
             awaited.count_submits();
         }
         gpu.counters.add(Counter::Flushes, 1);
@@ -150,7 +151,7 @@ impl Device {
                 plan_for_known_adapters(plan, graph)?;
             }
             let recording = Recording::begin(gpu, plan, caps, graph, &taken.leaves)?;
-            // Reading submits, too.
+            // Reads also submit work.
             awaited.count_submits();
             recording
         };
@@ -179,7 +180,7 @@ impl Device {
     }
 }
 
-/// What waits while something else runs; it comes back also if a driver panics.
+/// A stream that is set aside while something else runs; it is restored even if a driver panics.
 struct Aside<'a> {
     state: &'a mut DeviceState,
     kept: Option<(Stream, Cutter)>,
@@ -200,7 +201,7 @@ impl Drop for Aside<'_> {
 }
 
 /// The values that a flush has taken out of the stream. Those that still wait when the flush ends (a driver may have
-/// panicked) fail, as their places in the stream belong to other nodes now. Lent values fail, too, if the run has
+/// panicked) fail, because their indices in the stream now belong to other nodes. Lent values also fail, if the run has
 /// reached the queue.
 struct Awaited<'a> {
     gpu: &'a Gpu,
@@ -225,7 +226,7 @@ impl<'a> Awaited<'a> {
         }
     }
 
-    /// The error of a value that the run should have made, or was allowed to overwrite.
+    /// The error of a value that the run should have computed, or was allowed to overwrite.
     fn error(&self) -> Error {
         match &self.ran {
             Some(Err(error)) => error.clone(),

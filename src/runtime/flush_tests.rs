@@ -1,4 +1,4 @@
-//! Tests of what a flush takes out of the stream: donated and lent values, keys, equal words.
+//! Tests of flushes: donated and lent values, keys, equal scalars.
 
 use super::Device;
 use crate::device::DeviceOptions;
@@ -47,7 +47,7 @@ fn a_leaf_that_nobody_holds_is_donated() {
 #[test]
 fn whoever_holds_a_leaf_keeps_it() {
     on_a_device(|device| {
-        // A clone, also one in another thread's hands.
+        // A clone, even one held by another thread.
         let x = leaf(1.0);
         let clone = x.clone();
         let y = x.square()?;
@@ -78,7 +78,7 @@ fn a_shared_buffer_is_not_donated() {
         let x = leaf(1.0);
         let matrix = x.reshape([2, 2])?;
         device.flush()?;
-        // The values are two, their buffer is one.
+        // Two values share one buffer.
         let y = x.square()?;
         drop(x);
         assert_eq!(device.take(&[]).graph.donated, [false]);
@@ -117,7 +117,7 @@ fn lent_handles_do_not_count() {
         };
         assert_eq!(run(&[]), (false, 0));
         assert_eq!(run(&[&x]), (true, 1));
-        // Each handle is lent by itself.
+        // Each handle is lent separately.
         let clone = x.clone();
         assert_eq!(run(&[&x]), (false, 0));
         assert_eq!(run(&[&x, &clone]), (true, 1));
@@ -133,7 +133,7 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
         let also_kept = kept.clone();
         device.flush_replacing(&[x.value(), kept.value()], None)?;
         assert_eq!(y.to_vec::<f32>()?, [6.0, 4.0, 6.0, 8.0]);
-        // `x` was the caller's alone and is gone; the other one has another holder.
+        // Only the caller held `x`, so it was overwritten; the other one has another holder.
         let error = x.to_vec::<f32>().unwrap_err().to_string();
         assert!(error.contains("given up"), "{error}");
         assert_eq!(kept.to_vec::<f32>()?, also_kept.to_vec::<f32>()?);
@@ -161,7 +161,7 @@ fn an_earlier_failure_is_told_and_nothing_given_up() {
         let big = Tensor::ones([4 << 20])?;
         assert!(device.flush().is_err());
         device.set_memory_limit(None);
-        // A call on what has failed: the next flush tells of it.
+        // A call on a failed value: the next flush returns the error.
         let failed = big.square()?;
         let y = x.square()?;
         let error = device.flush_replacing(&[x.value()], None).unwrap_err();
@@ -200,7 +200,7 @@ fn keys_tell_structures_apart() {
             &|| Ok(vec![a.add(&b)?.add(&b)?]),
             &|| a.add(&b).and_then(|y| Ok(vec![y.add(&b)?, y])),
             &|| Ok(vec![a.add(&constant([1.0])?)?]),
-            // The same, but nobody holds what it reads.
+            // The same, but its input is not held elsewhere.
             &|| Ok(vec![a.add(leaf(2.0))?]),
         ];
         let mut keys: Vec<Key> = others.iter().map(|f| key(f)).collect();
@@ -227,7 +227,7 @@ fn equal_words_are_named_and_keyed() {
         let (graph, two_agree) = sums([4.0, 3.0, 3.0]);
         assert_eq!(graph.equal_scalars, [None, None, None, None, Some(2), None]);
         assert!(all_differ != all_agree && all_agree != two_agree && all_differ != two_agree);
-        // The numbers themselves make no other key.
+        // The numbers themselves do not change the key.
         assert_eq!(sums([6.0, 7.0, 8.0]).1, all_differ);
         assert_eq!(sums([9.0, 9.0, 9.0]).1, all_agree);
         // 0 and -0 are equal numbers of different bits.

@@ -1,4 +1,4 @@
-//! What a [`Device`] shows of its work: the plan it ran last, and how long its kernels take.
+//! Inspection of a [`Device`]: the plan that it ran last, and how long its kernels take.
 
 use super::Device;
 use crate::device::Profile;
@@ -19,9 +19,9 @@ impl Device {
 
     /// Times every kernel from now on, until [`Profiler::finish`] returns the result.
     ///
-    /// The profile leaves out ops that were called before. Times come from the device's own clock where the adapter has
-    /// timestamps (natively most do); else the host submits every kernel by itself and waits for it, and the table says
-    /// so. Recording slows the host a little, and a device without timestamps much.
+    /// The profile excludes ops that were called before. Times are from the device's own clock if the adapter has
+    /// timestamps (natively most do); otherwise the host submits every kernel separately and waits for it, and the
+    /// table says so. Recording slows the host slightly, and a device without timestamps considerably.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

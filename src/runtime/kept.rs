@@ -1,4 +1,5 @@
-//! Small values that a program keeps, as the losses of its steps: they move from buffers of their own to the shelf.
+//! Small values that a program holds for long, such as the losses of its steps: they move from their own buffers to the
+//! shelf.
 
 use std::sync::{Arc, Weak};
 
@@ -12,13 +13,14 @@ pub(super) struct Kept {
     shelf: Shelf,
     /// Values of one place at most, each with the number of walks that it has outlived.
     small: Vec<(Weak<Value>, u8)>,
-    /// The next walk comes when there are so many.
+    /// The next walk takes place when there are this many values.
     enough: usize,
 }
 
-/// So many values make a walk, and half as many a copy.
+/// This many values trigger a walk, and half as many trigger a copy.
 const MANY: usize = 256;
-/// What has outlived so many walks is kept. A step that replaces its variables' values replaces them before.
+/// A value that has outlived this many walks counts as held for long. A step that replaces its variables' values does
+/// so earlier.
 const OLD: u8 = 2;
 
 impl Default for Kept {
@@ -32,14 +34,14 @@ impl Kept {
         self.shelf.trim();
     }
 
-    /// Notes a value that a run has made.
+    /// Records a value that a run has computed.
     pub(super) fn note(&mut self, value: &Arc<Value>, buffer: &Buffer) {
         if buffer.fits_a_place() {
             self.small.push((Arc::downgrade(value), 0));
         }
     }
 
-    /// Takes the values that have been kept for long, with their buffers, out of the list; none if they are few.
+    /// Removes the values that have been held for long, with their buffers, from the list; none if they are few.
     fn old(&mut self) -> Vec<(Arc<Value>, Arc<Buffer>)> {
         let own = |value: &Weak<Value>| {
             let value = value.upgrade()?;
@@ -53,7 +55,7 @@ impl Kept {
             *walks += 1;
             match own(value) {
                 Some((value, buffer)) if *walks > OLD => {
-                    // A buffer that others hold, too, stays what it is.
+                    // A buffer that has other holders is not moved.
                     if Arc::strong_count(&buffer) == 2 {
                         old.push((value, buffer));
                     }
@@ -72,8 +74,8 @@ impl Kept {
 }
 
 impl Device {
-    /// Puts small values that have been kept for long on the shelf. An application that shares the device may know their
-    /// buffers.
+    /// Moves small values that have been held for long to the shelf, unless an application shares the device and may
+    /// know their buffers.
     pub(super) fn put_away(&self, state: &mut DeviceState) {
         let (gpu, kept) = (&self.0.gpu, &mut state.kept);
         if gpu.is_shared() {
@@ -97,7 +99,7 @@ impl Device {
         }
     }
 
-    /// Gives leaves that the plan may write into buffers of their own.
+    /// Moves leaves that the plan may write into to their own buffers.
     pub(super) fn take_off(&self, state: &mut DeviceState, taken: &mut Taken) {
         let donated = &mut taken.graph.donated;
         for (leaf, donated) in taken.leaves.iter_mut().zip(donated) {

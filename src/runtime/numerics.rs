@@ -1,6 +1,6 @@
-//! A mode for finding faults: every op runs at its call, and the first that makes NaN or infinity is named.
+//! A debugging mode: every op runs when it is called, and the first one that produces NaN or infinity is reported.
 //!
-//! Natively only, as the host waits for each result. While the mode is off, a call looks at one flag.
+//! Native only, because the host waits for each result. While the mode is off, a call only tests a flag.
 
 use std::backtrace::Backtrace;
 use std::fmt::Write;
@@ -14,15 +14,15 @@ use crate::error::{Error, Message, Result, message};
 use crate::graph::{Op, Spec, Value, ValueState};
 
 impl Device {
-    /// Whether every op is run at its call and its result searched for NaN and infinity (`WGRAD_CHECK_NUMERICS=1`). It is
-    /// for finding a fault: calls take as long as the device and a read take.
+    /// Whether every op runs when it is called and its result is checked for NaN and infinity
+    /// (`WGRAD_CHECK_NUMERICS=1`). Use it for debugging: each call takes as long as the computation and a read.
     ///
-    /// The op is reported that *makes* one: its result has NaN and none of its inputs has, or infinity and none of its
-    /// inputs has. What comes from the host, or is asked for (`Tensor::full(shape, f32::INFINITY)`), is not made by an op;
-    /// [`check_numerics`](crate::debugging::check_numerics) finds it. The result of the op counts as failed: the next flush,
-    /// optimizer step, or read of it or of what is computed from it returns [`Error::Check`] with the op, the numbers in
-    /// its result and its inputs, and the line of the program that called it (if the program has line tables, as debug
-    /// builds have; else the function).
+    /// The reported op is the one that *produces* the value: its result contains NaN and none of its inputs does, or
+    /// infinity and none of its inputs does. Values from the host, or requested ones (`Tensor::full(shape,
+    /// f32::INFINITY)`), are not produced by an op; [`check_numerics`](crate::debugging::check_numerics) finds them.
+    /// The result of the op counts as failed: the next flush, optimizer step, or read of it or of a value computed from
+    /// it returns [`Error::Check`] with the op, the numbers in its result and its inputs, and the line of the program
+    /// that called it (if the program has line tables, as debug builds have; otherwise the function).
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -44,7 +44,7 @@ impl Device {
         self.state().check_numerics = on;
     }
 
-    /// As [`Device::push`], runs the op and looks at its result.
+    /// As [`Device::push`], but runs the op and checks its result.
     #[cold]
     pub(super) fn push_checked(
         &self,
@@ -59,7 +59,7 @@ impl Device {
             return value;
         }
         self.flush_unasked(state);
-        // An op without inputs gives what the program asks for.
+        // An op without inputs returns what the program requests.
         if !inputs.is_empty() {
             if let Err(error) = self.check_result(&value, inputs) {
                 value.set(ValueState::Failed(error.clone()));
@@ -102,7 +102,7 @@ impl Device {
         )))
     }
 
-    /// What is among the numbers of a value; `None` if they are no floats or the value has failed.
+    /// Counts the NaN, infinite and finite numbers of a value; `None` if they are not floats or the value has failed.
     fn numbers_of(&self, value: &Arc<Value>) -> Result<Option<Numbers>> {
         let ValueState::Ready(buffer) = value.state() else { return Ok(None) };
         let (dtype, elements) = (value.spec.dtype, value.spec.elements());
@@ -124,7 +124,7 @@ impl Device {
     }
 }
 
-/// How many floats are NaN and infinite, and between which the others are.
+/// How many floats are NaN and infinite, and the range of the others.
 struct Numbers {
     nan: usize,
     infinite: usize,
@@ -159,7 +159,7 @@ impl Numbers {
     }
 }
 
-/// Where the program called, as far as the symbols tell.
+/// The location of the program's call, as far as symbols are available.
 fn place() -> Message {
     match callers(&Backtrace::force_capture().to_string()) {
         Some(place) => message!("The program called it {place}."),
@@ -167,9 +167,9 @@ fn place() -> Message {
     }
 }
 
-/// The innermost function of a backtrace that is neither wgrad's nor of another library, and its line.
+/// The innermost function of a backtrace that is in neither wgrad nor another library, and its line.
 fn callers(backtrace: &str) -> Option<String> {
-    // A function's name, and the line below it, if it has line tables. Names in them are without their modules.
+    // A function's name, and the line below it, if it has line tables. Their names do not include modules.
     let mut frames: Vec<(&str, Option<String>)> = Vec::new();
     for line in backtrace.lines().map(str::trim) {
         match (line.strip_prefix("at "), frames.last_mut(), line.split_once(": ")) {
@@ -180,7 +180,7 @@ fn callers(backtrace: &str) -> Option<String> {
             _ => {}
         }
     }
-    // This file is in the backtrace; beside it is wgrad.
+    // The backtrace contains this file, whose path leads to wgrad's sources.
     let places = || frames.iter().filter_map(|(_, place)| place.as_deref());
     let home = places().find_map(|place| Some(place.split_once("runtime/numerics.rs")?.0));
     let theirs = |(name, place): &&(&str, Option<String>)| match place {
@@ -198,7 +198,7 @@ fn callers(backtrace: &str) -> Option<String> {
     })
 }
 
-/// Whether a function is none of the program's, by its name with its modules.
+/// Whether a function, by its name with its modules, is not the program's.
 fn is_ours(name: &str) -> bool {
     // `<wgrad::tensor::Tensor as core::ops::Add>::add`, `<&wgrad::..`, and plain paths.
     let path = name.trim_start_matches(['<', '&', '*']).trim_start_matches("mut ");

@@ -1,20 +1,20 @@
-//! Finds the period of a loop that gives no marks, in its sequence of calls.
+//! Finds the period of a loop without marks in its sequence of calls.
 
 use super::stream_limits::{LONGEST, STREAM_LIMIT};
 
-/// How many calls are remembered: two turns of the longest period.
+/// How many calls are remembered: two repetitions of the longest period.
 const HISTORY: usize = 2 * LONGEST;
-/// So many calls must repeat before a period counts, if two turns of it are fewer. A loop inside the program's own turn
-/// is seldom as long.
+/// At least this many calls must repeat before a period counts, even if two repetitions are fewer. A loop inside the
+/// program's iteration is rarely as long.
 const EVIDENCE: usize = 1024;
-/// A flush has at least about as many nodes: few enough to plan quickly, enough to keep a GPU busy.
+/// The approximate minimum number of nodes in a flush: few enough to plan quickly, enough to keep a GPU busy.
 const CUT: usize = 1024;
-/// After so many cuts a period has proven itself.
+/// After this many cuts a period counts as reliable.
 const SETTLED: u32 = 8;
 
-/// Finds the period of the calls in unasked flushes, and says whether it goes on.
+/// Finds the period of the calls between automatic flushes, and whether it continues.
 pub(super) struct Periods {
-    /// A hash for each call; up to twice as many as count.
+    /// A hash for each call; at most twice as many as are used.
     history: Vec<u64>,
     period: Option<usize>,
     /// How many cuts this period has made.
@@ -29,8 +29,8 @@ impl Default for Periods {
 }
 
 impl Periods {
-    /// The first of `new` calls that [`Periods::full`] wants to see: as a rule it wants all, but of a period that has
-    /// long gone on only the last turn.
+    /// The first of `new` calls that [`Periods::full`] needs: usually all of them, but only the last repetition of a
+    /// period that has continued for long.
     pub(super) fn first(&self, new: usize) -> usize {
         let settled = self.period.filter(|_| self.cuts >= SETTLED);
         settled.map_or(0, |period| new.saturating_sub(period))
@@ -44,7 +44,7 @@ impl Periods {
         self.history.extend(calls);
         let new = self.history.len() - begin;
         if let Some(period) = self.period {
-            // The history always holds the turn before.
+            // The history always holds the previous repetition.
             let earlier = begin.saturating_sub(period);
             if self.history[begin..] == self.history[earlier..earlier + new] {
                 self.cuts = self.cuts.saturating_add(1);
@@ -54,7 +54,7 @@ impl Periods {
             if skipped {
                 self.history.drain(..begin);
             }
-            // This was a loop inside the program's turn, and must not pass for the turn again.
+            // This was a loop inside the program's iteration, and must not be mistaken for the iteration again.
             self.evidence = match self.cuts < SETTLED {
                 true => (2 * self.evidence).min(HISTORY / 2),
                 false => EVIDENCE,
@@ -72,19 +72,19 @@ impl Periods {
         true
     }
 
-    /// How many nodes each flush has while the period goes on: whole turns, so that all flushes are alike.
+    /// How many nodes each flush has while the period continues: whole repetitions, so that all flushes are equal.
     pub(super) fn cut_length(&self) -> Option<usize> {
         self.period.map(|period| period * (CUT / period).max(1))
     }
 
-    /// The program itself has said where it begins again, or has looked at a value.
+    /// Forgets the history: the program has marked where its loop begins again, or has read a value.
     pub(super) fn forget(&mut self) {
         self.history.clear();
         self.period = None;
     }
 
     fn trim(&mut self) {
-        // This is rare, as it moves all that stays.
+        // This is rare, because it moves all remaining entries.
         if self.history.len() > 2 * HISTORY {
             let old = self.history.len() - HISTORY;
             self.history.drain(..old);
@@ -92,10 +92,10 @@ impl Periods {
     }
 }
 
-/// The smallest period that holds for the last calls, for at least `evidence` of them and at least two turns.
+/// The smallest period that holds for the last calls, for at least `evidence` of them and at least two repetitions.
 fn smallest_period(calls: &[u64], evidence: usize) -> Option<usize> {
-    // The failure function of Knuth, Morris and Pratt, read from the end: among the last `i` calls, the longest
-    // beginning that is also an end. What remains is the smallest period.
+    // The failure function of Knuth, Morris and Pratt, read from the end: among the last `i` calls, the longest proper
+    // prefix that is also a suffix. The rest is the smallest period.
     let back: Vec<u64> = calls.iter().rev().copied().collect();
     let mut border = vec![0; back.len()];
     let mut length = 0;
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(smallest_period(&turns(1024, 2048), 1024), Some(1024));
         assert_eq!(smallest_period(&turns(1025, 2048), 1024), None, "not yet twice");
         assert_eq!(smallest_period(&turns(2049, 4098), 1024), Some(2049));
-        // What went before does not matter, if it is not too long ago.
+        // Earlier calls do not matter if the history still holds enough repetitions.
         let mut calls: Vec<u64> = (1000..1900).collect();
         calls.extend(turns(7, 1148));
         assert_eq!(smallest_period(&calls, 1024), Some(7));
@@ -169,7 +169,7 @@ mod tests {
         let cuts = flushes(100_000, |i| i as u64 % 2049);
         assert!(cuts[..3].iter().sum::<usize>() <= 5 * 2049 && cuts.len() > 40, "{cuts:?}");
         assert!(cuts[3..].iter().all(|&cut| cut == 2049), "{cuts:?}");
-        // One call in 2,049 is another: the loop inside the turn is not the turn.
+        // One call in 2,049 differs: the loop inside the iteration is not the iteration.
         let cuts = flushes(100_000, |i| u64::from(i % 2049 == 2048));
         let settled = cuts.iter().position(|&cut| cut == 2049).expect("the turn is found");
         assert!(cuts[..settled].iter().sum::<usize>() <= 5 * 2049, "{cuts:?}");

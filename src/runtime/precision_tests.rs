@@ -1,4 +1,4 @@
-//! Which precision products have, on whatever this adapter can do.
+//! The precision of products, with whatever this adapter supports.
 
 #![allow(clippy::unwrap_used)]
 
@@ -75,7 +75,7 @@ fn factors_are_rounded_on_request_only() {
     let rounded = layer(&device, DType::F32);
     assert_eq!(uses_small_matrices(&device), can);
     if can {
-        // Proven, or it would not have been used.
+        // A kind that is not proven would not have been used.
         assert!(device.state().caps.cooperative.iter().any(|kind| kind.proven));
         let error = farthest(&strict, &rounded);
         // Sums of a hundred products of about 1/3, each with an error of 2^-11 at most.

@@ -1,8 +1,9 @@
-//! What the program is told when the device gets there: values that a flush copies to the host behind the work that makes
-//! them, and what is done with them there.
+//! Reports: values that a flush copies to the host after the work that computes them, and the functions that process
+//! them there.
 //!
-//! Nobody waits for a report. It is delivered, in the order of the calls, when the program next flushes or reads and the
-//! device has got there; `synchronize` delivers all. A page that never asks for one loads nothing of this.
+//! The program does not wait for a report. It is delivered, in the order of the calls, when the program next flushes or
+//! reads after the device has computed the values; `synchronize` delivers all. A page that never requests a report does
+//! not load this code.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,17 +13,17 @@ use crate::device::{Arriving, Gpu};
 use crate::error::{Error, Result};
 use crate::graph::{Value, ValueState};
 
-/// What is done with the bytes of a report's values. It must not call the device. An error is what the flush or the read
-/// returns that delivers the report.
+/// Processes the bytes of a report's values. It must not call the device. The flush or read that delivers the report
+/// returns its error.
 pub(crate) type Deliver = Box<dyn FnOnce(&[&[u8]]) -> Result<()> + Send>;
 
-/// The reports of a device, as flushes and reads know them.
+/// The reports of a device: the interface for flushes and reads.
 pub(super) trait Reporter: wgpu::WasmNotSend {
-    /// Takes a report; nobody has sent for its values yet.
+    /// Adds a report, whose values are not requested yet.
     fn add(&mut self, values: Vec<Arc<Value>>, deliver: Deliver);
-    /// True if nobody has sent for the values of some report.
+    /// True if the values of some report have not been requested.
     fn waits(&self) -> bool;
-    /// Sends for the values that the device has or will have computed.
+    /// Requests the values that the device has or will have computed.
     fn send(&mut self, gpu: &Gpu) -> Result<()>;
     /// Delivers what has arrived, and returns the first error.
     fn deliver(&mut self, gpu: &Gpu) -> Result<()>;
@@ -38,7 +39,7 @@ impl Device {
         }
     }
 
-    /// Sends for the reports' values after a flush, and delivers what has arrived. A later call returns an error.
+    /// Requests the reports' values after a flush, and delivers what has arrived. Errors are returned by a later call.
     pub(super) fn send_reports(&self, state: &mut DeviceState) {
         let Some(reports) = &mut state.reports else { return };
         let sent = reports.send(&self.0.gpu);
@@ -47,19 +48,19 @@ impl Device {
         }
     }
 
-    /// Flushes before a read that would not, so that the read returns what waiting reports say.
+    /// Flushes before a read that would not flush itself, so that the read returns the errors of waiting reports.
     pub(super) fn flush_reports(&self, state: &mut DeviceState) {
         if state.reports.as_ref().is_some_and(|reports| reports.waits()) {
             self.flush_unasked(state);
         }
     }
 
-    /// Delivers what had to arrive before the value that the program has read, or has waited for.
+    /// Delivers the reports that precede the value that the program has read or waited for.
     pub(super) fn deliver_reports(&self) -> Result<()> {
         let mut state = self.state();
         let Some(reports) = &mut state.reports else { return Ok(()) };
         let told = reports.deliver(&self.0.gpu);
-        // A flush may have met an error in between, and no call has told of it.
+        // A flush may have had an error in between that no call has returned yet.
         let before =
             state.failure.take_if(|error| matches!(error, Error::Check(_) | Error::Index(_)));
         match before.or(told.err()) {
@@ -89,7 +90,7 @@ impl Reporter for Reports {
             let mut parts = Vec::with_capacity(values.len());
             let mut sizes = Vec::with_capacity(values.len());
             for value in &values {
-                // What has failed reports itself.
+                // A failed value reports its own error.
                 let ValueState::Ready(buffer) = value.state() else { break };
                 let bytes = value.spec.dtype.size() * value.spec.elements();
                 parts.push((buffer, bytes.next_multiple_of(4) as u64));

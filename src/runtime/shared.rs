@@ -8,7 +8,7 @@ use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::{Spec, ValueState};
 
 impl Device {
-    /// Shares a device that the application has made.
+    /// Shares a device that the application has created.
     pub(crate) fn shared(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
@@ -24,13 +24,13 @@ impl Device {
         (&gpu.device, &gpu.queue)
     }
 
-    /// Refuses an application's buffer if kernels cannot use `bytes` of it.
+    /// Returns an error if kernels cannot use `bytes` of an application's buffer.
     pub(crate) fn check_buffer(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<()> {
         let gpu = &self.0.gpu;
         gpu.ask()?;
         match gpu.refusal(buffer, bytes) {
             None => Ok(()),
-            // The device may also be gone by now.
+            // The device may also be lost by now.
             Some(why) => Err(gpu.judge(Error::Device(
                 DeviceFault::Buffer,
                 message!(
@@ -59,7 +59,7 @@ impl Device {
         flushed.and_then(|()| self.own_buffer(value)).map_err(|error| self.tell(&mut state, error))
     }
 
-    /// Takes the application's buffer back from `value`, which nobody else may hold.
+    /// Takes the application's buffer back from `value`, which must have no other holder.
     pub(crate) fn release(&self, value: Arc<Value>) -> Result<wgpu::Buffer> {
         let buffer = self.buffer(&value)?;
         let refused =

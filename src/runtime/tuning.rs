@@ -1,4 +1,4 @@
-//! Measures which variants of ops are fastest, and keeps the findings.
+//! Measures which variants of ops are fastest, and stores the findings.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -9,8 +9,8 @@ use crate::error::{Error, Result, message};
 use crate::plan::{Tuning, TuningReport, measure};
 
 impl Device {
-    /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program can go on; what it
-    /// runs meanwhile makes the times longer. If you drop the future, its measurements are not used.
+    /// As [`Device::tune`], on every target. Between two measurements a page can draw and a program can continue; work
+    /// that it runs meanwhile makes the times longer. If you drop the future, its measurements are not used.
     ///
     /// # Errors
     /// As [`Device::tune`].
@@ -26,8 +26,8 @@ impl Device {
         let mut ops = Vec::new();
         let measured = {
             let mut measuring = pin!(measure(gpu, &mut tasks, &mut ops));
-            // Whoever submits holds the state, as a flush recognises its own submissions by that; whoever waits does
-            // not hold it.
+            // Submitting code holds the lock on the state, because a flush recognises its own submissions by that;
+            // waiting code does not hold it.
             poll_fn(|context| {
                 let _state = self.state();
                 measuring.as_mut().poll(context)
@@ -47,9 +47,9 @@ impl Device {
     /// Whether plans use findings, and whether the device may measure while the program runs. `WGRAD_TUNE` sets it for
     /// new devices.
     ///
-    /// Variants differ in rounding. With [`Tuning::Off`] results depend on the adapter and this crate alone, with
-    /// [`Tuning::Found`], the default, also on the findings that exist when a plan is made, and with
-    /// [`Tuning::Background`] on time as well.
+    /// Variants differ in rounding. With [`Tuning::Off`] results depend only on the adapter and this crate. With
+    /// [`Tuning::Found`], the default, they also depend on the findings that exist when a plan is made, and with
+    /// [`Tuning::Background`] on timing as well.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -102,13 +102,13 @@ impl Device {
 
     /// All findings as text: those of this process and those in the cache folder.
     ///
-    /// Natively wgrad keeps findings there unless `WGRAD_CACHE` is `off`. A web page can keep this text where it likes
-    /// and give it to [`Device::load_tuning_findings`] at the next visit.
+    /// Native programs store findings there unless `WGRAD_CACHE` is `off`. A web page can store this text itself and
+    /// pass it to [`Device::load_tuning_findings`] at the next visit.
     pub fn tuning_findings(&self) -> String {
         self.state().tuner.text()
     }
 
-    /// Uses findings that [`Device::tuning_findings`] has returned, from the next plan on. Returns how many there are.
+    /// Uses findings from [`Device::tuning_findings`], beginning with the next plan. Returns the number of findings.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -123,7 +123,7 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Data`] if they are damaged or those of another adapter, driver or version.
+    /// [`Error::Data`] if they are damaged or belong to another adapter, driver or version.
     pub fn load_tuning_findings(&self, text: &str) -> Result<usize> {
         let mut state = self.state();
         let count = state.tuner.load(text).map_err(|why| {

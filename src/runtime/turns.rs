@@ -1,18 +1,18 @@
 //! Decides at which of a loop's marks the device cuts the stream.
 //!
-//! A turn is complete when a mark comes again. It ends at the mark that the most nodes follow: the assignments of a
-//! training step stand close together, and the next step begins behind the last of them. The begin of a tape marks a
-//! turn by itself.
+//! A turn is one iteration of the program's loop. It is complete when a mark repeats. It ends at the mark that the most
+//! nodes follow: the assignments of a training step are close together, and the next step begins after the last of
+//! them. The beginning of a tape marks a turn by itself.
 
 use super::stream_limits::{LONGEST, STREAM_LIMIT};
 use crate::graph::HashIndex;
 
-/// What a program reveals of its turns without meaning to.
+/// An implicit sign of where the program's turns begin or end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The calls from here on belong to another turn than those before.
     Turn,
-    /// The variable of this number has got a new value.
+    /// The variable with this number has a new value.
     Replaced(u64),
 }
 
@@ -20,45 +20,44 @@ pub(crate) enum Mark {
 const LEAST: usize = 16;
 /// The most that [`LEAST`] may grow to.
 const LEAST_AT_MOST: usize = 1024;
-/// After so many cuts a label has proven itself.
+/// After this many cuts a label counts as reliable.
 const SETTLED: u32 = 8;
-/// How many marks are remembered until one comes again.
+/// How many marks are remembered until one repeats.
 const MARKS: usize = 4096;
-/// A program that flushes itself after every so many cuts needs no cuts.
+/// A program that flushes itself at least once in this many cuts needs no cuts.
 const CUTS_A_STEP: u32 = 8;
-/// So many times in a row the program must flush itself before the device relies on it.
+/// The number of consecutive times that the program must flush itself before the device relies on it.
 const STEPS: u32 = 2;
 
-/// Positions count nodes over all streams. They may go back where a test takes a stream away.
+/// Positions count nodes over all streams. They may decrease when a test discards a stream.
 pub(super) struct Turns {
     /// The mark at which the stream is cut.
     label: Option<Mark>,
-    /// Where the label came last.
+    /// The position of the label's last occurrence.
     came: u64,
     /// The length of its turns.
     length: u64,
     /// How many cuts the label has made.
     cuts: u32,
-    /// A turn and a cut have at least so many nodes. More than [`LEAST`] in a program whose turns have loops of their
-    /// own.
+    /// The minimum number of nodes of a turn and of a cut; more than [`LEAST`] if the turns contain loops.
     least: usize,
-    /// Where a tape first began a turn since the last flush that somebody asked for.
+    /// The position at which a tape first began a turn since the last requested flush.
     begun: Option<u64>,
-    /// The variables that got values since the label came, and where; kept only while a label is sought.
+    /// The variables assigned since the label occurred, and the positions; recorded only while a label is sought.
     marks: Vec<(u64, u64)>,
     /// The first of `marks` with this variable.
     first: HashIndex,
     asked: Asked,
 }
 
-/// The flushes that the program itself asks for.
+/// The flushes that the program itself requests.
 #[derive(Default)]
 struct Asked {
-    /// Where the last one was.
+    /// The position of the last one.
     at: u64,
     /// How many cuts there were since.
     cuts: u32,
-    /// So many of them in a row came before the label would have cut.
+    /// How many of them in a row preceded a cut by the label.
     steps: u32,
     /// The program flushes itself often enough.
     enough: bool,
@@ -81,7 +80,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// A mark comes at `now`, behind `waiting` nodes. Returns whether to flush them.
+    /// Handles a mark at position `now`, after `waiting` nodes. Returns whether to flush them.
     pub(super) fn mark(&mut self, mark: Mark, now: u64, waiting: usize) -> bool {
         if self.asked.enough && now.saturating_sub(self.asked.at) <= STREAM_LIMIT as u64 {
             return false;
@@ -99,7 +98,7 @@ impl Turns {
         cut
     }
 
-    /// The program has asked for a flush at `now`, at the end of a step or because it looks at a value.
+    /// The program has requested a flush at `now`, at the end of a step or by reading a value.
     pub(super) fn asked(&mut self, now: u64, step: bool) {
         let asked = &mut self.asked;
         if asked.cuts > 0 {
@@ -134,11 +133,11 @@ impl Turns {
         self.label.map(|_| (room as usize).min(LONGEST))
     }
 
-    /// The label comes.
+    /// The label occurs.
     fn comes(&mut self, now: u64) {
         let length = now.saturating_sub(self.came);
         if !self.is_missing(now) && length >= self.least as u64 {
-            // Turns may differ: the longest counts, and counts less as others follow.
+            // Turns may differ: the longest one counts, with decreasing weight as others follow.
             self.length = length.max(self.length - self.length / 4);
         }
         self.came = now;
@@ -153,19 +152,19 @@ impl Turns {
         };
         let length = now.saturating_sub(begun);
         if length > LONGEST as u64 && !self.is_missing(now) {
-            // This is one among many turns, which have their label.
+            // This is one of many turns, which already have a label.
             self.begun = Some(now);
         } else if length >= self.least as u64 {
             self.elect(Mark::Turn, now, length);
         }
     }
 
-    /// There is no label, or it no longer comes.
+    /// True if there is no label, or it has stopped occurring.
     fn is_missing(&self, now: u64) -> bool {
         self.label.is_none() || now.saturating_sub(self.came) > 2 * self.length
     }
 
-    /// A variable gets a value while a label is sought.
+    /// Records that a variable is assigned while a label is sought.
     fn note(&mut self, cell: u64, now: u64) {
         if self.marks.len() >= MARKS {
             self.clear();
@@ -183,7 +182,7 @@ impl Turns {
             turn.iter().zip(ends).map(|((cell, at), end)| (end.saturating_sub(*at), *cell, *at));
         let longest = gaps.reduce(|a, b| if b.0 > a.0 { b } else { a });
         let (_, last, at) = longest.unwrap_or((0, cell, now));
-        // A label that soon went missing was that of a loop inside the turn.
+        // A label that soon stopped occurring belonged to a loop inside the turn.
         if self.label.is_some() {
             self.least = match self.cuts < SETTLED {
                 true => (2 * self.least).min(LEAST_AT_MOST),

@@ -1,10 +1,10 @@
-//! Tests of where a program's marks cut its stream: programs of nothing but marks and counts of nodes.
+//! Tests of where a program's marks cut its stream. The programs consist only of marks and counts of nodes.
 
 use super::stream_limits::STREAM_LIMIT;
 use super::turns::Mark;
 use super::turns::Turns;
 
-/// A device without ops: what waits, and how many waited at each flush.
+/// A device without ops: how many nodes wait, and how many waited at each flush.
 #[derive(Default)]
 struct Program {
     turns: Turns,
@@ -41,7 +41,7 @@ impl Program {
         self.mark(Mark::Turn);
     }
 
-    /// Gives a cell a value that `nodes` nodes compute.
+    /// Assigns a value that `nodes` nodes compute to a cell.
     fn assign(&mut self, cell: u64, nodes: usize) {
         self.nodes(nodes);
         self.mark(Mark::Replaced(cell));
@@ -58,7 +58,7 @@ impl Program {
         self.turns.asked(self.passed, false);
     }
 
-    /// Runs `turn` so many times and gives the flushes of each.
+    /// Runs `turn` `times` times and returns the flushes of each.
     fn run(&mut self, times: usize, mut turn: impl FnMut(&mut Self)) -> Vec<Vec<usize>> {
         let turns = (0..times).map(|_| {
             self.flushes.clear();
@@ -69,7 +69,7 @@ impl Program {
     }
 }
 
-/// Of these turns all from the sixth on were flushed as `wanted` says.
+/// Checks that all turns from the sixth on were flushed as in `wanted`.
 #[track_caller]
 fn settles(turns: &[Vec<usize>], wanted: &[usize]) {
     assert!(turns[5..].iter().all(|turn| turn == wanted), "{turns:?}");
@@ -87,7 +87,7 @@ fn a_tape_begins_a_turn() {
     });
     settles(&turns, &[34]);
     assert_eq!(turns[1], [7 + 34], "the second tape completes the first turn");
-    // Also if the stream begins between two tapes.
+    // The same if the stream begins between two tapes.
     let mut program = Program::default();
     let turns = program.run(50, |p| {
         p.assign(1, 20);
@@ -105,7 +105,7 @@ fn a_pause_is_no_long_turn() {
         p.tape();
         p.nodes(100);
     });
-    // Long enough to be a turn that waits longer than others, if the label had not been missing.
+    // Long enough to be a turn that waits longer than others, if the label had not been absent.
     program.nodes(STREAM_LIMIT + 1000);
     program.tape();
     assert_eq!(program.turns.room(), None);
@@ -152,7 +152,7 @@ fn an_inner_loop_over_parameters_is_not_cut() {
         }
     });
     settles(&turns, &[800]);
-    // Nor with a tape.
+    // The same with a tape.
     let turns = Program::default().run(50, |p| {
         p.tape();
         p.nodes(200);
@@ -209,7 +209,7 @@ fn a_long_turn_is_one_flush() {
         p.assign(1, 2049);
     });
     settles(&turns, &[2049]);
-    // One that is too long is cut alike every time.
+    // One that is too long is cut in the same way every time.
     let turns = Program::default().run(50, |p| {
         p.tape();
         p.assign(1, 10_000);
@@ -263,7 +263,7 @@ fn a_program_that_flushes_itself_is_left_alone() {
         p.assign(9, 20);
     };
     settles(&program.run(20, optimizer), &[323]);
-    // After loops with other habits: an evaluation that adds to a metric, a loop by hand.
+    // After different loops: an evaluation that updates a metric, a manual loop.
     settles(&program.run(20, |p| p.assign(9, 40)), &[40]);
     settles(&program.run(20, optimizer), &[323]);
     let by_hand = |p: &mut Program| {
@@ -272,7 +272,7 @@ fn a_program_that_flushes_itself_is_left_alone() {
     };
     program.run(40, by_hand);
     settles(&program.run(20, optimizer), &[323]);
-    // Several tapes a step, whose gradients are added up.
+    // Several tapes per step, whose gradients are summed.
     let mut program = Program::default();
     let turns = program.run(20, |p| {
         for _ in 0..4 {
@@ -282,7 +282,7 @@ fn a_program_that_flushes_itself_is_left_alone() {
         p.step_ends();
     });
     settles(&turns, &[240]);
-    // A value is read in the midst of every turn.
+    // A value is read in the middle of every turn.
     let mut program = Program::default();
     program.run(20, by_hand);
     let turns = program.run(20, |p| {
