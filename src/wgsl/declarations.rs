@@ -1,4 +1,4 @@
-//! The declarations of a WGSL module, each name once.
+//! The declarations of a WGSL module; each name is declared once.
 
 /// Functions and constants, in the order of their declaration.
 #[derive(Default)]

@@ -1,10 +1,10 @@
-//! Reads a formula as arithmetic: sums, products, comparisons and calls over numbers and names.
+//! Parses a formula as arithmetic: sums, products, comparisons and calls over numbers and names.
 
-/// What the parts of an expression are to somebody who reads it.
+/// A visitor that evaluates the parts of an expression.
 pub(crate) trait Arithmetic {
     type Value;
 
-    /// An argument of the formula, by its name; `None` if there is none of this name.
+    /// An argument of the formula, by its name; `None` if no argument has this name.
     fn name(&mut self, name: &str) -> Option<Self::Value>;
     fn number(&mut self, number: f64) -> Self::Value;
     fn negative(&mut self, a: Self::Value) -> Self::Value;
@@ -16,7 +16,7 @@ pub(crate) trait Arithmetic {
     fn call(&mut self, function: &str, arguments: Vec<Self::Value>) -> Self::Value;
 }
 
-/// The value of `text`, or `None` if it is anything else than arithmetic.
+/// The value of `text`, or `None` if it is not only arithmetic.
 pub(super) fn evaluate<A: Arithmetic>(text: &str, to: &mut A) -> Option<A::Value> {
     let mut reader = Reader { rest: text.trim(), to, depth: 0 };
     let value = reader.comparison()?;
@@ -24,18 +24,18 @@ pub(super) fn evaluate<A: Arithmetic>(text: &str, to: &mut A) -> Option<A::Value
 }
 
 struct Reader<'t, 'a, A> {
-    /// What has not been read, without leading spaces.
+    /// The unread rest, without leading spaces.
     rest: &'t str,
     to: &'a mut A,
     /// How many parentheses are open.
     depth: usize,
 }
 
-/// Deeper expressions count as anything else.
+/// Deeper expressions do not count as arithmetic.
 const DEEPEST: usize = 32;
 
 impl<'t, A: Arithmetic> Reader<'t, '_, A> {
-    /// Takes `word` off, if the rest begins with it.
+    /// Consumes `word` if the rest begins with it.
     fn takes(&mut self, word: &str) -> bool {
         let rest = self.rest.strip_prefix(word);
         self.rest = rest.map_or(self.rest, str::trim_start);

@@ -7,8 +7,7 @@ use super::prelude::function;
 use super::reader::{Read, read};
 
 /// WGSL over the names of a function's arguments: an expression, or statements that end in a `return`. The word `V` is
-/// a vector type; whoever writes the function chooses it. Making the formula finds all else that there is to know of
-/// the text.
+/// a vector type, chosen by the code that writes the function. The constructor derives everything else from the text.
 #[derive(Debug)]
 pub(crate) struct Formula {
     text: Cow<'static, str>,
@@ -61,7 +60,7 @@ impl Formula {
         self.kind == Kind::Argument
     }
 
-    /// The formula's value to somebody who reads arithmetic; `None` if it is anything else.
+    /// Evaluates the formula with the visitor `to`; `None` if it is not only arithmetic.
     pub(crate) fn evaluate<A: Arithmetic>(&self, to: &mut A) -> Option<A::Value> {
         if self.kind == Kind::Statements { None } else { evaluate(&self.text, to) }
     }

@@ -1,14 +1,14 @@
-//! Texts that were made before. A program whose sizes vary plans the same kernels again and again: their texts are found, not
-//! made, and all plans share them.
+//! A cache of generated texts. A program whose sizes vary plans the same kernels repeatedly: all plans share their
+//! texts, which are generated once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::mixer::hash_bytes;
 
-/// So many texts are kept; a long training step has a hundred.
+/// The most texts that are stored; a long training step has a hundred.
 const MOST: usize = 1024;
 
-/// What was made of which text.
+/// Pairs of a source text and the text generated from it.
 pub(super) struct KnownTexts(Mutex<Vec<Entry>>);
 
 struct Entry {
@@ -22,7 +22,7 @@ impl KnownTexts {
         KnownTexts(Mutex::new(Vec::new()))
     }
 
-    /// What `make` makes of `of`, which is the same at every call.
+    /// The result of `make` for `of`, which must be the same at every call.
     pub(super) fn get(&self, of: &str, make: impl FnOnce() -> String) -> Arc<str> {
         let hash = hash_bytes(of.as_bytes());
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +31,7 @@ impl KnownTexts {
             return known.made.clone();
         }
         if entries.len() == MOST {
-            // What was made first goes; kernels that are still planned are made once more.
+            // The oldest texts are dropped; those of kernels that are still planned are generated again.
             entries.drain(..MOST / 2);
         }
         let made: Arc<str> = make().into();

@@ -1,13 +1,13 @@
-//! WGSL as data: reading a text finds what it calls, costs and returns, once, and nothing else looks into texts.
+//! WGSL as data: a text is analysed once for what it calls, costs and returns, and other modules do not parse it.
 //!
 //! - `formula.rs`: the body of one function of a generated kernel, as a row of a table or an op's `lower` writes it;
 //! - `prelude.rs`: the functions that kernels share, and the linker that adds those that a module calls;
 //! - `declarations.rs`: the declarations of a module, each name once;
 //! - `template.rs`: shaders with lines that the host repeats or leaves out;
-//! - `known_texts.rs`: texts that were made before;
-//! - `file.rs`: shader files as a program holds them;
+//! - `known_texts.rs`: a cache of generated texts;
+//! - `file.rs`: shader files in the form that a program contains;
 //! - `expression.rs`: formulas as arithmetic;
-//! - `reader.rs`: the reader of formulas and functions, which only this room uses.
+//! - `reader.rs`: the parser of formulas and functions, which only this module uses.
 
 mod declarations;
 mod expression;

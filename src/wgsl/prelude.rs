@@ -1,4 +1,4 @@
-//! The functions of `shaders/prelude.wgsl`: what each costs and calls, and the linker.
+//! The functions of `shaders/prelude.wgsl`: their costs, the functions that they call, and the linker.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ pub(super) struct Function {
     pub(super) cost: usize,
     /// Iterations of its loops and of those in functions that it calls.
     pub(super) iterations: usize,
-    /// The functions that it calls, by their places in the list.
+    /// The functions that it calls, by their indices in the list.
     calls: Vec<usize>,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn function(name: &str) -> Option<&'static Function> {
     find(name).map(|at| &functions()[at])
 }
 
-/// The module with the functions that it calls, and those that they call.
+/// The module with the functions that it calls, directly and indirectly.
 pub(crate) fn link(module: String) -> Arc<str> {
     static LINKED: KnownTexts = KnownTexts::new();
     LINKED.get(&module, || {
@@ -117,7 +117,7 @@ pub(crate) fn link(module: String) -> Arc<str> {
     })
 }
 
-/// Appends the functions that a module calls, and those that they call.
+/// Appends the functions that a module calls, directly and indirectly.
 fn append_called(module: &mut String) {
     let mut linked: Vec<usize> = Vec::new();
     let add = |at, linked: &mut Vec<usize>| {
@@ -126,7 +126,7 @@ fn append_called(module: &mut String) {
         }
     };
     called(module).filter_map(find).for_each(|at| add(at, &mut linked));
-    // The loop appends to the list while it walks through it.
+    // The loop appends to the list while iterating over it.
     let mut next = 0;
     while let Some(&at) = linked.get(next) {
         functions()[at].calls.iter().for_each(|&at| add(at, &mut linked));

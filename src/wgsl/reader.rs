@@ -1,4 +1,4 @@
-//! Reads formulas and functions: which functions they call, where they name the type `V`, how many iterations their
+//! Parses formulas and functions: which functions they call, where they name the type `V`, how many iterations their
 //! loops make, and whether they are a name, an expression or statements.
 
 /// The facts of a piece of WGSL.
@@ -27,7 +27,7 @@ struct Loop {
     before: usize,
 }
 
-/// Reads `text`, without its comments. `iterations_of` gives the iterations of a function's loops.
+/// Reads `text`, without its comments. `iterations_of` returns the iterations of a function's loops.
 pub(super) fn read<'a>(text: &'a str, iterations_of: &dyn Fn(&str) -> usize) -> Read<'a> {
     let bytes = text.as_bytes();
     let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';

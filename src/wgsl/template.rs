@@ -1,8 +1,8 @@
 //! Shaders with lines that the host repeats or leaves out.
 //!
-//! The values that a kernel keeps in registers must be separate variables (`sum_0`, `sum_1`), as not every driver
-//! unrolls a loop over an array, and their number depends on the tile. Such a shader is a file like any other, with the
-//! lines below in it, which are comments to other readers of WGSL:
+//! The values that a kernel holds in registers must be separate variables (`sum_0`, `sum_1`), because not every driver
+//! unrolls a loop over an array, and their number depends on the tile. Such a shader is a normal file that contains
+//! lines like the following, which are comments to other WGSL tools:
 //!
 //! ```wgsl
 //! //for q in TM4              The lines up to //end, TM4 times (or as often as a number says);
