@@ -1,4 +1,4 @@
-//! Gradients compared with differences, on the host and in `f64`.
+//! Compares gradients with numeric differences, on the host and in `f64`.
 
 use ndarray::Array2;
 
@@ -84,7 +84,7 @@ pub fn gradient_check_with<X: Tensors>(
             "gradient_check: delta is {delta}; it must be a positive number."
         )));
     }
-    // Under identities of their own, in case that two are one tensor.
+    // With separate identities, in case two arguments are the same tensor.
     let arguments: Vec<Tensor> = x.list().iter().map(Tensor::stop_gradient).collect();
     let x = &X::of(arguments.clone());
     let (tape, y) = GradientTape::record(|tape| {
@@ -102,7 +102,7 @@ pub fn gradient_check_with<X: Tensors>(
     Ok(GradientCheck { theoretical, numeric: numeric.collect::<Result<_>>()? })
 }
 
-/// So many elements are moved before results are read: a read waits for the device.
+/// The number of elements that are moved before results are read: a read waits for the device.
 const AT_ONCE: usize = 16;
 
 /// The Jacobian for argument `i` from differences.
@@ -130,7 +130,7 @@ fn differences<X: Tensors>(
                 all[i] = tensor;
                 moved.push(f(&X::of(all))?.cast(crate::dtype::DType::F32)?);
             }
-            // What the additions made of the step.
+            // The step after the rounding of the additions.
             let near =
                 f64::from((start[at] + delta) as f32) - f64::from((start[at] - delta) as f32);
             if near == 0.0 {

@@ -1,4 +1,4 @@
-//! Functions whose gradients the caller gives, or that are computed again on the way back.
+//! Functions with custom gradients, or that are recomputed in the backward pass.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -148,7 +148,7 @@ fn again<X: Tensors, Y: Tensors>(
     dys: &[Tensor],
     variables: &[Variable],
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    // The planner would else take the second run for the first, and keep what that computed.
+    // Otherwise the planner would identify the second run with the first, and store the values of the first.
     let again = x.iter().map(|x| dys.iter().try_fold(x.clone(), |x, dy| after(&x, dy)));
     let again: Vec<Tensor> = again.collect::<Result<_>>()?;
     let tape = Rc::new(Recorder::new(false));
@@ -197,7 +197,7 @@ fn attach<Y: Tensors>(
     + Sync
     + 'static,
 ) -> Result<Y> {
-    // Tapes hear of these reads, so that they know the variables.
+    // Tapes record these reads, so that they know the variables.
     let read: Vec<Tensor> = variables.iter().map(Variable::read).collect();
     let inputs: Vec<&Tensor> = x.iter().chain(&read).collect();
     let arguments = x.len();
@@ -217,7 +217,7 @@ fn attach<Y: Tensors>(
     Ok(Y::of(with_gradient(&y.list(), &inputs, rule)?))
 }
 
-/// Notes the trainable variables that are read.
+/// Records the trainable variables that are read.
 #[derive(Default)]
 struct Watcher(RefCell<Vec<Variable>>);
 

@@ -1,8 +1,8 @@
 //! [`ForwardAccumulator`]: forward mode.
 //!
-//! It has no derivatives of its own. A gradient rule is linear in the gradient of the result, so the gradient of what
-//! the rule gives, with the tangents of the inputs as its upstream, is the tangent of the result: the rule is recorded
-//! on a tape and walked back. Nobody reads what the rule itself computes, so the device never does.
+//! It has no separate derivative rules. A gradient rule is linear in the gradient of the result, so the gradient of the
+//! rule's output, with the tangents of the inputs as its upstream gradients, is the tangent of the result: the rule is
+//! recorded on a tape and walked back. The rule's own output is not used, so the device never computes it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -48,21 +48,22 @@ pub struct ForwardAccumulator {
 
 #[derive(Default)]
 struct State {
-    /// The tangents of tensors, by their ids, with the values that these are the tangents of.
+    /// The tangents of tensors, by their ids, with the values that they belong to.
     tangents: RefCell<ById<Tangent>>,
     variables: RefCell<ById<Tensor>>,
-    /// How many tangents there were when forgotten tensors were last looked for.
+    /// How many tangents there were after the last search for dropped tensors.
     kept: Cell<usize>,
 }
 
 struct Tangent {
-    /// Or why it could not be computed; who asks for it, or for that of a value that depends on it, is told.
+    /// Or the error of its computation, which is returned when it, or the tangent of a value that depends on it, is
+    /// requested.
     tangent: Result<Tensor>,
     of: Weak<Value>,
 }
 
-/// Tangents of tensors that the program has forgotten are looked for when there are twice as many tangents as were left
-/// the last time, or as this.
+/// Tangents of tensors that the program has dropped are searched for when there are twice as many tangents as after the
+/// last search, or twice as many as this.
 const FEW: usize = 256;
 
 impl ForwardAccumulator {
@@ -164,7 +165,7 @@ impl State {
         };
         match primal.kind {
             Kind::Variable(_) => drop(self.variables.borrow_mut().insert(id, tangent)),
-            // The program holds the primal, so it is not looked after.
+            // The program holds the primal, so the accumulator does not.
             Kind::Tensor(_) => {
                 let of = Arc::downgrade(tangent.value());
                 self.insert(id, Ok(tangent), of);
@@ -232,7 +233,7 @@ impl State {
                 op.name(),
                 stops.join("; ")
             ))),
-            // The rule gives a gradient whatever dy is: zeros.
+            // The rule's gradient does not depend on dy: zeros.
             None if !targets.is_empty() => output.zeros_like().map(Some),
             tangent => Ok(tangent),
         }
@@ -241,7 +242,7 @@ impl State {
 
 impl Observer for State {
     fn called(&self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
-        // Those who observe from outside may differentiate the tangents.
+        // Outer observers may differentiate the tangents.
         let tangent = eager::outside(self, || self.push(op, inputs, output));
         if let Some(tangent) = tangent.transpose() {
             self.insert(output.id(), tangent, Arc::downgrade(output.value()));

@@ -1,4 +1,4 @@
-//! Jacobians: the walk back is traced once, for a stand-in of one row, and repeated on all rows at once.
+//! Jacobians: the backward pass is traced once, for a placeholder of one row, and repeated on all rows at once.
 
 use crate::error::{Error, Result, message};
 use crate::ops::{Trace, concat, eye};
@@ -9,7 +9,7 @@ use super::recorder::Recorder;
 use super::sources::{GradientSource, check_float};
 use super::walk;
 
-/// For each source a tensor of the target's shape followed by the source's.
+/// For each source a tensor whose shape is the target's followed by the source's.
 pub(super) fn jacobian(
     recorder: &Recorder,
     once: bool,
@@ -98,8 +98,8 @@ fn unit_rows(target: &Tensor, size: usize, from: usize, count: usize) -> Result<
     if count == size { Ok(units) } else { units.slice(&[from, 0], &[count as i64, size as i64]) }
 }
 
-/// The gradients for `count` rows of target gradients, which `upstream` gives from a row on; each is stacked along a
-/// leading axis.
+/// The gradients for `count` rows of target gradients, which `upstream` returns from a given row on; each is stacked
+/// along a leading axis.
 fn rows_back(
     recorder: &Recorder,
     once: bool,

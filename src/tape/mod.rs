@@ -1,7 +1,7 @@
-//! [`GradientTape`]: records calls and plays them backwards.
+//! [`GradientTape`]: records calls and differentiates them in reverse order.
 //!
-//! A tape sees calls through the one door (`eager`), keeps what each op's rule needs, and walks back with ordinary ops,
-//! so a gradient is computed, fused and differentiated like everything else.
+//! A tape observes calls in `eager`, stores what each op's gradient rule needs, and runs the backward pass with
+//! ordinary ops, so a gradient is computed, fused and differentiated like any other result.
 
 #[cfg(not(target_family = "wasm"))]
 mod check;
@@ -92,7 +92,7 @@ pub struct GradientTape(Open);
 /// ```
 pub struct PersistentTape {
     open: Open,
-    /// The tape goes on recording after the first gradient.
+    /// The tape continues recording after the first gradient.
     keeps_on: bool,
 }
 
@@ -581,7 +581,7 @@ impl PersistentTape {
         self.open.reset()
     }
 
-    /// The first question ends the recording.
+    /// The first gradient request ends the recording.
     fn asked(&self) {
         if !self.keeps_on {
             self.stop();

@@ -1,4 +1,4 @@
-//! What gradients and Jacobians may be told.
+//! The options of gradients and Jacobians.
 
 use crate::error::Result;
 use crate::options::options;
@@ -60,7 +60,7 @@ impl GradientOptions {
 }
 
 impl UnconnectedGradients {
-    /// `grad`, or what stands for it: a tensor of the shape `lead` followed by `own`.
+    /// `grad`, or its replacement: a tensor of the shape `lead` followed by `own`.
     pub(super) fn instead(
         self,
         grad: Option<Tensor>,

@@ -1,5 +1,5 @@
-//! What a tape records: for each differentiable call on something it watches, the op, the identities of its inputs and
-//! its result, and the values that the op's rule keeps.
+//! The record of a tape: for each differentiable call on something that it watches, the op, the identities of its
+//! inputs and its result, and the values that the op's rule needs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -22,9 +22,9 @@ pub struct Recorder {
     watch_variables: bool,
 }
 
-/// What belongs to tensors or variables, by their ids.
+/// A map from the ids of tensors or variables.
 pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
-/// As a rule a program reads a variable once while a tape is open.
+/// Usually a program reads a variable once while a tape is open.
 pub(super) type ReadIds = SmallVec<[u64; 1]>;
 pub(super) type Ids = HashSet<u64, BuildHasherDefault<Mixer>>;
 
@@ -38,7 +38,7 @@ struct State {
     /// The variables that were read while the tape watched them, in that order.
     variables: Vec<Variable>,
     watched_variables: Ids,
-    /// Why gradients end: ops that pass none on, as TensorFlow's, and took something tracked.
+    /// The ops with tracked inputs that pass no gradient on, as in TensorFlow.
     stops: Vec<&'static str>,
 }
 
@@ -49,12 +49,12 @@ pub(super) struct Entry {
     pub(super) output: Option<Tensor>,
 }
 
-/// How many of these reasons a message names.
+/// How many of these ops a message names.
 const STOPS: usize = 8;
 /// A tape with so many calls may have been forgotten, so it warns: this is more than four of the longest streams.
 const MANY: usize = 1 << 14;
 
-/// Warns once in a program; a loop with such a tape would else warn at every turn.
+/// Warns once per program; otherwise a loop with such a tape would warn in every iteration.
 fn warn_of_many() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
@@ -90,7 +90,7 @@ impl Recorder {
         f()
     }
 
-    /// The entries so far; with `take` the recorder gives them away.
+    /// The entries so far; with `take` they are moved out of the recorder.
     pub(super) fn entries(&self, take: bool) -> Vec<Rc<Entry>> {
         let mut state = self.state.borrow_mut();
         if take { std::mem::take(&mut state.entries) } else { state.entries.clone() }

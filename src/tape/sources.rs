@@ -1,4 +1,4 @@
-//! Of what and for what a tape computes gradients: tensors, variables, and lists of them.
+//! The targets and sources of gradients: tensors, variables, and lists of them.
 
 use std::borrow::Borrow;
 
@@ -20,7 +20,7 @@ pub struct GradientSource {
 }
 
 impl GradientSource {
-    /// What an error calls it.
+    /// Its name in errors.
     pub(super) fn label(&self) -> String {
         let what = match self.kind {
             Kind::Tensor(_) => "tensor",

@@ -1,4 +1,4 @@
-//! What functions take and return that are differentiated as a whole: a tensor, or several.
+//! The arguments and results of functions that are differentiated as a whole: one tensor, or several.
 
 use crate::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! The walk back: from the targets through the recorded calls to the sources.
+//! The backward pass: from the targets through the recorded calls to the sources.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
 use super::sources::{GradientSource, Kind, check_float};
 
-/// The gradient of each source; with `once` the walk frees the entries on its way.
+/// The gradient of each source; with `once` the pass frees the entries as it proceeds.
 pub(super) fn backward(
     recorder: &Recorder,
     once: bool,
@@ -53,7 +53,7 @@ pub(super) fn backward(
     Ok(grads)
 }
 
-/// Turns a missing gradient into an error that says why it is missing.
+/// Converts a missing gradient into an error that explains why it is missing.
 pub(super) fn require(
     recorder: &Recorder,
     grads: Vec<Option<Tensor>>,
@@ -93,7 +93,7 @@ pub(super) fn require(
         .collect()
 }
 
-/// The ids that depend on the sources; the walk asks only their rules.
+/// The ids that depend on the sources; the pass calls only their rules.
 fn reach<'a>(entries: &[Rc<Entry>], sources: impl Iterator<Item = &'a u64>) -> Ids {
     let mut reached: Ids = sources.copied().collect();
     for entry in entries {

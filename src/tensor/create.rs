@@ -94,7 +94,7 @@ pub trait Nested {
     #[doc(hidden)]
     fn shape(&self, shape: &mut Vec<usize>);
 
-    /// Appends the numbers; every level must have the size that `shape` says.
+    /// Appends the numbers; every level must have the size that `shape` specifies.
     #[doc(hidden)]
     fn flatten(&self, shape: &[usize], out: &mut Vec<Self::Item>) -> Result<()>;
 }
@@ -154,7 +154,7 @@ macro_rules! nested_list {
         }
     )*};
 }
-// Lists of every kind do as their slices do.
+// Lists of every kind behave like slices.
 nested_list!([T: Nested] Vec<T>, [T: Nested] &[T], [T: Nested, const N: usize] [T; N], [T: Nested] &Vec<T>,
              [T: Nested, const N: usize] &[T; N]);
 

@@ -1,4 +1,5 @@
-//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2, `Debug` prints what made it, shape, dtype and device.
+//! A tensor as text: `Display` prints what TensorFlow 2 prints with NumPy 2; `Debug` prints the op that made it, its
+//! shape, dtype and device.
 //!
 //! `Display` reads the value from the device and blocks; `Debug` never reads. People read this text: it rounds values
 //! and abbreviates long tensors, so no program should parse it.
@@ -33,7 +34,7 @@ pub(super) fn text(tensor: &Tensor, bytes: &[u8]) -> String {
 }
 
 fn framed(tensor: &Tensor, text: &str) -> String {
-    // The first row of a matrix starts a line of its own, so that all rows line up.
+    // The first row of a matrix starts on a new line, so that all rows line up.
     let start = if text.contains('\n') { "\n" } else { "" };
     let (shape, dtype) = (shape_text(tensor.shape()), tensor.dtype().tensorflow_name());
     format!("tf.Tensor({start}{text}, shape={shape}, dtype={dtype})")
@@ -236,7 +237,7 @@ trait Float: Copy + Into<f64> {
     /// Bits of the fraction.
     const BITS: i32;
 
-    /// True if the text, read back, is this value again.
+    /// True if parsing the text returns this value.
     fn is_written(self, text: &str) -> bool;
 
     /// True if positional notation would waste columns on values between these magnitudes, which are
@@ -284,8 +285,9 @@ struct Number {
 impl Number {
     fn new<F: Float>(value: F) -> Self {
         let exact: f64 = value.into();
-        // The range of numbers that round to a power of two reaches further above it than below. A shorter text may lie
-        // near the middle of that range and not be a rounding of the number itself. For other numbers it is no shorter.
+        // The range of numbers that round to a power of two reaches further above it than below. A shorter text may be
+        // near the middle of that range without being a rounding of the number itself. For other numbers it is not
+        // shorter.
         let middle = exact * (1.0 + f64::powi(2.0, -F::BITS - 3));
         // `{:e}` of an f32 finds the digits as well, but rounds a tie up where NumPy takes the even one.
         let short = (0..F::DIGITS)
@@ -376,7 +378,7 @@ fn float_words<F: Float>(values: &[F]) -> Vec<String> {
     aligned(words.collect())
 }
 
-/// Whether NumPy prints these with exponents, which the magnitudes that are neither zero nor infinite decide.
+/// Whether NumPy prints these with exponents, which depends on the magnitudes that are neither zero nor infinite.
 fn needs_exponent<F: Float>(numbers: &[Number]) -> bool {
     let magnitudes = numbers.iter().map(|number| number.exact.abs());
     let mut counted = magnitudes.filter(|magnitude| magnitude.is_finite() && *magnitude > 0.0);

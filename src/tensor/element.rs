@@ -1,4 +1,4 @@
-//! The Rust types whose values tensors hold, and those that hold the values of tensors on the host.
+//! The Rust types of tensor elements, and of their values on the host.
 
 use std::borrow::Cow;
 use std::fmt::Debug;

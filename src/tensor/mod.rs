@@ -1,6 +1,6 @@
 //! The handle [`Tensor`]: a value that never changes, on one device.
 //!
-//! The handle is cheap to clone. `ops` computes with tensors; this room makes, reads and prints them.
+//! The handle is cheap to clone. `ops` computes with tensors; this module creates, reads and prints them.
 
 mod array;
 #[cfg(not(target_family = "wasm"))]
@@ -43,7 +43,7 @@ use crate::runtime::Device;
 /// `docs/accuracy.md` lists the measured errors. A device may flush numbers below 1.2e-38 (2^-126) to 0.
 #[derive(Clone)]
 pub struct Tensor {
-    /// Tapes know the tensor by this number. Clones share it.
+    /// Tapes identify the tensor by this number. Clones share it.
     id: u64,
     value: Arc<Value>,
     device: Device,
@@ -54,7 +54,7 @@ impl Tensor {
         Tensor { id: fresh_id(), value, device }
     }
 
-    /// The same value under a new identity; observers do not hear of it. A program calls
+    /// The same value under a new identity; observers are not notified. Programs use
     /// [`stop_gradient`](Tensor::stop_gradient).
     pub(crate) fn detached(&self) -> Self {
         Tensor { id: fresh_id(), ..self.clone() }

@@ -1,4 +1,4 @@
-//! Operators, and the numbers that may stand beside a tensor.
+//! Operators, and the numbers that may be operands with a tensor.
 //!
 //! `+ - * / %` and unary minus panic with the op's message at the caller's line; the methods `add`, `subtract`, ...
 //! return a [`Result`].
@@ -31,12 +31,12 @@ pub enum Operand {
 pub struct Varying {
     /// The number in this run.
     pub(crate) now: Scalar,
-    /// The owner, whom a traced program asks for the number in its next run.
+    /// The owner, which a traced program calls for the number of its next run.
     pub(crate) again: Option<Owner<Scalar>>,
 }
 
 impl Varying {
-    /// The number `now`, and the function that `make` returns, which gives the number of each later run.
+    /// The number `now`, and the function that `make` returns, which computes the number of each later run.
     pub(crate) fn new<F>(now: impl Into<Scalar>, make: impl FnOnce() -> F) -> Self
     where
         F: Fn() -> Scalar + Send + Sync + 'static,
@@ -52,7 +52,7 @@ impl fmt::Debug for Varying {
 }
 
 impl Operand {
-    /// Makes the operand a tensor that can stand beside `other`.
+    /// Converts the operand to a tensor that can be combined with `other`.
     pub(crate) fn beside(self, op: &str, other: &Tensor) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => Ok(tensor),
@@ -143,8 +143,8 @@ macro_rules! operators {
     )*};
 }
 // For `Add::add => add` this writes `&Tensor + R` and `Tensor + R` for every `R` that converts to an `Operand`, and
-// `f32 + &Tensor` and the like. A literal on the left must have one type to become, so only `f32` and `i32` stand
-// there. `variable.rs` writes the operators of variables.
+// `f32 + &Tensor` and the like. A literal on the left must have one type, so only `f32` and `i32` are supported there.
+// `variable.rs` writes the operators of variables.
 operators! {
     Add::add => add, "AddV2";
     Sub::sub => subtract, "Sub";

@@ -55,7 +55,7 @@ impl Tensor {
         let mut all = Vec::with_capacity(tensors.len());
         let mut rest = tensors;
         while let Some(first) = rest.first() {
-            // A copy takes the tensors that lie on one device and fit into a buffer that any adapter has.
+            // One copy reads the tensors that are on one device and fit in a buffer that any adapter supports.
             let mut bytes = 0;
             let fits = |tensor: &&&Tensor| {
                 bytes += tensor.len().saturating_mul(4);
