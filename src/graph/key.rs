@@ -20,7 +20,7 @@ impl Key {
         self.hash
     }
 
-    /// The number of its bytes, which is proportional to the number of nodes.
+    /// The number of its bytes, which grows with the number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -37,7 +37,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn celu(&self, alpha: f32) -> Result<Tensor> {
-        // NaN and what is above 0 have no part in the gradient below.
+        // NaN and values above 0 do not affect the gradient below 0.
         let below = self.minimum(0.0)?.divide(alpha)?.expm1()?.multiply(alpha)?;
         select(&self.greater(0.0)?, self, &below)
     }
@@ -100,7 +100,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::DType`] if the dtype is not float.
     pub fn squareplus(&self, b: f32) -> Result<Tensor> {
-        // Far away the square would be infinite, and b does not count.
+        // For large numbers the square would be infinite, and b is negligible.
         let far = self.abs()?.greater(1e9)?;
         let near = select(&far, &number(self, "SquarePlus", 0.0)?, self)?;
         let near = near.add(near.square()?.add(b)?.sqrt()?)?.multiply(0.5)?;
@@ -113,7 +113,7 @@ impl Tensor {
     /// [`Error::DType`] if the dtype is not float.
     pub fn sparse_plus(&self) -> Result<Tensor> {
         let zero = number(self, "SparsePlus", 0.0)?;
-        // Far away the square and its gradient would be infinite.
+        // For large numbers the square and its gradient would be infinite.
         let near = select(&self.abs()?.greater_equal(1.0)?, &zero, self)?;
         let curve = near.add(1.0)?.square()?.multiply(0.25)?;
         let below = select(&self.less_equal(-1.0)?, &zero, &curve)?;

@@ -1,4 +1,4 @@
-//! The place of the largest or smallest element along an axis.
+//! The index of the largest or smallest element along an axis.
 
 use super::inventory::{Entry, Gradient, KernelCall, Kind, one};
 use super::reduce::{Walk, reduced_shape, walk_functions};
@@ -42,11 +42,11 @@ struct ArgMax {
 /// Threads of a workgroup.
 const WG: usize = 64;
 
-/// On a processor one thread looks through so many elements, or through more where a second thread could not look through
-/// all chunks.
+/// The number of elements that one thread of a CPU searches; more if a second pass by one thread could not search the
+/// results of all chunks.
 const CHUNK: usize = 4096;
 
-/// Each thread of a GPU looks through so many elements at least, so that a second kernel pays.
+/// The minimum number of elements that each thread of a GPU searches, so that a second kernel is worthwhile.
 const LEAST: usize = 32;
 
 impl Op for ArgMax {
@@ -84,12 +84,12 @@ impl Op for ArgMax {
     }
 }
 
-/// How the elements of each result are shared.
+/// How threads share the elements of each result.
 #[derive(Debug, PartialEq)]
 struct Schedule {
-    /// So many threads look through a chunk together.
+    /// The number of threads that search a chunk together.
     threads: usize,
-    /// So many chunks have their own best element first.
+    /// The number of chunks whose best elements are found first.
     chunks: usize,
 }
 
@@ -100,7 +100,7 @@ impl Schedule {
             let chunk = CHUNK.min(most).max(walk.len.div_ceil(most));
             return Schedule::of(1, walk.len, walk.len.div_ceil(chunk));
         }
-        // Threads next to each other read what lies side by side: of a row, or of several columns.
+        // Neighbouring threads read neighbouring elements: of a row, or of several columns.
         let threads = match walk.len {
             256.. if walk.in_rows() => WG,
             64.. if walk.in_rows() => 16,
@@ -112,14 +112,14 @@ impl Schedule {
         Schedule::of(threads, walk.len, chunks)
     }
 
-    /// At most so many chunks, none of which is empty: an empty one would have no best element.
+    /// At most `chunks` chunks, none of which is empty: an empty one would have no best element.
     fn of(threads: usize, len: usize, chunks: usize) -> Self {
         Schedule { threads, chunks: len.div_ceil(len.div_ceil(chunks)) }
     }
 }
 
-/// Whether an element is better than the best so far. Any number beats NaN, which no comparison meets: a driver may take NaN for
-/// a number.
+/// Whether an element is better than the best so far. Any number is better than NaN, which is never compared: a driver
+/// may treat NaN as a number.
 fn better(dtype: DType, smallest: bool) -> String {
     let sign = if smallest { '<' } else { '>' };
     match dtype.is_float() {
@@ -131,7 +131,7 @@ fn better(dtype: DType, smallest: bool) -> String {
 }
 
 impl ArgMax {
-    /// The kernel that looks through all elements, or through the indices that an earlier kernel found.
+    /// The kernel that searches all elements, or the indices that an earlier kernel found.
     fn kernel(
         &self,
         walk: &Walk,
@@ -172,7 +172,7 @@ impl ArgMax {
             .param("chunks", chunks)
             .param("chunk", len.div_ceil(chunks));
         let groups = (walk.outputs * chunks).div_ceil(WG / threads);
-        // A thread looks through its part of a chunk, and joins it with those of the others.
+        // A thread searches its part of a chunk, and combines its result with those of the other threads.
         walk_functions(kernel, walk).workgroups(groups, len.div_ceil(chunks * threads) + WG)
     }
 }
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(schedule([1024, 1024], 0, &gpu), (1, 32));
         // 281 chunks would have 33 elements each, and the last eight of them none.
         assert_eq!(schedule([9000, 3], 0, &gpu), (1, 273));
-        // The loops of one thread end before any driver ends them.
+        // The loops of one thread are shorter than any driver's limit.
         let (threads, chunks) = schedule([1 << 22, 20_000], 0, &gpu);
         assert!(threads == 1 && (1 << 22) / chunks <= gpu.loop_piece(), "{chunks}");
 

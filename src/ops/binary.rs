@@ -1,9 +1,9 @@
-//! Elementwise ops of two tensors, with broadcasting: a row each.
+//! Elementwise ops of two tensors, with broadcasting: one row of the table each.
 //!
-//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
+//! A row contains: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
 //! floats (and for integers or `bool`), the reference in `f64`, and either the gradients `da` and `db` from the inputs
-//! `a` and `b`, the result `y` and `dy`, or why there are none. The tape sums a gradient over the axes that were
-//! broadcast.
+//! `a` and `b`, the result `y` and `dy`, or the reason why there are none. The tape sums a gradient over the axes that
+//! were broadcast.
 
 use super::inventory::Values::{Away, Distinct, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
@@ -35,7 +35,8 @@ macro_rules! binary {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:tt),+] $(=> $test:ident)?,
        |$a:ident, $b:ident| $reference:expr, $how:ident $what:tt $(over ($va:expr, $vb:expr))?
        $(, |$ga:ident, $gb:ident, $y:ident, $dy:ident| ($da:expr, $db:expr))?;)*) => {
-        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
+        // Only its method refers to a row, so a program contains only the rows and gradients of the methods that it
+        // calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -147,7 +148,7 @@ binary! {
     truncatemod, "TruncateMod" = "tf.truncatemod", [float "signed_4(floormod_4(signed_4(a, V(1)), signed_4(b, V(1))), a)", int "a % b"],
         |a, b| a % b, keep inputs over (Within(6.0, 6.2), Within(1.6, 1.9)),
         |a, b, _y, dy| (dy.clone(), -dy * (&a.abs()?.floordiv(b.abs()?)? * &(a.sign()? * b.sign()?)));
-    // Integers: the quotient is one less where the remainder's sign is not the divisor's.
+    // Integers: the quotient is reduced by one if the remainder's sign differs from the divisor's.
     /// `floor(a / b)`. For floats, the quotient is rounded to nearest, on any GPU while it is below 2^19 (on some GPUs 49 / 49
     /// may be less than 1). Integer division by 0 returns the dividend, as WGSL defines it.
     floordiv, "FloorDiv" = "tf.math.floordiv", [float "floordiv_4(a, b)",
@@ -200,7 +201,7 @@ binary! {
     /// Bitwise XOR of integers.
     bitwise_xor, "BitwiseXor" = "tf.bitwise.bitwise_xor", [int "a ^ b"], |a, b| f64::from(a as i32 ^ b as i32),
         none "BitwiseXor: of integers";
-    // TensorFlow's kernels take negative numbers of bits for 0, and such beyond the width for 31.
+    // TensorFlow's kernels treat negative numbers of bits as 0, and numbers beyond the width as 31.
     /// `a` shifted left by `b` bits; `b` is clipped to 0 to 31.
     left_shift, "LeftShift" = "tf.bitwise.left_shift", [int "a << vec4<u32>(clamp(b, V(0), V(31)))"],
         |a, b| f64::from((a as i32) << (b as i32).clamp(0, 31)), none "LeftShift: of integers";
@@ -232,26 +233,26 @@ binary! {
     logical_xor, "LogicalXor" = "tf.math.logical_xor", [bool "a != b"] => test, |a, b| f64::from(a != b), none "LogicalXor: a test";
 }
 
-/// `a / b`, and 0 where `a` is 0, as [`Tensor::xdivy`]; but its derivative by `a` is `1 / b` wherever there is one, also
-/// at 0.
+/// `a / b`, and 0 where `a` is 0, as [`Tensor::xdivy`]; but its derivative with respect to `a` is `1 / b` wherever it
+/// exists, even at 0.
 fn quotient_or_zero(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let none = b.abs()?.greater(0.0)?.logical_not()?.logical_and(a.equal(0.0)?)?;
     a.real_divide(super::select(&none, &b.ones_like()?, b)?)
 }
 
-/// `x / (a^2 + b^2)`, `x` being one of the two, also where the squares would be infinite or 0.
+/// `x / (a^2 + b^2)`, where `x` is `a` or `b`, even if the squares would be infinite or 0.
 fn over_square_of_size(x: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let scale = &scale_of_squares(&a.abs()?.maximum(b.abs()?)?)?;
     let (a, b) = (a * scale, b * scale);
     Ok(x * scale / (&a * &a + &b * &b) * scale)
 }
 
-/// The power of two by which numbers of `size` are multiplied, so that their squares are neither infinite nor too small;
-/// 1 for most.
+/// The power of two by which numbers of magnitude `size` are multiplied so that their squares are neither infinite nor
+/// too small; 1 for most.
 pub(super) fn scale_of_squares(size: &Tensor) -> Result<Tensor> {
     let number =
         |x: f32| super::fill(size.device(), "Fill", Default::default(), x.into(), size.dtype());
-    // 2^70 and 2^-70. An f16 has squares in f32.
+    // 2^70 and 2^-70. Squares of f16 numbers are in f32.
     let far = super::select(&size.greater(1e18)?, &number(8.470_329_5e-22)?, &number(1.0)?)?;
     super::select(&size.less(1e-18)?, &number(1.180_591_6e21)?, &far)
 }
@@ -299,7 +300,7 @@ impl Row {
         }
     }
 
-    /// What the tape keeps.
+    /// The values that the tape stores.
     #[cfg(test)]
     pub(crate) fn keep(&self) -> Keep {
         self.keep
@@ -358,7 +359,7 @@ impl Operation for Binary {
     }
 }
 
-/// What this file has besides its rows, for the inventory.
+/// The entries of this file other than its rows, for the inventory.
 pub(super) const DIVIDE: &[Entry] =
     &[Entry::new(Kind::Composed, "divide", &["tf.math.divide"], |c| {
         one(c.x()?.divide(c.arg("y")?))

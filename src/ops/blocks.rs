@@ -1,4 +1,4 @@
-//! Moves blocks of places into channels or batches, and back: reshapes around an order of axes.
+//! Moves blocks of positions into channels or batches, and back, by reshapes and a transpose.
 
 use super::inventory::{Entry, Kind, one};
 use super::pad::pad_with;
@@ -98,7 +98,7 @@ impl Tensor {
         }
         apart.extend(&shape[m + 1..]);
         out.extend(&shape[m + 1..]);
-        // The places within a block go in front of the batch.
+        // The positions within a block become axes before the batch.
         let mut order: Vec<usize> = (0..m).map(|k| 2 * k + 2).collect();
         order.push(0);
         order.extend((0..m).map(|k| 2 * k + 1));
@@ -153,7 +153,7 @@ impl Tensor {
     }
 }
 
-/// The axes of images that blocks of `b x b` places cover.
+/// The axes of images that blocks of `b x b` positions cover.
 fn images(op: &str, x: &Tensor, b: usize) -> Result<[usize; 4]> {
     if b < 2 {
         return Err(Error::Shape(message!("{op}: the block size is {b}; it must be at least 2.")));

@@ -1,5 +1,5 @@
-//! `y = dtype(x)`. A float becomes an integer as by Rust's `as`: truncated, NaN as 0, and a number outside the range as
-//! the nearest end. Integers wrap. Anything becomes `bool` by comparison with 0.
+//! `y = dtype(x)`. A float becomes an integer as with Rust's `as`: it is truncated, NaN becomes 0, and a number outside
+//! the range becomes the nearest limit. Integers wrap. Anything becomes `bool` by comparison with 0.
 
 use super::inventory::{Entry, Gradient, Kind, one};
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};
@@ -49,7 +49,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::cast`].
     pub fn saturate_cast(&self, dtype: DType) -> Result<Tensor> {
-        // Floats saturate on the way to integers as it is.
+        // Conversions from floats to integers saturate anyway.
         match (self.dtype(), dtype) {
             (DType::F32, DType::F16) => self.clip_by_value(-65504.0, 65504.0)?.cast(dtype),
             (DType::I32, DType::F16) => self.clip_by_value(-65504, 65504)?.cast(dtype),
@@ -83,7 +83,7 @@ impl Op for Cast {
             (Register::Bool, Register::I32) => "select(vec4<i32>(0i), vec4<i32>(1i), x)",
             (Register::Bool, Register::U32) => "select(vec4<u32>(0u), vec4<u32>(1u), x)",
             (Register::Bool, Register::Bool) => "x",
-            // A driver may compare so that NaN counts as equal.
+            // A driver's comparison may treat NaN as equal.
             (Register::F32, Register::Bool) => "(x != V(0)) | is_nan_4(x)",
             (_, Register::Bool) => "x != V(0)",
             (Register::F32, Register::I32) => {

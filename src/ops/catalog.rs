@@ -1,8 +1,8 @@
-//! Writes out every kernel that the ops can ask for and checks it without an adapter.
+//! Generates every kernel that the ops can request and checks it without an adapter.
 //!
-//! The tests call the ops on wgpu's device that does nothing, plan what then waits in its stream for a GPU and for a
-//! processor, and gather the texts of the kernels. Each must pass naga's validator, become SPIR-V, MSL and HLSL, and
-//! agree with the bindings and parameters that the host declares.
+//! The tests call the ops on wgpu's no-op device, plan the nodes that wait in its stream for a GPU and for a CPU, and
+//! gather the texts of the kernels. Each must pass naga's validator, become SPIR-V, MSL and HLSL, and agree with the
+//! bindings and parameters that the host declares.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,20 +31,20 @@ use crate::tensor::Tensor;
 use races::Races;
 use runs::Runner;
 
-/// A kernel's text, the call that asked for it, and what the host knows of its parameters.
+/// A kernel's text, the call that requested it, and the host's information about its parameters.
 struct Text {
     source: ShaderSource,
     call: String,
     /// The names of the parameters; unknown for generated kernels.
     params: Option<Vec<String>>,
-    /// The smallest workgroup, as threads and bytes that they share, that an adapter has which would compile it.
+    /// The smallest workgroup limits (threads, and bytes that they share) among the adapters that would compile it.
     workgroup: [u32; 2],
 }
 
 /// Gathers texts.
 struct Catalog {
     device: Device,
-    /// Stands for the contents of every input.
+    /// A placeholder for the contents of every input.
     buffer: wgpu::Buffer,
     caps: Vec<Caps>,
     texts: BTreeMap<Arc<str>, Text>,
@@ -56,7 +56,7 @@ struct Catalog {
     races: Option<Races>,
 }
 
-/// All that the calls made: the texts of kernels, and the ops with their keys.
+/// The output of the calls: the texts of kernels, and the ops with their keys.
 type Gathered = (Vec<Text>, Vec<(Vec<u8>, Arc<dyn Op>)>);
 
 fn gathered() -> &'static Gathered {
@@ -146,7 +146,7 @@ impl Catalog {
         if let Some(runner) = &self.runner {
             return runner.run(&device, &call, || f(self));
         }
-        // The results live until the nodes are taken: the planner skips results that nobody holds.
+        // The results live until the nodes are taken: the planner skips results that are not held.
         let results = device.scope(|| f(self)).unwrap_or_else(|e| panic!("{call}: {e}"));
         let graph = device.take_waiting();
         drop(results);
@@ -156,8 +156,8 @@ impl Catalog {
             assert!(known.is_same(op), "{call}: {:?} has the key of {known:?}", node.op);
         }
         for caps in self.caps.clone() {
-            // On a device with fewer buffers, concat makes several nodes, attention a matrix of scores, and a recurrent
-            // layer calls its cells.
+            // On a device with fewer buffers, concat makes several nodes, attention uses a matrix of scores, and a
+            // recurrent layer calls its cells.
             let wide = |node: &&Node| node.inputs.len() >= caps.storage_buffers;
             if let Some(node) = graph.nodes.iter().find(wide) {
                 let name = node.op.name();

@@ -1,4 +1,4 @@
-//! Ops made of other ops. They have no shader and no gradient rule: their parts have.
+//! Ops composed of other ops, which have the shaders and gradient rules.
 
 use std::borrow::Borrow;
 
@@ -55,8 +55,8 @@ options! {
     }
 }
 
-/// Puts a 1 at each index along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An index outside the axis gives
-/// zeros.
+/// Puts a 1 at each index along a new last axis of size `depth`, and 0 elsewhere, as `f32`. An index outside the axis
+/// returns zeros.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -85,7 +85,7 @@ pub fn one_hot_with(indices: &Tensor, depth: usize, options: OneHotOptions) -> R
     let indices = if bytes { &indices.cast(DType::I32)? } else { indices };
     let places = iota(Some(indices.device()), depth, 0.into(), 1.into(), indices.dtype())?;
     let axis = axis_index("OneHot", options.axis, indices.rank() + 1)?;
-    // Behind the new axis come the others of the indices.
+    // The remaining axes of the indices follow the new axis.
     let mut column = vec![1; indices.rank() + 1 - axis];
     column[0] = depth;
     let hit = indices.expand_dims(axis)?.equal(places.reshape_to(column.into())?)?;
@@ -137,7 +137,7 @@ pub(crate) fn arange_of(
             "Range: from {start} to {limit} in steps of {delta} in {dtype}; give three integers, or take a float dtype."
         )));
     }
-    // The sum is exact where it matters: an integer stays far from where `f64` has gaps.
+    // The sum is exact where it matters: the integers are far below those that `f64` cannot represent.
     let last = value(start) + (count - 1.0) * value(delta);
     let bounds = match dtype {
         DType::I32 => Some(f64::from(i32::MIN)..=f64::from(i32::MAX)),
@@ -178,17 +178,17 @@ fn mean(x: &Tensor, axes: &Axes) -> Result<Tensor> {
         return integer_mean(x, axes, count);
     }
     let sum = x.reduce_sum(axes)?;
-    // Drivers compute 0 / 0 as they like.
+    // The result of 0 / 0 depends on the driver.
     if count == 0 { sum.add(f32::NAN) } else { sum.divide(count) }
 }
 
-/// The mean of integers, truncated. Their sum may have up to 62 bits, so digits of few bits are summed by themselves, and the
-/// sums divided one after the other, as by hand.
+/// The mean of integers, truncated. Their sum may have up to 62 bits, so digits of few bits are summed separately, and
+/// the sums are divided one after the other, as in long division.
 fn integer_mean(x: &Tensor, axes: &Axes, count: usize) -> Result<Tensor> {
     if count <= 1 {
         return x.reduce_sum(axes);
     }
-    // With so many bits a digit the rest of a division and the next sum together stay below 2^32.
+    // With this many bits per digit, the remainder of a division combined with the next sum stays below 2^32.
     let bits = (count as u64).next_power_of_two().leading_zeros().saturating_sub(32).min(16);
     if bits == 0 {
         return Err(Error::Shape(message!(
@@ -198,7 +198,7 @@ fn integer_mean(x: &Tensor, axes: &Axes, count: usize) -> Result<Tensor> {
         )));
     }
     let signed = x.dtype() == DType::I32;
-    // From the lowest number on, so that no digit is negative.
+    // Counted from the lowest number, so that no digit is negative.
     let lowest = 1u32 << 31;
     let wide = if signed { x.cast(DType::U32)?.bitwise_xor(lowest)? } else { x.clone() };
     let (mut quotient, mut rest) = (None::<Tensor>, None::<Tensor>);
@@ -220,15 +220,15 @@ fn integer_mean(x: &Tensor, axes: &Axes, count: usize) -> Result<Tensor> {
     if !signed {
         return Ok(quotient);
     }
-    // Rounded down so far.
+    // The quotient is rounded down so far.
     let floor = quotient.bitwise_xor(lowest)?.cast(DType::I32)?;
     let up = floor.less(0)?.logical_and(rest.not_equal(0u32)?)?;
     floor.add(up.cast(DType::I32)?)
 }
 
-/// The mean, its axes kept, and the variance over `axes`. The mean of numbers far from 0 is rounded by a large part of the
-/// distances to it, so that of the distances is taken off as well. The variance is the same whatever number comes off
-/// first, so that has no part in the gradient.
+/// The mean, its axes kept, and the variance over `axes`. If the numbers are far from 0, the rounding error of the mean
+/// is large compared with the distances to it, so the mean of the distances is subtracted as well. The variance does
+/// not depend on the number subtracted first, so this number has no gradient.
 pub(super) fn mean_and_variance(x: &Tensor, axes: &Axes) -> Result<[Tensor; 2]> {
     let kept = axes.clone().keepdims(true);
     let mean = x.reduce_mean(&kept)?;
@@ -292,7 +292,7 @@ impl Tensor {
         expect_dtype("ReduceVariance", self.spec(), FLOATS)?;
         let axes = axes.into();
         if self.dtype() == DType::F16 {
-            // The squares may be beyond the range of `f16`, and so the variance, while its root is not.
+            // The squares, and the variance, may exceed the range of `f16` even if the square root does not.
             return self.cast(DType::F32)?.reduce_variance(axes)?.cast(DType::F16);
         }
         let [_, variance] = mean_and_variance(self, &axes)?;
@@ -325,7 +325,7 @@ impl Tensor {
     pub fn reduce_logsumexp(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into();
         let kept = axes.clone().keepdims(true);
-        // An infinite maximum would make inf - inf; a shift by the largest number serves as well.
+        // An infinite maximum would lead to inf - inf; a shift by the largest number works as well.
         let largest = self.dtype().largest();
         let max = self.stop_gradient().reduce_max(&kept)?;
         let max = max.clip_by_value(-largest, largest)?.stop_gradient();
@@ -353,7 +353,7 @@ impl Tensor {
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or are not float.
     pub fn logaddexp(&self, other: impl Into<Operand>) -> Result<Tensor> {
         let other = other.into().beside("LogAddExp", self)?;
-        // Where a equals b, each of them is once the larger and once the smaller, so both get half of the gradient.
+        // If a equals b, each is once the larger and once the smaller one, so both get half of the gradient.
         let (high, low) = (self.maximum(&other)?, other.minimum(self)?);
         // high + log(1 + e^(low - high)); the difference of equal infinities would be NaN.
         let gap = select(&high.is_finite()?, &low.subtract(&high)?, &high.zeros_like()?)?;

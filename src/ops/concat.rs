@@ -54,7 +54,7 @@ fn concat_all(values: &[&Tensor], axis: Axis) -> Result<Tensor> {
     dispatch(Concat { axis }, values)
 }
 
-/// One kernel takes so many inputs where the adapter has WebGPU's eight storage buffers.
+/// The number of inputs of one kernel if the adapter has WebGPU's minimum of eight storage buffers.
 const AT_ONCE: usize = 7;
 
 #[derive(Debug, Hash, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How often each class was taken for each.
+//! Confusion matrices.
 
 use super::inventory::{Entry, Gradient, Kind, one};
 use super::{expect_dtype, select};
@@ -66,7 +66,7 @@ pub fn confusion_matrix_with(
             other.shape()
         )));
     }
-    // The cells have numbers in `i32`.
+    // The index of a cell must fit in `i32`.
     let cells = num_classes.checked_mul(num_classes).filter(|cells| i32::try_from(*cells).is_ok());
     let Some(cells) = cells else {
         return Err(Error::Shape(message!(

@@ -1,6 +1,6 @@
-//! Ops whose result has a size that only the device knows: `where` with one argument, `boolean_mask`, `unique`, `bincount`
-//! and the sums of sorted segments. They read that number, and nothing else, so they are `async` on every target;
-//! `counted_blocking.rs` has their twins that block.
+//! Ops whose result has a size that only the device knows: `where` with one argument, `boolean_mask`, `unique`,
+//! `bincount` and the sums of sorted segments. They read only that number, so they are `async` on every target;
+//! `counted_blocking.rs` has their blocking counterparts.
 
 use super::rearrange::{inverse, rearrange};
 use super::segment_extreme::counts;
@@ -25,11 +25,11 @@ options! {
     }
 }
 
-/// The true ones of a row of flags.
+/// The true elements of a row of flags.
 struct Chosen {
-    /// Where each flag's element goes, `[1, n]`; -1 for those that are false.
+    /// The target index of each flag's element, `[1, n]`; -1 for those that are false.
     to: Tensor,
-    /// The place of each that is true, `[1, count]`.
+    /// The index of each true flag, `[1, count]`.
     places: Tensor,
 }
 
@@ -39,7 +39,7 @@ impl Chosen {
     }
 }
 
-/// Numbers the true ones among `flags` `[n]` and reads how many they are.
+/// Numbers the true elements of `flags` `[n]` and reads their count.
 async fn chosen(flags: &Tensor) -> Result<Chosen> {
     let n = flags.len();
     let ranks = flags.cast(DType::I32)?.cumsum(0)?;
@@ -174,7 +174,7 @@ impl Tensor {
         if n == 0 {
             return Ok((self.clone(), x.cast(DType::I32)?));
         }
-        // Equal elements stand side by side once they are sorted, the first one of them first, as the sort is stable.
+        // After sorting, equal elements are next to each other in their original order, because the sort is stable.
         let order = x.argsort(0)?;
         let back = inverse(&order.reshape_to([1, n].into())?, n)?;
         let sorted = x.gather(&order, 0)?;
@@ -182,12 +182,13 @@ impl Tensor {
         let one = fill(x.device(), "Fill", [1].into(), Scalar::Bool(true), DType::Bool)?;
         let starts = concat([&one, &ahead], 0)?;
         let groups = starts.cast(DType::I32)?.cumsum(0)?;
-        // In the row's own order: whether an element is the first of its kind.
+        // In the original order: whether an element is the first of its kind.
         let firsts = starts.cast(DType::I32)?.gather(&row(&back)?, 0)?.cast(DType::Bool)?;
         let ranks = firsts.cast(DType::I32)?.cumsum(0)?;
         let count = size(ranks.slice(&[n - 1], &[1])?.item_async::<i32>().await?);
         let kinds = row(&number(&firsts, &ranks, count)?.places)?;
-        // Groups are numbered by size; the element that begins each says how many kinds came before.
+        // Groups are numbered in the order of their values; the rank of the element that begins each group is the
+        // number of kinds that first occurred before it.
         let begins = row(&number(&starts, &groups, count)?.places)?;
         let numbers = ranks.gather(&order.gather(&begins, 0)?, 0)?.subtract(1)?;
         let idx = numbers.gather(&groups.subtract(1)?, 0)?.gather(&row(&back)?, 0)?;
@@ -254,7 +255,7 @@ impl Tensor {
     }
 }
 
-/// Reads how many segments the sorted `ids` name, and refuses ids that are not sorted.
+/// Reads the number of segments of the sorted `ids`; returns an error if they are not sorted.
 async fn segments(op: &str, x: &Tensor, ids: &Tensor) -> Result<usize> {
     expect_dtype(&format!("{op} (the ids)"), ids.spec(), &[DType::I32])?;
     if ids.rank() != 1 || x.shape().first() != ids.shape().first() {
@@ -284,8 +285,9 @@ async fn segments(op: &str, x: &Tensor, ids: &Tensor) -> Result<usize> {
 }
 
 impl Tensor {
-    /// The sums of the rows of each segment: `y[r] = sum of the rows whose id in `ids` is r`. The ids (`i32`, one for each row)
-    /// must be sorted; the last one determines the number of segments, so it waits for the device. An empty segment gives 0.
+    /// The sums of the rows of each segment: `y[r] = sum of the rows whose id in `ids` is r`. The ids (`i32`, one for
+    /// each row) must be sorted; the last one determines the number of segments, so it waits for the device. The sum of
+    /// an empty segment is 0.
     ///
     /// # Errors
     /// [`Error::Index`] if the ids are not sorted or are negative; [`Error::Shape`] if there is not one for each row;

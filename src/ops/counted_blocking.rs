@@ -1,4 +1,4 @@
-//! The twins of the ops in `counted.rs` that block until the device has counted. They exist natively only.
+//! Versions of the ops in `counted.rs` that block until the device has counted. They exist only on native targets.
 
 use pollster::block_on;
 
@@ -43,7 +43,7 @@ impl Tensor {
         block_on(self.unique_with_counts_async())
     }
 
-    /// As [`Tensor::bincount_async`]; blocks until the device has looked for the largest number.
+    /// As [`Tensor::bincount_async`]; blocks until the device has found the largest number.
     ///
     /// # Errors
     /// As [`Tensor::bincount_async`].
@@ -92,10 +92,10 @@ impl Tensor {
     }
 }
 
-/// No call of these can be planned without a device, so a test of its own checks their gradients.
+/// No call of these can be planned without a device, so a separate test checks their gradients.
 const CHECKED: Gradient = Gradient::CheckedBy("sizes_from_the_device_have_gradients");
 
-/// What can be moved about.
+/// The dtypes of elements that are only moved.
 const MOVED: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
 
 /// The inventory of this file.

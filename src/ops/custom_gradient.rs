@@ -1,7 +1,7 @@
-//! A function's results with a gradient rule of the caller's: two ops that compute nothing.
+//! Attaches the caller's gradient rule to a function's results: two ops that compute nothing.
 //!
-//! [`Joint`] takes the function's arguments and stands for all its results; [`Part`] is one result. A tape walks back
-//! from the parts, each of which hands its gradient to its place in the joint's, to the joint, which asks the rule.
+//! [`Joint`] has the function's arguments as inputs and represents all its results; [`Part`] is one result. In the
+//! backward pass each part writes its gradient to its range of the joint's gradient, and the joint calls the rule.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::tensor::Tensor;
 /// The gradients of the arguments from those of the results.
 pub(crate) type Rule = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
 
-/// `values`, whose gradients for `inputs` are what `rule` says. `values` must depend on no `inputs` in another way.
+/// `values`, whose gradients for `inputs` are computed by `rule`. `values` must not depend on `inputs` in another way.
 pub(crate) fn with_gradient(
     values: &[Tensor],
     inputs: &[&Tensor],
@@ -42,7 +42,7 @@ pub(crate) fn with_gradient(
     values.iter().map(part).collect()
 }
 
-/// A rule, which is no part of an op's identity: no code depends on it.
+/// A rule, which is not part of an op's identity: no code depends on it.
 #[derive(Hash, PartialEq, Eq)]
 struct Callback(Runtime<Rule>);
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Callback {
     }
 }
 
-/// Stands for all float results: one by itself, several flattened, one behind the other.
+/// Represents all float results: a single one unchanged, several flattened and concatenated.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Joint {
     specs: Vec<Spec>,
@@ -73,7 +73,7 @@ impl Op for Joint {
         Ok(Spec::new([total], DType::F32))
     }
 
-    // Nobody reads it.
+    // It is never read.
     fn lower(&self, _: &LoweringContext) -> Lowering {
         Elementwise::new("nothing", "vec4<f32>(0.0)").into()
     }
@@ -161,8 +161,8 @@ impl Operation for Part {
     }
 }
 
-/// `x`, computed after `then` and from nothing that was computed before: code behind it is no common subexpression of
-/// code in front of it.
+/// `x`, computed after `then`; nothing that was computed before is reused for it: code after it does not count as a
+/// common subexpression of code before it.
 pub(crate) fn after(x: &Tensor, then: &Tensor) -> Result<Tensor> {
     if x.is_empty() || then.is_empty() {
         return Ok(x.clone());

@@ -1,4 +1,4 @@
-//! Rows of a table by their numbers, as embeddings of words are looked up.
+//! Embedding lookup: rows of a table by their indices.
 
 use super::inventory::{ANY, Entry, Kind, Values, one};
 use super::{fill, select};
@@ -17,7 +17,7 @@ options! {
 }
 
 impl Tensor {
-    /// Looks up the rows of `self` `[V, ..]` at `ids` (`i32`, any shape). An id out of range gives zeros, as in
+    /// Looks up the rows of `self` `[V, ..]` at `ids` (`i32`, any shape). An id out of range returns zeros, as in
     /// [`Tensor::gather`].
     ///
     /// The gradient is dense: zeros except for these rows. It is fused into the kernels that use it, so an optimizer's step
@@ -58,7 +58,7 @@ impl Tensor {
         }
         let axes: Vec<i64> = (ids.rank() as i64..rows.rank() as i64).collect();
         let sum = rows.square()?.reduce_sum(Axes::from(&axes[..]).keepdims(true))?;
-        // The square root has no slope at 0, which would make the gradient of a row of zeros NaN.
+        // The square root has no derivative at 0, which would make the gradient of a row of zeros NaN.
         let number = |v: f32| {
             fill(rows.device(), "EmbeddingLookup", Default::default(), v.into(), rows.dtype())
         };

@@ -12,7 +12,7 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Varying};
 
-/// Makes a tensor of one value. Error messages name `op`, which wanted the value.
+/// Makes a tensor of one value. Error messages name `op`, which requested it.
 pub(crate) fn fill(
     device: &Device,
     op: &str,

@@ -1,23 +1,23 @@
-//! The kernels that fold rows into segments by atomics on integers, whose order makes no difference to the result: sums
-//! of integers, how often a segment is named, the largest and the smallest of any dtype, which row comes last. Floats
-//! take part as keys that order as they do. There is no op here.
+//! The kernels that fold rows into segments with integer atomics, whose order does not affect the result: sums of
+//! integers, the number of rows of a segment, the maximum and minimum of any dtype, the last row. Floats are converted
+//! to integer keys with the same order. This file does not define ops.
 
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::shader;
 
-/// What is folded.
+/// The kind of fold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     /// The sum of `i32` or `u32`, which wraps.
     Sum,
-    /// The largest; of no rows the lowest number of the dtype. NaN wins.
+    /// The maximum; without rows, the lowest number of the dtype. NaN takes precedence.
     Max,
-    /// The smallest; of no rows the highest number of the dtype. NaN wins.
+    /// The minimum; without rows, the highest number of the dtype. NaN takes precedence.
     Min,
-    /// How many rows there are.
+    /// The number of rows.
     Count,
-    /// One more than the place of the last row; 0 where there is none.
+    /// One more than the index of the last row; 0 if there is none.
     Last,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Folding {
 }
 
 impl Folding {
-    /// The two kernels that leave a word for each element of the result in `words`.
+    /// The two kernels that write a word for each element of the result to `words`.
     pub(super) fn words(self, x: Option<Bind>, ids: Bind, words: Bind) -> Vec<Kernel> {
         let size = self.batch * self.rows * self.inner;
         let start = match self.fold {
@@ -56,7 +56,7 @@ impl Folding {
         vec![start, self.fold(Some(x), ids, words)]
     }
 
-    /// The bits that begin a maximum or a minimum: those of the number that loses against all others.
+    /// The initial bits of a maximum or a minimum: those of the number that every other number replaces.
     fn bound(self) -> u32 {
         let largest = self.fold == Fold::Max;
         match self.dtype {
@@ -71,7 +71,7 @@ impl Folding {
         }
     }
 
-    /// As `word_of` in the shader, of a number.
+    /// As `word_of` in the shader, for a number on the host.
     fn word(self, bits: u32) -> u32 {
         match self.dtype {
             DType::I32 => bits ^ 0x8000_0000,
@@ -147,7 +147,7 @@ impl Folding {
             .workgroups(total.div_ceil(64), 0)
     }
 
-    /// The kernel that makes elements of the words.
+    /// The kernel that converts the words to elements.
     pub(super) fn result(self, words: Bind) -> Kernel {
         let float = "bitcast<f32>(select(~w, w ^ 0x80000000u, w >= 0x80000000u))";
         let value = match (self.dtype, self.fold) {
@@ -173,7 +173,7 @@ impl Folding {
             .workgroups(total.div_ceil(4 * 64), 0)
     }
 
-    /// The words that a buffer between the kernels holds.
+    /// The bytes of the buffer of words between the kernels.
     pub(super) fn bytes(self) -> u64 {
         DType::U32.bytes(self.batch * self.rows * self.inner)
     }

@@ -24,9 +24,9 @@ options! {
 }
 
 impl Tensor {
-    /// Gathers the slices at `indices` (`i32`, any shape) along `axis`; in the result, the shape of `indices` replaces the
-    /// axis. An index outside the axis gives zeros, as in TensorFlow on GPUs: an error would require reading the values on the
-    /// host.
+    /// Gathers the slices at `indices` (`i32`, any shape) along `axis`; in the result, the shape of `indices` replaces
+    /// the axis. An index outside the axis returns zeros, as in TensorFlow on GPUs: an error would require reading the
+    /// values on the host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -59,7 +59,7 @@ impl Tensor {
     }
 }
 
-/// What can be picked from; bytes are stored four to a word.
+/// The dtypes that can be gathered; bytes are stored four per word.
 const TAKES: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
 
 #[derive(Debug, Hash, PartialEq, Eq)]
@@ -142,7 +142,7 @@ impl Operation for Gather {
         let count = Shape::new(&back.spec(1).shape[self.batch_dims..]).elements();
         let indices = back.x(1).reshape_to([batch, count].into())?;
         let dy = back.dy.reshape_to([batch, outer, count, inner].into())?;
-        // This moves the summed axis to the front of a batch's rows.
+        // This makes the summed axis the first of a batch's rows.
         let dy = dy.transpose([0, 2, 1, 3])?.reshape_to([batch, count, outer * inner].into())?;
         let dx = segment_sum(&dy, &indices, rows)?;
         let dx = dx.reshape_to([batch, rows, outer, inner].into())?.transpose([0, 2, 1, 3])?;

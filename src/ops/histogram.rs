@@ -1,4 +1,4 @@
-//! How many values fall into each of several bins of one width.
+//! Histograms with bins of equal width.
 
 use super::inventory::{Entry, Gradient, Kind, Stop, one};
 use super::segment_extreme::counts;

@@ -1,7 +1,8 @@
-//! Attention by kernels that walk along the keys and never write the matrix of scores (Milakov and Gimelshein 2018, Dao et
-//! al. 2022): the softmax is computed on the way, and the gradients compute the weights again.
+//! Attention by kernels that iterate over the keys and never write the matrix of scores (Milakov and Gimelshein 2018,
+//! Dao et al. 2022): the softmax is computed online, and the gradients recompute the weights.
 //!
-//! The forward kernel packs the results and, for each query, the logarithm of its weights' sum: the gradients need it.
+//! The forward kernel stores the results and, for each query, the logarithm of the sum of its weights in one tensor:
+//! the gradients need both.
 
 use super::scores::{Layout, Toward};
 use crate::device::Caps;
@@ -14,21 +15,21 @@ use crate::ops::{Backward, Grads, Keep, Operation};
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 
-/// The widest head that a thread holds: two to four rows in registers.
+/// The widest head that one thread handles: two to four rows in registers.
 const WIDEST: usize = 128;
-/// The widest that several threads share.
+/// The widest head that several threads share.
 const WIDEST_SHARED: usize = 256;
-/// On a GPU threads share rows until each holds so many elements of a row, or so many where a thread holds three rows, as in the
-/// gradients of queries and keys. With more, AMD's compiler spills registers or waits for each load; with fewer, the exchange costs
-/// more than it saves.
+/// On a GPU threads share rows until each holds this many elements of a row; the next constant applies if a thread
+/// holds three rows, as in the gradients of queries and keys. With more elements, AMD's compiler spills registers or
+/// waits for each load; with fewer, the exchange costs more than it saves.
 const SHARE: usize = 32;
 const SHARE_OF_THREE: usize = 16;
 const MOST_SHARES: usize = 16;
-/// Threads of a workgroup. A processor has no use for more than run side by side.
+/// Threads of a workgroup. A CPU gains nothing from more threads than its SIMD lanes.
 const THREADS: usize = 64;
 const THREADS_CPU: usize = 8;
 
-/// What a kernel computes.
+/// The result that a kernel computes.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 enum Pass {
     Forward,
@@ -52,7 +53,7 @@ pub(super) fn fits(of: &Layout, depth: usize, width: usize, caps: &Caps) -> bool
         && depth.min(width) > 0
         && caps.storage_buffers >= 8
         && walks.into_iter().all(|walk| walk <= caps.loop_iterations)
-        // Places of weights are 32 bits, four a place.
+        // Indices of weights are 32 bits, one for each four weights.
         && of.count().saturating_mul(of.rows).saturating_mul(of.keys.div_ceil(4)) <= u32::MAX as usize
 }
 
@@ -65,7 +66,8 @@ pub(super) fn attend(of: Layout, [q, k, v]: [&Tensor; 3], more: &[&Tensor]) -> R
 }
 
 impl Flash {
-    /// Rounds of the longest loops: the walk, and those of the numbers that dropout draws in each step.
+    /// Iterations of the longest loops: the walk along the keys, and the loops that draw the random numbers of dropout
+    /// in each step.
     fn iterations(&self) -> usize {
         let Layout { rows, keys, group, .. } = self.of;
         let (steps, around) = match self.pass {
@@ -134,7 +136,7 @@ impl Flash {
             Pass::Forward | Pass::Values => SHARE,
             Pass::Queries | Pass::Keys => SHARE_OF_THREE,
         };
-        // A processor computes eight rows at once, and gains nothing.
+        // A CPU computes eight rows at once, and gains nothing from sharing.
         let most = if caps.cpu { 1 } else { MOST_SHARES };
         let divides = |parts: usize| [depth, width].iter().all(|n| n.is_multiple_of(4 * parts));
         let mut parts = 1;
@@ -144,7 +146,7 @@ impl Flash {
         parts
     }
 
-    /// The kernel in which so many threads share a row.
+    /// The kernel in which `parts` threads share a row.
     fn lower_with(&self, parts: usize, cx: &LoweringContext) -> Lowering {
         let [depth, width] = self.widths(cx.inputs);
         let (of, count) = (self.of, self.of.count());
@@ -198,7 +200,8 @@ impl Flash {
                 .read(Bind::Input(at));
         }
         let at = names.len();
-        // The packed results of the forward kernel are single numbers: the statistics behind them begin anywhere.
+        // The forward kernel's output is an array of single numbers, because the statistics after the results may begin
+        // at any index.
         let put = if self.pass == Pass::Forward {
             format!(
                 "@group(0) @binding({at}) var<storage, read_write> y: array<O>;\n\
@@ -241,7 +244,7 @@ impl Flash {
             kernel = kernel.param(name, value);
         }
         let fields: String = sizes.iter().map(|(name, _)| format!("    {name}: u32,\n")).collect();
-        // A score and what becomes of it: two products forward, three or two of the gradients.
+        // Products per score: two in the forward pass, three or two in the gradients.
         let products = match self.pass {
             Pass::Forward => depth + width,
             Pass::Queries | Pass::Keys => 2 * depth + width,
@@ -292,11 +295,12 @@ impl Operation for Flash {
                 grads.push((name, dispatch(Flash { pass, of }, &inputs)?));
             }
             if needs("mask") {
-                // It has as many elements as the scores, or is summed over them: nothing is gained without a matrix.
+                // The mask's gradient has as many elements as the scores, or is summed over them, so avoiding the
+                // matrix gains nothing.
                 grads.push(("mask", of.mask_grad([q, k, v], mask, &dy)?));
             }
         } else {
-            // The gradients' gradients are rare, and take the matrix of scores.
+            // Second-order gradients are rare, and use the matrix of scores.
             let (dy, z) = (given("dy"), back.dy);
             grads = match self.pass {
                 Pass::Queries => of.second([q, k, given("v")], mask, dy, Toward::Queries(z))?,
@@ -321,7 +325,7 @@ mod tests {
     use crate::ops::no_grads;
     use crate::runtime::Device;
 
-    /// A pass in which so many threads share a row.
+    /// A pass with a fixed number of threads that share a row.
     #[derive(Debug, Hash, PartialEq, Eq)]
     struct Fixed {
         flash: Flash,
@@ -360,7 +364,7 @@ mod tests {
         let widths = [(16, 32), (64, 64), (128, 128), (256, 256)];
         assert_eq!(widths.map(|(d, e)| forward(d, e)), [1, 2, 4, 8]);
         assert_eq!(widths.map(|(d, e)| of(Pass::Keys, d, e)), [2, 4, 8, 16]);
-        // 20 vectors divide by four, 10 by two, and 17 by nothing.
+        // 20 vectors are divisible by four, 10 by two, and 17 by neither.
         assert_eq!([forward(80, 80), forward(96, 40), forward(68, 68)], [4, 2, 1]);
         let processor = Caps { cpu: true, ..gpu.clone() };
         assert_eq!(Flash { pass: Pass::Keys, of: layout() }.parts(128, 128, &processor), 1);
@@ -385,7 +389,7 @@ mod tests {
         }
     }
 
-    /// All passes, with rows that two and four threads share, against those of one thread a row.
+    /// All passes, with two and four threads per row, compared with one thread per row.
     #[test]
     fn threads_that_share_rows_compute_the_same() {
         let numbers = |shape: &[usize], step: usize| {

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention: `y = softmax(scale q k^T + mask) v`.
 //!
-//! `scores.rs` computes it by the matrix of scores, `flash.rs` by kernels that never write it. This file checks a call,
-//! brings it into the form that both take, and chooses.
+//! `scores.rs` computes it with the matrix of scores, `flash.rs` with kernels that never write it. This file checks a
+//! call, converts its inputs to the form that both expect, and chooses one of them.
 
 mod flash;
 mod scores;
@@ -41,15 +41,15 @@ options! {
 
 const OP: &str = "ScaledDotProductAttention";
 
-/// Larger scores are never stored. Without a matrix each weight is computed four times with gradients, and ten products of
-/// the head's size are made in place of six, so up to here the matrix is the faster way; beyond, it and its gradients would
-/// fill memory that the model needs.
+/// Larger matrices of scores are never stored. Without a matrix, with gradients, each weight is computed four times,
+/// and there are ten products of the head's size instead of six, so up to this size the matrix is faster; beyond it,
+/// the matrix and its gradients would take memory that the model needs.
 const LARGE: u64 = 64 << 20;
-/// The same where a processor runs the kernels: Mesa's llvmpipe reads a key for each of eight queries by itself, and takes
-/// seven times as long as by a matrix (8 heads of 64, 2048 keys, forward: 16 s and 2.3 s on a loaded machine of two cores).
+/// The same if kernels run on a CPU: Mesa's llvmpipe reads a key separately for each of eight queries, and takes seven
+/// times as long as with a matrix (8 heads of 64, 2048 keys, forward: 16 s and 2.3 s on a loaded machine of two cores).
 const LARGE_ON_CPU: u64 = 128 << 20;
 
-/// Whether scores of so many bytes are too large to be stored on this adapter.
+/// Whether scores of `bytes` bytes are too large to be stored on this adapter.
 fn too_large(bytes: u64, caps: &Caps) -> bool {
     bytes > caps.binding_bytes.min(if caps.cpu { LARGE_ON_CPU } else { LARGE })
 }
@@ -123,7 +123,7 @@ impl Tensor {
     }
 }
 
-/// `flash` says how, for tests; else the size of the scores and the adapter decide.
+/// Tests set `flash` to choose the method; otherwise it depends on the size of the scores and the adapter.
 fn attend(
     [query, key, value]: [&Tensor; 3],
     options: &AttentionOptions,
@@ -256,7 +256,7 @@ fn prepared(mask: &Tensor, result: &[usize], of: &Layout) -> Result<Tensor> {
     };
     let before = rank.saturating_sub(3);
     let heads = if rank > 2 { own[rank - 3] } else { 1 };
-    // Axes before the heads become one, so they are whole or 1 together.
+    // Axes before the heads are merged into one, so either all or none of them are broadcast.
     let spread = own[..before].iter().any(|&size| size != 1) && own[..before] != scores[..before];
     let mut sizes = own.clone();
     let numbers = if spread {
@@ -269,7 +269,7 @@ fn prepared(mask: &Tensor, result: &[usize], of: &Layout) -> Result<Tensor> {
     numbers.reshape_to([batch, heads, sizes[rank - 2], sizes[rank - 1]].into())
 }
 
-/// The seed's words where kernels can read them: another seed needs no new plan.
+/// The seed as runtime scalars: another seed needs no new plan.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Words {
     seed: Runtime<[u32; 2]>,
@@ -310,7 +310,7 @@ impl Operation for Words {
 #[cfg(test)]
 mod tests;
 
-/// Calls by the kernels without a matrix of scores.
+/// Calls of the kernels without a matrix of scores.
 fn flash_calls(make: Make, dtype: DType) -> Result<Vec<Tensor>> {
     let (q, k, v) =
         (make(&[1, 4, 5, 6], dtype), make(&[1, 2, 7, 6], dtype), make(&[1, 2, 7, 3], dtype));
@@ -351,7 +351,7 @@ const ATTENTION: Entry = Entry::new(
         let options = AttentionOptions::new()
             .is_causal(c.flag("is_causal")?)
             .scale(c.float("scale")?.map(|scale| scale as f32));
-        // Keras has the heads behind the rows.
+        // Keras has the axis of the heads after that of the rows.
         let turned = |name: &str| -> super::inventory::Answer<Tensor> {
             Ok(c.arg(name)?.transpose([0, 2, 1, 3])?)
         };
@@ -391,7 +391,7 @@ const ATTENTION: Entry = Entry::new(
 })
 .kernels(&[flash_calls])
 .loops(&[|make, n| {
-    // Where a walk would be too long for a driver, the call takes the matrix of scores.
+    // If the loop would be too long for a driver, the call uses the matrix of scores.
     let n = n.min(700);
     let (q, k) = (make(&[1, 4, 4], DType::F32), make(&[1, n, 4], DType::F32));
     let options = AttentionOptions::new();

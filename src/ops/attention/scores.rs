@@ -1,4 +1,4 @@
-//! Attention by its matrix of scores: two products and a softmax between them, and the formulas of its gradients'
+//! Attention with its matrix of scores: two products and a softmax between them, and the formulas of its second-order
 //! gradients.
 
 use super::super::random::{Distribution, philox_random};
@@ -9,13 +9,13 @@ use crate::ops::{MatmulOptions, fill, select};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
-/// The sizes and attributes of a call. All heads of all batches lie along one axis: `q` is `[N,T,D]`, `k` `[N/G,S,D]`, `v`
-/// `[N/G,S,E]`, the mask `[B,H,T,S]` or 1 along its axes.
+/// The sizes and attributes of a call. All heads of all batches are along one axis: `q` is `[N,T,D]`, `k` `[N/G,S,D]`,
+/// `v` `[N/G,S,E]`, the mask `[B,H,T,S]` or 1 along its axes.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) batch: usize,
     pub(super) heads: usize,
-    /// So many heads of queries share one of keys.
+    /// The number of query heads that share one key head.
     pub(super) group: usize,
     pub(super) rows: usize,
     pub(super) keys: usize,
@@ -23,16 +23,17 @@ pub(super) struct Layout {
     pub(super) scale: u32,
     pub(super) causal: bool,
     pub(super) masked: bool,
-    /// The bits of the rate of dropout.
+    /// The bits of the dropout rate.
     pub(super) rate: Option<u32>,
     pub(super) seed: Runtime<[u32; 2]>,
 }
 
-/// A score so low means that the query does not see the key; and the limit below which one is taken for it.
+/// The score that marks a key to which the query does not attend, and the limit below which a score counts as this
+/// mark.
 pub(super) const LOW: f32 = -1e38;
 const FLOOR: f32 = -5e37;
 
-/// What softmax and dropout make of the scores.
+/// The weights that softmax and dropout compute from the scores.
 struct Weights {
     /// `[N/G,G*T,S]`, before dropout.
     p: Tensor,
@@ -40,7 +41,7 @@ struct Weights {
     kept: Option<Tensor>,
 }
 
-/// Of which gradient the gradients are wanted, and from what.
+/// The gradient that is differentiated, and the upstream gradient.
 pub(super) enum Toward<'a> {
     Queries(&'a Tensor),
     Keys(&'a Tensor),
@@ -57,7 +58,7 @@ impl Layout {
         sizes.into_iter().fold(1, |product, size| product.saturating_mul(size as u64))
     }
 
-    /// `[N/G,G*T,..]`: the heads that share a head of keys are more rows to it.
+    /// `[N/G,G*T,..]`: the query heads that share a key head become additional rows.
     fn merged(&self, x: &Tensor) -> Result<Tensor> {
         let (count, last) = (self.count() / self.group, x.shape()[2]);
         x.reshape_to([count, self.group * self.rows, last].into())
@@ -106,7 +107,7 @@ impl Layout {
         Ok(Weights { p, kept })
     }
 
-    /// The factors of dropout `[N,T,S]`: the same as the kernels draw, for which rows begin at multiples of four.
+    /// The factors of dropout `[N,T,S]`: the same as the kernels draw, whose rows begin at multiples of four.
     fn kept(&self, q: &Tensor, rate: f32) -> Result<Tensor> {
         let whole = self.keys.next_multiple_of(4);
         let [a, b] = self.seed.0;
@@ -258,7 +259,7 @@ fn wide(x: &Tensor) -> Result<Tensor> {
     if x.dtype() == DType::F32 { Ok(x.clone()) } else { x.cast(DType::F32) }
 }
 
-/// The gradients in the dtype of what they are of: dy and the mask are `f32` always.
+/// The gradients in the dtypes of their inputs: dy and the mask are always `f32`.
 fn narrow(grads: Vec<(&'static str, Tensor)>, dtype: DType) -> Result<Vec<(&'static str, Tensor)>> {
     let fit = |(name, grad): (&'static str, Tensor)| match name {
         "dy" | "mask" => Ok((name, grad)),

@@ -1,4 +1,4 @@
-//! Attention by kernels without a matrix of scores against attention by one, and both against sums in `f64`.
+//! Compares attention without a matrix of scores with attention with one, and both with sums in `f64`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn near(what: &str, got: &Tensor, want: &Tensor, by: f32) {
     }
 }
 
-/// The result and the gradients of the three inputs, one way or the other.
+/// The result and the gradients of the three inputs, by the chosen method.
 fn both_ways(inputs: [&Tensor; 3], options: &AttentionOptions, flash: bool) -> Vec<Tensor> {
     let tape = GradientTape::new();
     for x in inputs {
@@ -40,7 +40,7 @@ fn same_both_ways(inputs: [&Tensor; 3], options: AttentionOptions, by: f32) {
     }
 }
 
-/// Sizes on both sides of fours and of workgroups.
+/// Sizes around multiples of four and of workgroups.
 #[test]
 fn both_ways_compute_the_same() {
     for [heads, shared, rows, keys, depth, width] in
@@ -67,7 +67,7 @@ fn both_ways_compute_the_same() {
 fn large_scores_neither_overflow_nor_vanish() {
     let (q, v) = (numbers(&[2, 40, 8], 7), numbers(&[2, 40, 4], 3));
     same_both_ways([&q.multiply(100.0).unwrap(), &q, &v], AttentionOptions::new(), 1e-3);
-    // Scores around -1e5, where an f32 has two digits behind the point.
+    // Scores around -1e5, where an f32 has two digits after the point.
     let low = q.subtract(3.0).unwrap().multiply(1e4).unwrap();
     let options = AttentionOptions::new();
     let (want, got) =
@@ -89,7 +89,7 @@ fn half_floats_are_weighed_in_f32() {
     same_both_ways([&q, &k, &v], AttentionOptions::new().is_causal(true), 4e-3);
 }
 
-/// The definition, by sums in `f64`: a query that sees nothing gives zeros.
+/// The definition, with sums in `f64`: a query that attends to no key returns zeros.
 #[test]
 fn the_result_is_what_the_definition_says() {
     let (q, k, v) = (numbers(&[1, 3, 4], 7), numbers(&[1, 5, 4], 11), numbers(&[1, 5, 2], 3));
@@ -120,7 +120,8 @@ fn the_result_is_what_the_definition_says() {
 
 #[test]
 fn dropout_takes_its_share_and_another_seed_other_weights() {
-    // With equal scores and values of one, a result is the part of the weights that stay, over their rate.
+    // With equal scores and values of one, a result is the fraction of remaining weights, divided by their expected
+    // fraction.
     let (q, v) = (Tensor::zeros([8, 256, 4]).unwrap(), Tensor::ones([8, 256, 4]).unwrap());
     for flash in [false, true] {
         let run = |seed| {

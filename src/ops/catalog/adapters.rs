@@ -1,4 +1,5 @@
-//! The calls planned for every known adapter: none refuses what it should run, or launches what it cannot.
+//! Plans the calls for every known adapter: each one must accept all kernels that it should run, and launch none that
+//! it cannot run.
 
 use super::{Catalog, checks};
 use crate::device::distinct_adapters;
@@ -16,7 +17,7 @@ fn every_call_fits_every_known_adapter() {
         wrong
             .extend(complaint.map(|what| format!("{} ({}): {what}", text.source.label, text.call)));
     }
-    // `cargo xtask adapters` hands them to other compilers.
+    // `cargo xtask adapters` passes them to other compilers.
     if let Some(folder) = std::env::var_os("WGRAD_KERNEL_TEXTS") {
         let folder = std::path::PathBuf::from(folder);
         std::fs::create_dir_all(&folder).unwrap();

@@ -22,10 +22,10 @@ use crate::tensor::Tensor;
 const FLOATS: [DType; 2] = [F32, F16];
 const NUMERIC: [DType; 4] = [F32, F16, I32, U32];
 
-/// Shapes whose elements fill whole vectors and shapes whose elements do not.
+/// Shapes whose elements fill whole vectors, and shapes whose elements do not.
 const SHAPES: [&[usize]; 5] = [&[], &[5], &[8], &[3, 5, 7], &[2, 3, 1, 2, 3, 4]];
 
-/// Pairs that broadcast: equal, with a scalar, by rows of whole vectors, by single elements, to six axes.
+/// Pairs of shapes that broadcast: equal shapes, a scalar, rows of whole vectors, single elements, six axes.
 const PAIRS: [(&[usize], &[usize]); 7] = [
     (&[7], &[7]),
     (&[8], &[]),
@@ -52,7 +52,7 @@ impl Catalog {
         self.cut_loops();
     }
 
-    /// The calls that the ops' own entries name, and the gradients that tests check.
+    /// The calls in the ops' own entries, and the gradients that tests check.
     fn inventory(&mut self) {
         for entry in inventory::all() {
             for &dtype in entry.dtypes {
@@ -73,7 +73,7 @@ impl Catalog {
         }
     }
 
-    /// All elementwise ops, with every dtype they take.
+    /// All elementwise ops, with every dtype that they accept.
     fn rows(&mut self) {
         for &row in unary::ROWS {
             for dtype in DType::ALL.into_iter().filter(|d| row.takes(*d)) {
@@ -303,7 +303,8 @@ impl Catalog {
         }
     }
 
-    /// All reductions: short and cut into stages, with neighbours inside and outside of a result.
+    /// All reductions: short ones and ones split into stages; neighbouring elements belong to the same or to different
+    /// results.
     fn reductions(&mut self) {
         let cases: [(&[usize], &[i64]); 11] = [
             (&[7], &[0]),
@@ -436,7 +437,8 @@ impl Catalog {
         }
     }
 
-    /// Parts of one kernel: of several dtypes and views, one element for two of them, folds by one thread and by many.
+    /// Sections of one kernel: several dtypes and views, one element shared by two of them, folds by one thread and by
+    /// many.
     fn side_by_side(&mut self) {
         self.add("side by side", |c| {
             let scale = c.tensor(&[][..], F32);
@@ -455,7 +457,7 @@ impl Catalog {
         });
     }
 
-    /// Composed ops bring their own mixtures of tensors and numbers, and their gradients.
+    /// Composed ops have their own combinations of tensors and numbers, and their gradients.
     fn composed(&mut self) {
         for dtype in FLOATS {
             self.add(format!("compositions {dtype}"), |c| {

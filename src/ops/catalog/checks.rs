@@ -5,7 +5,7 @@ use wgrad_compilers::{Needs, Programs, translate};
 use super::{Text, catalog};
 use crate::device::{Access, ShaderSource};
 
-/// The points in which the text disagrees with what the host declares of it.
+/// The points in which the text disagrees with the host's declarations.
 fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     let mut wrong = Vec::new();
     let accesses = &text.source.accesses;
@@ -63,7 +63,7 @@ fn disagreements(text: &Text, module: &naga::Module) -> Vec<String> {
     wrong
 }
 
-/// What the text needs of a workgroup beyond what each adapter has that would compile it.
+/// The workgroup resources that the text needs beyond those of every adapter that would compile it.
 pub(super) fn too_much(text: &Text, module: &naga::Module) -> Option<String> {
     let Ok(needs) = Needs::of(module) else { return None };
     let [threads, shared] = text.workgroup;

@@ -1,7 +1,8 @@
-//! The longest loops of every op. On every adapter a kernel declares no more iterations than the adapter's bound, and
-//! runs no more than it declares: a driver that ends loops at that count (`plan/strict.rs`) computes the same.
+//! The longest loops of every op. On every adapter a kernel declares at most the adapter's bound of iterations, and
+//! runs at most as many as it declares: a driver that ends loops at that count (`plan/strict.rs`) must compute the
+//! same.
 //!
-//! An op that loops lists its calls in the inventory; this file adds calls that go through several ops or many shapes.
+//! An op that loops lists its calls in the inventory; this file adds calls that use several ops or many shapes.
 
 use std::sync::OnceLock;
 
@@ -20,7 +21,7 @@ type Run = Box<dyn Fn(Make) -> Result<Vec<Tensor>>>;
 
 type Call = (String, Run);
 
-/// Everything that loops, with about `n` steps for a result.
+/// Calls of everything that loops, with about `n` steps for each result.
 fn calls(n: usize) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut add = |name: String, call: Run| {
@@ -152,16 +153,16 @@ fn calls(n: usize) -> Vec<Call> {
     calls
 }
 
-/// Adapters of every kind that let loops go so far.
+/// Adapters of every kind, with this bound on loops.
 fn bounded(caps: &[Caps], bound: usize) -> Vec<Caps> {
     caps.iter().map(|caps| Caps { loop_iterations: bound, ..caps.clone() }).collect()
 }
 
-/// A bound so low that it cuts short loops too.
+/// A bound so low that even short loops are split.
 const LOW: usize = 256;
 
 impl Catalog {
-    /// Adds the texts of cut loops to the catalog.
+    /// Adds the texts of split loops to the catalog.
     pub(super) fn cut_loops(&mut self) {
         let all = self.caps.clone();
         self.caps = bounded(&all, LOW);
@@ -189,11 +190,11 @@ fn no_loop_is_longer_than_any_driver_lets_it() {
     }
 }
 
-/// Whole numbers from -2 to 2, or from 0 to 4 where they may serve as an index.
+/// Whole numbers from -2 to 2, or from 0 to 4 if they may be used as an index.
 fn numbers(shape: &[usize], dtype: DType) -> Tensor {
     let count: usize = shape.iter().product();
     let of = |i: usize| (i * 7 + i / 11 + i / 64) as i32 % 5;
-    // Where there is no f16, f32 takes its place.
+    // Without f16, f32 is used instead.
     let known = dtype != F16 || Device::current().unwrap().caps().f16;
     match if known { dtype } else { F32 } {
         I32 => {
@@ -220,7 +221,7 @@ fn results(device: &Device, n: usize) -> Vec<(String, Vec<Vec<f32>>)> {
     })
 }
 
-/// Compares the results under a strict driver with the results under a usual one.
+/// Compares the results of a strict driver with those of a normal one.
 fn check(change: impl Fn(&mut Caps)) {
     static PLAIN: OnceLock<Vec<(String, Vec<Vec<f32>>)>> = OnceLock::new();
     let n = 3000;

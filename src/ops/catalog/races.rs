@@ -1,5 +1,6 @@
-//! Every kernel of the catalog whose invocations work together, in the interpreter of `portability/interpreter`: no race, no
-//! barrier that some do not reach, no index out of bounds. Needs no adapter; `cargo xtask races` does more with one.
+//! Runs every kernel of the catalog whose invocations cooperate in the interpreter of `portability/interpreter`: there
+//! must be no race, no barrier that some invocations do not reach, and no index out of bounds. Needs no adapter; `cargo
+//! xtask races` does more with one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::dtype::DType;
 use crate::graph::{Graph, Spec};
 use crate::plan::{Choice, faults, plan};
 
-/// What has been looked at, and what was found.
+/// The texts that have been checked, and the faults found.
 #[derive(Default)]
 pub(super) struct Races {
     seen: HashSet<Arc<str>>,
@@ -18,7 +19,7 @@ pub(super) struct Races {
     faults: Vec<String>,
 }
 
-/// Invocations of a kernel work together, so that they may get in each other's way.
+/// Whether the invocations of a kernel cooperate, so that races are possible.
 fn works_together(source: &ShaderSource) -> bool {
     ["Barrier();", "subgroup", "coop"].iter().any(|word| source.wgsl.contains(word))
 }
@@ -27,7 +28,7 @@ fn works_together(source: &ShaderSource) -> bool {
 const MOST_ELEMENTS: usize = 20_000;
 
 impl Races {
-    /// Runs the plans of a call that have a text nobody has seen.
+    /// Runs the plans of a call that have a new text.
     pub(super) fn look(&mut self, call: &str, graph: &Graph, caps: &Caps) {
         let elements: usize = graph.nodes.iter().map(|node| node.spec.elements()).sum::<usize>()
             + graph.leaves.iter().map(Spec::elements).sum::<usize>();
@@ -69,7 +70,7 @@ impl Races {
     }
 }
 
-/// The bytes of a leaf: numbers from -2 to 2, or for integers, which may serve as an index, from 0 to 4.
+/// The bytes of a leaf: numbers from -2 to 2, or from 0 to 4 for integers, which may be used as an index.
 fn values(spec: &Spec) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut bytes: Vec<u8> = Vec::new();

@@ -1,5 +1,5 @@
-//! The calls of the catalog on a real device, with values: so the interpreter in `portability/interpreter` sees the kernels of
-//! every op with what they compute. `cargo xtask races` runs this with `WGRAD_KERNEL_CAPTURE`.
+//! Runs the calls of the catalog on a real device, with values, so that the interpreter in `portability/interpreter`
+//! receives the kernels of every op with their results. `cargo xtask races` runs this with `WGRAD_KERNEL_CAPTURE`.
 
 use std::cell::Cell;
 
@@ -10,7 +10,7 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// Which calls run: all, or every so manieth from one on.
+/// Which calls run: all, or every n-th from a given one on.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     first: usize,
@@ -18,7 +18,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// `WGRAD_CATALOG_SHARE=3/20` runs the third of each twenty calls, counted from 0; all run without it.
+    /// `WGRAD_CATALOG_SHARE=3/20` runs call 3 of each twenty, counted from 0; without it all calls run.
     fn of_environment() -> Share {
         let Ok(text) = std::env::var("WGRAD_CATALOG_SHARE") else {
             return Share { first: 0, step: 1 };
@@ -56,7 +56,7 @@ impl Runner {
         if number % self.share.step != self.share.first {
             return;
         }
-        // So that a call's values do not depend on which calls ran before it.
+        // A call's values must not depend on which calls ran before it.
         self.values.set(1 + 1000 * number as u64);
         let results = device.scope(f).unwrap_or_else(|e| panic!("{call}: {e}"));
         device.flush().unwrap_or_else(|e| panic!("{call}: {e}"));
@@ -64,7 +64,7 @@ impl Runner {
         self.ran.set(self.ran.get() + 1);
     }
 
-    /// A tensor with numbers from -2 to 2, or for integers, which may serve as an index, from 0 to 4.
+    /// A tensor with numbers from -2 to 2, or from 0 to 4 for integers, which may be used as an index.
     pub(super) fn tensor(&self, device: &Device, shape: Shape, dtype: DType) -> Tensor {
         let mut random = fastrand::Rng::with_seed(self.values.replace(self.values.get() + 1));
         let count = shape.elements();

@@ -1,5 +1,5 @@
-//! What kernels keep away from, as some compiler of shaders has made wrong numbers of it: `docs/portability.md` names the
-//! threads. Rules on naga's form of each text in the catalog, so that nobody has to remember them.
+//! Constructs that kernels avoid, because some shader compiler computes wrong numbers for them: `docs/portability.md`
+//! lists the reports. These rules check naga's form of each text in the catalog.
 
 use naga::{
     AddressSpace, BuiltIn, Expression, Function, MathFunction, Module, Statement, TypeInner,
@@ -7,15 +7,15 @@ use naga::{
 
 use super::catalog;
 
-/// The functions of WGSL that kernels call. Not here are those whose ends drivers disagree about (`tanh`, `sinh`, `cosh`,
-/// `atan2`, `pow`, ...), for which the prelude has formulas of its own, and the packing of normalized numbers, which Metal has
-/// miscompiled.
+/// The functions of WGSL that kernels call. The list excludes functions whose limits differ between drivers (`tanh`,
+/// `sinh`, `cosh`, `atan2`, `pow`, ...), for which the prelude has its own formulas, and the packing of normalized
+/// numbers, which Metal has miscompiled.
 const FUNCTIONS: &[MathFunction] = &[
     MathFunction::Abs,
     MathFunction::Ceil,
     MathFunction::Clamp,
     MathFunction::CountOneBits,
-    // Of numbers that are known to be moderate.
+    // Only for numbers that are known to be moderate.
     MathFunction::Exp,
     MathFunction::Floor,
     MathFunction::Fma,
@@ -35,7 +35,7 @@ fn functions(module: &Module) -> impl Iterator<Item = &Function> {
     module.functions.iter().map(|(_, function)| function).chain(entries)
 }
 
-/// All statements of a block, those within others too.
+/// All statements of a block, including nested ones.
 fn walk(block: &naga::Block, see: &mut impl FnMut(&Statement)) {
     for statement in block {
         see(statement);
@@ -57,7 +57,7 @@ fn walk(block: &naga::Block, see: &mut impl FnMut(&Statement)) {
     }
 }
 
-/// What a text does that kernels keep away from.
+/// The avoided constructs that a text uses.
 fn traps(module: &Module) -> Vec<String> {
     let mut found = memory(module);
     for entry in &module.entry_points {
@@ -72,7 +72,7 @@ fn traps(module: &Module) -> Vec<String> {
                 BuiltIn::SubgroupId,
                 BuiltIn::SubgroupInvocationId,
             ];
-            // The host folds grids, so what the driver counts is not what a kernel has asked for.
+            // The host folds grids, so the driver's counts differ from those that a kernel has requested.
             if !known.contains(&builtin) {
                 found.push(format!("it asks for {builtin:?}"));
             }
@@ -87,7 +87,7 @@ fn traps(module: &Module) -> Vec<String> {
             }
         }
         walk(&function.body, &mut |statement| match statement {
-            // naga and drivers have lost cases and values in them.
+            // naga and drivers have miscompiled cases and values in them.
             Statement::Switch { .. } => found.push("it has a switch".into()),
             // Metal drops the barrier in it.
             Statement::WorkGroupUniformLoad { .. } => {
@@ -104,7 +104,7 @@ fn traps(module: &Module) -> Vec<String> {
     found
 }
 
-/// What lies otherwise in the memory of one language than in another's.
+/// Types whose memory layouts differ between shading languages.
 fn memory(module: &Module) -> Vec<String> {
     let mut found = Vec::new();
     for (_, ty) in module.types.iter() {
@@ -147,8 +147,8 @@ fn holds_three(module: &Module, ty: naga::Handle<naga::Type>) -> bool {
     }
 }
 
-/// Whether a pointer leads to a component of a vector that is not known when the text is compiled: FXC refuses to write
-/// there.
+/// Whether a pointer refers to a vector component whose index is not known at compile time: FXC does not compile writes
+/// to it.
 fn is_lane(module: &Module, function: &Function, pointer: naga::Handle<Expression>) -> bool {
     let Expression::Access { base, .. } = function.expressions[pointer] else { return false };
     let ty = match function.expressions[base] {

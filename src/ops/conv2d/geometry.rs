@@ -1,4 +1,4 @@
-//! The sizes of a convolution: windows along an axis, padding, and the checks that they fit together.
+//! The sizes of a convolution: windows along an axis, padding, and checks of their consistency.
 
 use super::super::inventory::{Answer, Args, Stop, Value};
 use crate::error::{Error, Result, message};
@@ -45,7 +45,7 @@ macro_rules! explicit {
 explicit!(1 2 3);
 
 impl Padding {
-    /// The padding of the axes from `first` on, of which there is at least one.
+    /// The padding of the axes from `first` on; there is at least one.
     pub(crate) fn of_axes_from(self, first: usize) -> Self {
         match self {
             Padding::Explicit(Edges { mut pairs, axes }) => {
@@ -56,7 +56,7 @@ impl Padding {
         }
     }
 
-    /// The same padding behind an axis that gets none.
+    /// The same padding, preceded by an axis without padding.
     pub(crate) fn under_axis(self) -> Self {
         match self {
             Padding::Explicit(Edges { pairs: [a, b, _], axes }) => {
@@ -66,12 +66,13 @@ impl Padding {
         }
     }
 
-    /// The places before and after the first axis, if the padding is explicit.
+    /// The padding before and after the first axis, if the padding is explicit.
     pub(crate) fn first_edges(self) -> Option<(usize, usize)> {
         if let Padding::Explicit(edges) = self { Some(edges.pairs[0]) } else { None }
     }
 
-    /// Refuses an explicit padding of other than `axes` axes, or one that kernels cannot count in 32 bits.
+    /// Returns an error for an explicit padding whose number of axes is not `axes`, or one that kernels cannot count in
+    /// 32 bits.
     pub(crate) fn check(self, op: &str, axes: usize, channels: usize) -> Result<()> {
         let Padding::Explicit(edges) = self else { return Ok(()) };
         if edges.axes != axes {
@@ -107,8 +108,8 @@ options! {
 }
 
 impl Conv2dOptions {
-    /// The key under which measurements of `op` with these options are kept; `result` is the shape that a gradient must
-    /// have.
+    /// The key under which measurements of `op` with these options are stored; `result` is the shape that a gradient
+    /// must have.
     pub(super) fn measured_as(&self, op: &str, result: Option<&Shape>) -> String {
         let Conv2dOptions { strides, padding, dilations } = self;
         let padding = match padding {
@@ -121,7 +122,7 @@ impl Conv2dOptions {
     }
 }
 
-/// Output size and leading padding along one axis, the first of an explicit padding.
+/// Output size and leading padding along one axis; an explicit padding applies its first pair.
 pub(crate) fn windows(
     size: usize,
     window: usize,
@@ -143,7 +144,7 @@ pub(crate) fn windows(
     }
 }
 
-/// A kernel holds a place in an image in 32 bits, and differences of places in 32 bits with a sign.
+/// A kernel stores a position in an image in 32 bits, and differences of positions in 32 signed bits.
 pub(crate) const FARTHEST: usize = i32::MAX as usize / 2;
 
 /// All sizes of a convolution.
@@ -154,7 +155,7 @@ pub(crate) struct Geometry {
     pub(crate) top: usize,
     pub(crate) left: usize,
     pub(crate) options: Conv2dOptions,
-    /// The channels of images and results fall into so many groups, which have nothing to do with each other.
+    /// The number of groups of channels, each of which is convolved separately.
     pub(crate) groups: usize,
 }
 
@@ -177,7 +178,8 @@ impl Geometry {
         Geometry::grouped(op, image, filter, options)
     }
 
-    /// The sizes of a convolution by as many groups as the filters' channels go into those of the images.
+    /// The sizes of a convolution whose number of groups is the number of image channels divided by that of filter
+    /// channels.
     pub(crate) fn grouped(
         op: &str,
         image: &Shape,
@@ -230,14 +232,14 @@ impl Geometry {
         })
     }
 
-    /// True if every window is one place and every place has one: the convolution is then the product of places and
-    /// filter.
+    /// True if every window is one position and every position has one: the convolution is then a matrix product of
+    /// positions and filter.
     pub(crate) fn is_product(&self) -> bool {
         let same = self.out[1..3] == self.image[1..3] && [self.top, self.left] == [0, 0];
         self.filter[..2] == [1, 1] && self.options.strides == [1, 1] && same && self.groups == 1
     }
 
-    /// The distance between the numbers of two groups, each of which has `each` in a row.
+    /// The distance between the elements of two groups, each of which has `each` in a row.
     pub(crate) fn group_stride(&self, each: usize) -> usize {
         if self.groups > 1 { each } else { 0 }
     }
@@ -269,7 +271,8 @@ impl Geometry {
 }
 
 impl Padding {
-    /// The padding of a call by name: a word, or TensorFlow's list of a pair for each axis, batch and channels too.
+    /// The padding of a call by name: a word, or TensorFlow's list of a pair for each axis, including batch and
+    /// channels.
     pub(crate) fn of(c: &Args) -> Answer<Padding> {
         let word = c.attribute("padding", |value| match value {
             Value::Text(word) if word == "SAME" => Some(Some(Padding::Same)),

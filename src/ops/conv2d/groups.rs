@@ -1,5 +1,5 @@
-//! Convolutions by groups of channels: each group is a product of its own in one batch, and a second kernel puts the
-//! results of the groups side by side.
+//! Convolutions by groups of channels: the groups are separate products in one batch, and a second kernel concatenates
+//! their results.
 
 use super::super::matmul::Gemm;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};

@@ -149,7 +149,7 @@ impl Op for InputGradient {
         let (first, other) = self.ways(cx);
         let of = self.options.measured_as(self.name(), Some(&self.image));
         let mut variants = first.gemm.variants(of, cx.caps);
-        // Of the other way, only the variant that the table prefers.
+        // Of the other method, only the variant that the table prefers.
         if let Some(Way { gemm, .. }) = other {
             let more = gemm.variants(String::new(), cx.caps);
             let name = |name: &String| format!("{OTHER_WAY}{name}");
@@ -171,13 +171,13 @@ impl Op for InputGradient {
     }
 }
 
-/// A way to compute the input's gradient: as one product, or as a product of patches and a kernel that adds them up.
+/// A method for the input's gradient: one product, or a product that computes patches and a kernel that sums them.
 struct Way {
     patches: Option<Geometry>,
     gemm: Gemm,
 }
 
-/// The names of variants that take the other way than the table begin so.
+/// The prefix of the names of variants that use the method that the table does not choose.
 const OTHER_WAY: &str = "other way, ";
 
 impl Way {
@@ -190,7 +190,7 @@ impl Way {
 }
 
 impl InputGradient {
-    /// The way that the table takes, and the other one if it is possible.
+    /// The method that the table chooses, and the other one if it is possible.
     fn ways(&self, cx: &LoweringContext) -> (Way, Option<Way>) {
         let g = inferred(Geometry::grouped(
             self.name(),
@@ -333,7 +333,7 @@ impl Operation for FilterGradient {
 pub(super) const ENTRIES: &[Entry] =
     &[Entry::new(Kind::Kernel, "conv2d", &["tf.nn.conv2d"], |c| {
         let (x, w) = (c.x()?, c.arg("w")?);
-        // The shapes say how many groups there are.
+        // The shapes determine the number of groups.
         c.remark("groups");
         one(x.conv2d(w, Conv2dOptions::of(c)?))
     })
@@ -381,7 +381,7 @@ pub(super) const ENTRIES: &[Entry] =
     })
     .kernels(&[by_groups])
     .loops(&[|make, n| {
-        // Long sums over places, and over the channels of a group.
+        // Long sums over positions, and over the channels of a group.
         let (x, w) = (make(&[1, 1, n, 4], DType::F32), make(&[1, 3, 2, 2], DType::F32));
         let mut all = gradients_of(&x, &w)?;
         let (x, w) = (make(&[1, 2, 2, n], DType::F32), make(&[1, 2, n / 2, 2], DType::F32));
@@ -410,7 +410,7 @@ fn gradients_of(x: &Tensor, w: &Tensor) -> Result<Vec<Tensor>> {
     Ok(vec![y, dx, dw])
 }
 
-/// The gradient of images of shape `image`, which a transposed convolution is.
+/// The gradient of images of shape `image`, which is also the transposed convolution.
 pub(super) fn input_gradient(
     image: &Shape,
     dy: &Tensor,

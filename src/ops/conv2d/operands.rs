@@ -1,11 +1,11 @@
-//! How a convolution's products read their first operand: WGSL that finds the windows of images, and the windows over
-//! places.
+//! How a convolution's products read their first operand: WGSL that locates the windows of images, and the windows that
+//! cover a position.
 
 use super::super::matmul::Rows;
 
-/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements of
-/// a window's row are one run: i is the column and channel, and v is 0. Otherwise v is the column and i the channel, of
-/// those that a group has. With `vector` four channels are read at once.
+/// The windows of images as rows. Row: the image and corner of a window. u: the row within. With `by_row` the elements
+/// of a window's row are contiguous: i is the column and channel, and v is 0. Otherwise v is the column and i the
+/// channel within the group. With `vector` four channels are read at once.
 pub(super) fn windows_of_images(vector: bool, by_row: bool, grouped: bool) -> Rows {
     let first = if grouped { " + batch * p.cg" } else { "" };
     let corner = format!(
@@ -45,13 +45,13 @@ const PLACE: &str = "struct At { place: u32, inside: bool }";
 const LINE: &str = "struct At { line: u32, x: u32, inside: bool }";
 
 const PLACE_QUAD: &str = "fn a_quad(at: At, i: u32) -> V { return select(V(Sum(0)), V(a[(at.place + i) / 4u]), at.inside); }";
-/// Finds the place n further along i.
+/// Finds the position n further along i.
 const SKIP: &str = "At(at.place + n, at.inside)";
 const PLACE_LOAD: &str =
     "fn a_load(at: At, i: u32) -> Sum { return select(Sum(0), Sum(a[at.place + i]), at.inside); }";
 
-/// The gradients of the windows over each place, as rows. Row: the image and place. u, v: the place in the window. i:
-/// the result's channel, of those of a group.
+/// The gradients of the windows that cover each position, as rows. Row: the image and position. u, v: the position in
+/// the window. i: the result's channel within the group.
 pub(super) fn windows_over_places(vector: bool, dense: bool, grouped: bool) -> Rows {
     let first = if grouped { " + batch * p.og" } else { "" };
     let window = if dense {
@@ -77,8 +77,9 @@ pub(super) fn windows_over_places(vector: bool, dense: bool, grouped: bool) -> R
     Rows { text, at, load, vector, columns: None, skip: SKIP }
 }
 
-/// The elements at one place of every window, as rows, for the gradient of the filter. Row: the place in the window and
-/// the channel. u: the image, v: the result's row, i: its column. With `vectors` four channels may be read at once.
+/// The elements at one position of every window, as rows, for the gradient of the filter. Row: the position in the
+/// window and the channel. u: the image, v: the result's row, i: its column. With `vectors` four channels may be read
+/// at once.
 pub(super) fn places_of_windows(vectors: bool, grouped: bool) -> Rows {
     let (own, first) = if grouped { ("p.cg", " + batch * p.cg") } else { ("p.c", "") };
     // Above and left of the image the sums wrap to large numbers.

@@ -1,6 +1,6 @@
-//! The input gradient of a convolution in two steps: one product computes what every window adds to its places, then a
-//! kernel sums this up for each place. It multiplies no zeros where windows are apart, and few channels make no narrow
-//! product.
+//! The input gradient of a convolution in two steps: one product computes the contributions of every window, then a
+//! kernel sums them for each position. This avoids multiplying zeros if there are gaps between windows, and narrow
+//! products if there are few channels.
 
 use super::super::matmul::{Gemm, Product};
 use super::geometry::Geometry;
@@ -9,18 +9,18 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::wgsl::shader;
 
-/// All patches together may have so many elements.
+/// The most elements of all patches together.
 pub(super) const MOST: usize = 16 << 20;
 
 /// The product of the windows' gradients and the filter, `[N*OH*OW, KH*KW*C]`.
 pub(super) fn product(given: &Product, dtype: DType, caps: &Caps) -> Gemm {
     let mut gemm = given.gemm("conv2d_patches", dtype, caps);
-    // The second step adds these sums up, so they stay unrounded.
+    // The second step sums these results, so they are not rounded.
     gemm.result = DType::F32;
     gemm
 }
 
-/// How many iterations a thread makes that adds up the patches of four places: the windows over each of them.
+/// How many iterations a thread makes to sum the patches of four positions: the windows that cover each of them.
 pub(super) fn iterations(g: &Geometry) -> usize {
     let ([kh, kw, ..], [_, oh, ow, _], [sh, sw]) = (g.filter, g.out, g.options.strides);
     let (rows, columns) = (kh.div_ceil(sh).min(oh), kw.div_ceil(sw).min(ow));
@@ -28,7 +28,7 @@ pub(super) fn iterations(g: &Geometry) -> usize {
     if g.image[3].is_multiple_of(4) { each } else { 4 * each }
 }
 
-/// Lowers the two steps; `gemm` comes from [`product`].
+/// Lowers the two steps; `gemm` is from [`product`].
 pub(super) fn input_gradient(g: &Geometry, gemm: Gemm, cx: &LoweringContext) -> Lowering {
     let bytes = DType::F32.bytes(gemm.m * gemm.n);
     let (patches, variant) = (Bind::Temp(0), gemm.variant_at(cx));

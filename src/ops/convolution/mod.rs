@@ -1,7 +1,9 @@
-//! Convolutions made of those of images: along one axis, of volumes, of any rank, separable, dilated, transposed.
+//! Convolutions composed of convolutions of images: along one axis, of volumes, of any rank, separable, dilated,
+//! transposed.
 //!
 //! A signal is an image of one row. A volume is a batch of frames: the windows along the depth become channels
-//! (`volumes.rs`). A transposed convolution is the input's gradient of a convolution (`transposed.rs`).
+//! (`volumes.rs`). A transposed convolution is the gradient of a convolution with respect to its input
+//! (`transposed.rs`).
 
 mod options;
 mod transposed;
@@ -119,7 +121,7 @@ impl Tensor {
     }
 }
 
-/// Refuses inputs and filters whose ranks are not those of the given layouts.
+/// Returns an error if the ranks of inputs and filters are not those of the given layouts.
 fn check_ranks(op: &str, x: &Tensor, filters: &Tensor, layouts: [&str; 2]) -> Result<()> {
     let rank = layouts[0].split(',').count();
     if [x.rank(), filters.rank()] == [rank; 2] {

@@ -1,4 +1,4 @@
-//! The options of convolutions other than of images, and of transposed ones.
+//! The options of 1-D, 3-D and N-D convolutions, and of transposed ones.
 
 use super::super::conv2d::Padding;
 use crate::options::options;

@@ -1,4 +1,4 @@
-//! Transposed convolutions: the gradients of convolutions with respect to their inputs, as ops of their own.
+//! Transposed convolutions: the gradients of convolutions with respect to their inputs, as separate ops.
 
 use super::super::conv2d::{Conv2dOptions, Geometry, Padding, input_gradient};
 use super::super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Stop, one};
@@ -41,7 +41,8 @@ impl Tensor {
         spread(TWO, self, &filters, shape, forward(&options))
     }
 
-    /// Like [`Tensor::conv2d_transpose`], along one axis: signals `[N,IW,C]` and `filters` `[K,O,C]` give `[N,W,O]`.
+    /// Like [`Tensor::conv2d_transpose`], along one axis: maps signals `[N,IW,C]` with `filters` `[K,O,C]` to
+    /// `[N,W,O]`.
     ///
     /// # Errors
     /// As [`Tensor::conv2d_transpose`], with ranks of 3.
@@ -62,7 +63,8 @@ impl Tensor {
         spread(ONE, &x, &filters, shape.as_ref().map(|s| &s[..]), plane)?.squeeze(1)
     }
 
-    /// Like [`Tensor::conv2d_transpose`], for volumes: `[N,ID,IH,IW,C]` and `filters` `[KD,KH,KW,O,C]` give `[N,D,H,W,O]`.
+    /// Like [`Tensor::conv2d_transpose`], for volumes: maps `[N,ID,IH,IW,C]` with `filters` `[KD,KH,KW,O,C]` to
+    /// `[N,D,H,W,O]`.
     ///
     /// # Errors
     /// As [`Tensor::conv2d_transpose`], with ranks of 5.
@@ -86,7 +88,7 @@ impl Tensor {
             None => grown(THREE, deep, kd, sd, dd, options.padding)?,
         };
         let frames = Frames::new(THREE, depth, kd, sd, dd, options.padding)?;
-        // The images that follow hold several frames: their channels must not be taken for groups.
+        // The images that follow hold several frames: their channels must not be interpreted as groups.
         let [n, o] = [self.shape()[0], filters.shape()[3]];
         if frames.out != deep || given.is_some_and(|shape| [shape[0], shape[4]] != [n, o]) {
             return Err(misfit(THREE, &given.unwrap_or([0, depth, 0, 0, 0])[..], self));
@@ -154,7 +156,7 @@ fn misfit(op: &str, image: &[usize], x: &Tensor) -> Error {
     ))
 }
 
-/// The size along an axis that a transposed convolution gives where none is asked for, as Keras has it.
+/// The default size of a transposed convolution along an axis, as in Keras.
 fn grown(
     op: &str,
     size: usize,

@@ -1,8 +1,8 @@
-//! Convolutions of volumes by those of images.
+//! Convolutions of volumes, computed as convolutions of images.
 //!
-//! The KD frames that a window takes become channels of one image, and the filter's depth becomes channels, too: then
-//! the convolution of volumes is one of images, `[N*OD, H, W, KD*C]` by `[KH, KW, KD*C, O]`. Its sum is as long as the
-//! volume's, so that nothing is rounded in between, and all is one product.
+//! The KD frames of a window become channels of one image, and the filter's depth becomes channels, too: the
+//! convolution of volumes is then one of images, `[N*OD, H, W, KD*C]` with `[KH, KW, KD*C, O]`. Its sums are as long as
+//! the volume's, so nothing is rounded in between, and the whole is one product.
 
 use super::super::concat;
 use super::super::conv2d::{Conv2dOptions, FARTHEST, Padding, windows};
@@ -86,7 +86,7 @@ impl Tensor {
     }
 }
 
-/// The frames that windows along the depth take.
+/// The frames that windows along the depth cover.
 pub(super) struct Frames {
     depth: usize,
     window: usize,
@@ -97,7 +97,7 @@ pub(super) struct Frames {
     pub(super) out: usize,
 }
 
-/// So many elements are copied at once for windows that overlap.
+/// The most elements that are copied at once for overlapping windows.
 const MOST: usize = 64 << 20;
 
 impl Frames {
@@ -127,17 +127,17 @@ impl Frames {
         (MOST / frames.saturating_mul(frame).max(1)).clamp(1, 7)
     }
 
-    /// Where frame `tap` of all windows lies: behind so many places, less than none if it lies in the volume.
+    /// The padding in front of frame `tap` of the first window; negative if that frame is inside the volume.
     fn low(&self, tap: usize) -> i64 {
         self.front as i64 - (tap * self.dilation) as i64
     }
 
-    /// How many places the same frame of all windows spans.
+    /// How many positions the same frame of all windows spans.
     fn span(&self) -> i64 {
         if self.out == 0 { 0 } else { ((self.out - 1) * self.stride + 1) as i64 }
     }
 
-    /// Frame `tap` of every window: `[N,D,..]` to `[N,OD,..]`, zeros where it lies outside.
+    /// Frame `tap` of every window: `[N,D,..]` to `[N,OD,..]`, zeros where it is outside.
     fn take(&self, x: &Tensor, tap: usize) -> Result<Tensor> {
         let low = self.low(tap);
         let high = self.span() - low - self.depth as i64;
@@ -148,7 +148,8 @@ impl Frames {
         pad_with(x, edges, 0.into())?.take_steps(steps.into_iter())
     }
 
-    /// The reverse of `take`: puts `[N,OD,..]` where the windows' frame `tap` lies in `[N,D,..]`, zeros elsewhere.
+    /// The reverse of `take`: puts `[N,OD,..]` at the positions of the windows' frame `tap` in `[N,D,..]`, and zeros
+    /// elsewhere.
     fn give(&self, y: &Tensor, tap: usize) -> Result<Tensor> {
         let low = -self.low(tap);
         let high = self.depth as i64 - low - self.span();

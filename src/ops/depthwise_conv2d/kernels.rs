@@ -1,6 +1,6 @@
-//! The kernels behind the depthwise convolution and its gradients: how they spread sums over threads.
+//! The kernels of the depthwise convolution and its gradients: how they distribute sums over threads.
 //!
-//! This file is no op: the ops give the terms of the sums as WGSL functions.
+//! This file does not define an op: the ops provide the terms of the sums as WGSL functions.
 
 use super::super::conv2d::Geometry;
 use super::super::split_k::{split_length, store_to, sum_splits};
@@ -12,11 +12,11 @@ use crate::wgsl::{expand, shader};
 /// How the threads of a kernel divide the channels among themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lanes {
-    /// One filter to a channel, and four channels to a thread.
+    /// One filter per channel, and four channels per thread.
     Channels,
-    /// Four filters of one channel to a thread.
+    /// Four filters of one channel per thread.
     Filters,
-    /// Four elements, each by itself.
+    /// Four separate elements.
     Single,
 }
 
@@ -47,9 +47,9 @@ fn loader(binding: usize, name: &str, quads: bool) -> String {
 /// The points in which the three kernels differ.
 pub(super) struct Form<'a> {
     pub(super) label: &'static str,
-    /// The function `element(e)`, which sums up the results from e on.
+    /// The function `element(e)`, which computes the results from e on.
     pub(super) body: &'a str,
-    /// Whether `element` gives four results, or one.
+    /// Whether `element` returns four results, or one.
     pub(super) four: bool,
     /// The inputs from which the kernel loads four elements at once.
     pub(super) quads: [bool; 2],
@@ -57,20 +57,21 @@ pub(super) struct Form<'a> {
     pub(super) results: usize,
 }
 
-/// How the sums are cut into parts.
+/// How the sums are split into parts.
 #[derive(Clone, Copy)]
 pub(super) struct Cut {
     pub(super) parts: usize,
     /// The length of a part: in steps if `steps`, else in rows of the filter's gradient.
     pub(super) part: usize,
-    /// Whether the sums are so long that a cut may lie anywhere; threads then do not take four separate elements.
+    /// Whether the sums are so long that they may be split at any step; threads then do not compute four separate
+    /// elements.
     pub(super) steps: bool,
     /// How many iterations the loops of a thread make.
     pub(super) iterations: usize,
 }
 
 impl Cut {
-    /// Cuts `whole` steps, for which nested loops make `turns` iterations if one thread does them all.
+    /// Splits `whole` steps, for which nested loops make `turns` iterations if one thread does them all.
     pub(super) fn new(
         lanes: Lanes,
         whole: usize,
@@ -83,20 +84,20 @@ impl Cut {
             return Cut { parts: 1, part: 0, steps: false, iterations: turns };
         }
         let part = split_length(whole, results, caps);
-        // Loops compute products without overflow too.
+        // This includes the loops that compute products without overflow.
         let iterations = part + 64;
         Cut { parts: whole.div_ceil(part).max(1), part, steps: true, iterations }
     }
 }
 
-/// The beginning of a body that may be cut.
+/// The beginning of a body that may be split.
 pub(super) const OF_PART: &str = "fn element(of_part: u32) -> X {\n    \
     let e = of_part % p.results;\n    \
     let step = of_part / p.results * p.part;\n    \
     var sum = X(0);\n    ";
 
 impl Form<'_> {
-    /// The kernels that compute the results: one, or one for parts of the sums and one that adds up the parts.
+    /// The kernels that compute the results: one, or one for parts of the sums and one that sums the parts.
     pub(super) fn lower(&self, g: &Geometry, dtype: DType, caps: &Caps) -> Lowering {
         let (kernel, &Form { four, results, cut: Cut { parts, .. }, .. }) =
             (kernel(self, g, dtype), self);

@@ -1,4 +1,4 @@
-//! Convolves every channel of images with filters of its own, and computes the two gradients.
+//! Convolves every channel of images with its own filters, and computes the two gradients.
 //!
 //! y[n,i,j,c*M+m] = sum over u,v of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * w[u,v,c,m]
 //! Images are `[N,H,W,C]`, filters `[KH,KW,C,M]`. No sum runs over channels, so none of the three is a matrix product.
@@ -171,7 +171,8 @@ impl Op for InputGradient {
             let [stride, dilation] = [g.options.strides[axis], g.options.dilations[axis]];
             dilation / divisor(stride, dilation)
         };
-        // Each window over a place takes another element of the filter, and these elements are equally far apart.
+        // Each window that covers a position uses another element of the filter, and these elements are equally far
+        // apart.
         let most = |axis: usize| g.filter[axis].min(g.out[1 + axis].div_ceil(next(axis)));
         let (rows, columns, m) = (most(0), most(1), g.filter[3]);
         let first = next(0).min(g.out[1]) + next(1).min(g.out[2]);
@@ -301,7 +302,7 @@ impl Op for FilterGradient {
             sum = fma(X(load_x(at)), load_w(k * p.cm + channel), sum);\n        \
             }\n    }\n    \
             return sum;\n}";
-        // The sum is long and the results are few: this cuts the sum into parts, by rows of the result.
+        // The sum is long and the results are few: this splits the sum into parts, by rows of the result.
         let results = cx.output.elements();
         let (rows, ow) = (g.out[0] * g.out[1], g.out[2]);
         let (shortest, most) = if cx.caps.cpu { (1024, 64) } else { (128, 256) };
@@ -365,7 +366,7 @@ pub(super) const ENTRIES: &[Entry] =
         ] {
             let options =
                 Conv2dOptions::new().padding(padding).strides(strides).dilations(dilations);
-            // Four channels to a thread, four filters of one to a thread, and neither.
+            // Four channels per thread, four filters of one channel per thread, and neither.
             let shapes: [[&'static [usize]; 2]; 3] = [
                 [&[1, 4, 5, 4], &[2, 2, 4, 1]],
                 [&[1, 4, 5, 1], &[2, 2, 1, 4]],

@@ -20,7 +20,7 @@ fn near(what: &str, got: &Tensor, want: &[f64]) {
     }
 }
 
-/// Compares the result and both gradients with sums in `f64`, written as the definitions say.
+/// Compares the result and both gradients with sums in `f64`, written as in the definitions.
 fn check(image: [usize; 4], filter: [usize; 4], options: Conv2dOptions) {
     let what = format!("{image:?} {filter:?} {options:?}");
     let g = geometry(FORWARD, &image.into(), &filter.into(), options).unwrap();

@@ -1,4 +1,4 @@
-//! Reads an equation, `ij,jk->ik`, for operands of known shapes. This file computes with numbers alone.
+//! Parses an equation, `ij,jk->ik`, for operands of known shapes. This file computes only with sizes, not with tensors.
 
 use crate::error::{Error, Result, message};
 
@@ -10,7 +10,7 @@ pub(super) type Set = u128;
 
 /// The first label of the ellipsis.
 const ELLIPSIS: usize = 52;
-/// So many labels fit a [`Set`].
+/// The number of labels that fit in a [`Set`].
 pub(super) const LABELS: usize = 128;
 
 pub(super) fn set(labels: &[Label]) -> Set {
@@ -24,10 +24,10 @@ pub(super) struct Equation {
     pub(super) sizes: Vec<usize>,
 }
 
-/// One operand's or the result's part of the text.
+/// The part of the text for one operand or the result.
 struct Term {
     letters: Vec<Label>,
-    /// The place among the letters where the ellipsis stands.
+    /// The position of the ellipsis among the letters.
     ellipsis: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ fn term(equation: &str, text: &str) -> Result<Term> {
 }
 
 impl Term {
-    /// The labels of all axes, of which the ellipsis has `axes`.
+    /// The labels of all axes; the ellipsis has `axes` axes.
     fn labels(&self, axes: usize) -> Vec<Label> {
         let mut labels = self.letters.clone();
         if let Some(at) = self.ellipsis {

@@ -1,7 +1,7 @@
-//! Products of tensors by a formula over the labels of their axes: `einsum` and `tensordot`.
+//! Products of tensors specified by labels of their axes: `einsum` and `tensordot`.
 //!
-//! `equation.rs` reads the text, `order.rs` finds the order of several operands, `product.rs` multiplies two of them: by
-//! one batched matmul, or elementwise where nothing is summed. There is no kernel and no gradient rule here.
+//! `equation.rs` parses the text, `order.rs` finds the order of several operands, `product.rs` multiplies two of them:
+//! with one batched matmul, or elementwise if nothing is summed. There are no kernels or gradient rules here.
 
 mod equation;
 mod order;
@@ -65,7 +65,7 @@ fn contract(mut terms: Vec<Term>, output: &[Label], sizes: &[usize]) -> Result<T
         };
         let keep = order::others(&labels, wanted, i, j);
         let (b, a) = (terms.remove(j), terms.remove(i));
-        // Diagonals first: the rest takes each label once.
+        // Diagonals first: the remaining code expects each label once per operand.
         let shared = a.set() | b.set() | keep;
         let (a, b) = (a.reduced(shared)?, b.reduced(shared)?);
         terms.push(product(a, b, keep, output)?);
@@ -96,7 +96,7 @@ impl From<usize> for TensordotAxes {
 }
 
 impl From<i32> for TensordotAxes {
-    /// A negative number becomes one that every call refuses.
+    /// A negative number becomes one for which every call returns an error.
     fn from(count: i32) -> Self {
         TensordotAxes::Count(usize::try_from(count).unwrap_or(usize::MAX))
     }

@@ -1,11 +1,12 @@
-//! Finds out in which order to multiply several operands. This file computes with numbers alone.
+//! Finds the order in which to multiply several operands. This file computes only with sizes, not with tensors.
 
 use super::equation::Set;
 
-/// Up to so many operands all orders are tried: 180 of them.
+/// Up to this many operands all orders are tried: 180 of them.
 const ALL_ORDERS: usize = 5;
 
-/// Of more operands the first two are multiplied next, as looking at all pairs would take longer than that saves.
+/// With more operands than this, the first two are multiplied next, because comparing all pairs would take longer than
+/// it saves.
 const MANY: usize = 64;
 
 /// The pair of operands to multiply next. `terms` are the labels of each, `output` those of the result.
@@ -16,7 +17,7 @@ pub(super) fn next_pair(terms: &[Set], output: Set, sizes: &[usize]) -> (usize, 
     if terms.len() > MANY {
         return (0, 1);
     }
-    // The product that shrinks most, or grows least; the cheapest of those that are equal.
+    // The product that shrinks most, or grows least; among equal ones the cheapest.
     let shrink = |&(i, j): &(usize, usize)| {
         let kept = (terms[i] | terms[j]) & others(terms, output, i, j);
         let grows = elements(kept, sizes) - elements(terms[i], sizes) - elements(terms[j], sizes);

@@ -32,7 +32,7 @@ impl Term {
         Shape::from(sizes).elements()
     }
 
-    /// Takes the diagonal of axes that share a label, and sums over the labels that `keep` lacks.
+    /// Takes the diagonal of axes that share a label, and sums over the labels that are not in `keep`.
     pub(super) fn reduced(mut self, keep: Set) -> Result<Term> {
         while let Some((first, second)) = repeated(&self.labels) {
             let label = self.labels[first];
@@ -61,7 +61,7 @@ impl Term {
         Ok(Term { x: self.x.transpose(&order)?, labels: labels.to_vec() })
     }
 
-    /// The tensor with an axis for each of `labels`, of size 1 where it has none of its own.
+    /// The tensor with an axis for each of `labels`, of size 1 for labels that it does not have.
     fn aligned(self, labels: &[Label]) -> Result<Tensor> {
         let own = self.set();
         let order: Vec<Label> = labels.iter().copied().filter(|&label| has(own, label)).collect();
@@ -69,7 +69,7 @@ impl Term {
         self.ordered(&order)?.x.reshape_to(sizes.into())
     }
 
-    /// Drops the axes of size 1 that `other` has in another size.
+    /// Drops the axes of size 1 whose size in `other` is different.
     fn without_spread(self, other: &Term) -> Result<Term> {
         let spread = |label: Label| {
             has(other.set(), label) && self.size(label) == 1 && other.size(label) != 1
@@ -91,8 +91,8 @@ fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
     })
 }
 
-/// The product of two operands, summed over the labels that `keep` lacks. The axes of the result come in any order; that
-/// of `output` costs nothing more if it is had.
+/// The product of two operands, summed over the labels that are not in `keep`. The axes of the result may be in any
+/// order; the order of `output` avoids a later transpose.
 pub(super) fn product(a: Term, b: Term, keep: Set, output: &[Label]) -> Result<Term> {
     let (a, b) = {
         let thin = a.x.shape().contains(&1) || b.x.shape().contains(&1);
@@ -105,7 +105,7 @@ pub(super) fn product(a: Term, b: Term, keep: Set, output: &[Label]) -> Result<T
         }
     };
     let shared = a.set() & b.set();
-    // What only one of them has is summed first, so that the product is smaller.
+    // Labels of only one operand are summed first, so that the product is smaller.
     let (a, b) = (a.reduced(keep | shared)?, b.reduced(keep | shared)?);
     let pick = |labels: &[Label], from: Set| -> Vec<Label> {
         labels.iter().copied().filter(|&label| has(from, label)).collect()
@@ -128,7 +128,7 @@ pub(super) fn product(a: Term, b: Term, keep: Set, output: &[Label]) -> Result<T
         labels.truncate(kept);
         return Ok(Term { x: y, labels });
     }
-    // An order of the axes for which little or nothing needs to be moved.
+    // An order of the axes that requires few or no transposes.
     let batch = shared & keep;
     let orders = |own: [&[Label]; 3], from: Set| -> Vec<Vec<Label>> {
         let mut orders: Vec<Vec<Label>> = Vec::new();
@@ -178,12 +178,12 @@ struct Plan {
     batch: Vec<Label>,
     summed: Vec<Label>,
     free: [Vec<Label>; 2],
-    /// Whether the second operand gives the rows.
+    /// Whether the second operand provides the rows.
     swapped: bool,
 }
 
 impl Plan {
-    /// An operand's two possible orders: with its own labels before the summed ones, and behind them.
+    /// An operand's two possible orders: its own labels before or after the summed ones.
     fn forms(&self, at: usize) -> [Vec<Label>; 2] {
         let (batch, free, summed) = (&self.batch[..], &self.free[at][..], &self.summed[..]);
         [[batch, free, summed].concat(), [batch, summed, free].concat()]
@@ -233,7 +233,7 @@ impl Plan {
             Ok((x.x.reshape_to(shape)?, turned))
         };
         let ((a, a_turned), (b, b_turned)) = (matrices(a, 0)?, matrices(b, 1)?);
-        // Rows come with the summed axis last, columns with it first.
+        // Rows have the summed axis last, columns have it first.
         let y = match self.swapped {
             false => a.matmul_with(
                 &b,

@@ -76,7 +76,7 @@ pub fn convert_image_dtype_with(
     }
     let (wide, narrow) = (largest(from) + 1, largest(dtype) + 1);
     if wide > narrow {
-        // Bytes and negative numbers are all that can leave the range.
+        // Only bytes and negative numbers can be outside the range.
         let scaled = image.floordiv(wide / narrow)?;
         let low = if from == DType::I32 { scaled.maximum(0)? } else { scaled.clone() };
         return if options.saturate { low } else { scaled }.cast(dtype);
@@ -139,7 +139,7 @@ pub fn adjust_gamma(
     as_float(OP, image, |x| x.pow(gamma)?.multiply(gain))
 }
 
-/// The number that an operand is, if it is one.
+/// The operand's number, if it is a number.
 fn number(operand: &Operand) -> Option<f64> {
     match operand {
         Operand::Scalar(Scalar::Float(v)) => Some(*v),
@@ -148,7 +148,7 @@ fn number(operand: &Operand) -> Option<f64> {
     }
 }
 
-/// Refuses a tensor of fewer axes.
+/// Returns an error for a tensor with fewer axes.
 fn at_least(op: &str, x: &Tensor, rank: usize) -> Result<()> {
     if x.rank() >= rank {
         return Ok(());
@@ -159,7 +159,7 @@ fn at_least(op: &str, x: &Tensor, rank: usize) -> Result<()> {
     )))
 }
 
-/// Refuses a tensor whose last axis does not hold `count` channels.
+/// Returns an error for a tensor whose last axis does not have `count` channels.
 fn check_channels(op: &str, x: &Tensor, count: usize) -> Result<()> {
     if x.shape().last() == Some(&count) {
         return Ok(());
@@ -183,7 +183,7 @@ fn channels(op: &str, x: &Tensor) -> Result<[Tensor; 3]> {
     Ok([channel(0)?, channel(1)?, channel(2)?])
 }
 
-/// Three numbers, one for each channel; readers compute them for themselves.
+/// Three numbers, one for each channel; each reader computes them itself.
 fn per_channel(like: &Tensor, values: [f64; 3]) -> Result<Tensor> {
     let device = like.device();
     let at = iota(Some(device), 3, 0.into(), 1.into(), DType::I32)?;
@@ -224,7 +224,7 @@ pub fn grayscale_to_rgb(images: &Tensor) -> Result<Tensor> {
     images.broadcast_to(shape)
 }
 
-/// What the hue is computed from: the largest channel, the smallest, and the hue.
+/// The hue, and the largest and the smallest channel that it is computed from.
 struct Hue {
     max: Tensor,
     min: Tensor,
@@ -244,7 +244,8 @@ fn hue(op: &str, x: &Tensor) -> Result<Hue> {
     Ok(Hue { max, min, hue })
 }
 
-/// How much of the range from the smallest to the largest channel each channel has at a hue: `[..,1]` to `[..,3]`.
+/// The fraction of the range from the smallest to the largest channel that each channel has at a hue: `[..,1]` to
+/// `[..,3]`.
 fn shares(hue: &Tensor) -> Result<Tensor> {
     // Red is |6h - 3| - 1, green 2 - |6h - 2|, blue 2 - |6h - 4|, each clipped to 0 to 1.
     let far = hue.multiply(6.0)?.subtract(per_channel(hue, [3.0, 2.0, 4.0])?)?.abs()?;
@@ -410,7 +411,7 @@ pub fn per_image_standardization(image: &Tensor) -> Result<Tensor> {
     centred.divide(deviation.maximum(1.0 / (count as f64).sqrt())?)
 }
 
-/// Colours whose channels differ by far more than the steps of differences.
+/// Colours whose channels differ by much more than the steps of the numeric differences.
 const COLORS: Values = Values::Distinct(4.0);
 
 /// The inventory of this file.

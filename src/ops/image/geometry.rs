@@ -1,4 +1,4 @@
-//! Flips, turns, crops and borders of images: views of their places.
+//! Flips, rotations, crops and borders of images: views of their pixels.
 
 use super::super::inventory::{Entry, Kind, one};
 use super::{check_target, sizes};
@@ -81,7 +81,7 @@ pub fn crop_to_bounding_box(
     cut(image, [offset_height, offset_width], [target_height, target_width])
 }
 
-/// The box of an image that is known to be inside.
+/// A box of an image, which must be inside it.
 fn cut(image: &Tensor, offset: [usize; 2], size: [usize; 2]) -> Result<Tensor> {
     let rank = image.rank();
     let (mut begin, mut sizes) = (vec![0; rank], vec![-1; rank]);

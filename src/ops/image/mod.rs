@@ -71,7 +71,7 @@ fn with_size(image: &Tensor, height: usize, width: usize) -> Vec<usize> {
     shape
 }
 
-/// Refuses a target without places.
+/// Returns an error for an empty target.
 fn check_target(op: &str, height: usize, width: usize) -> Result<()> {
     if height > 0 && width > 0 {
         return Ok(());

@@ -56,7 +56,7 @@ pub fn extract_patches(
         )));
     }
     padding.check(OP, 2, c)?;
-    // Where the places of all windows lie along an axis: -1 beyond the edges.
+    // The positions of all window elements along an axis: -1 beyond the edges.
     let along = |size: usize, k: usize, step: usize, rate: usize, padding: Padding| {
         let (out, low) = windows(size, k, step, rate, padding);
         if out.saturating_mul(k) > MOST {
@@ -81,7 +81,7 @@ pub fn extract_patches(
     })?;
     let outside = rows.minimum(&columns)?.less(0)?;
     let flat = rows.multiply(w)?.add(&columns)?;
-    // An index of none gives zeros.
+    // The index -1 returns zeros.
     let places = select(&outside, &flat.zeros_like()?.subtract(1)?, &flat)?.reshape([-1])?;
     let area = images.reshape_to([n, h * w, c].into())?;
     let taken = area.gather_with(&places, 1, GatherOptions::new())?;
@@ -90,7 +90,7 @@ pub fn extract_patches(
     taken.reshape_to(shape.into())
 }
 
-/// The host writes out so many places along an axis.
+/// The most positions along an axis that the host lists.
 const MOST: usize = 1 << 24;
 
 /// The inventory of this file.

@@ -1,4 +1,4 @@
-//! Reads pixels at places that tensors hold: the kernel behind crops and transforms.
+//! Reads pixels at positions given by tensors: the kernel of crops and transforms.
 //!
 //! y[m,p,c] = image index[m] at row places[m,p,0] and column places[m,p,1], channel c
 
@@ -27,7 +27,7 @@ pub enum Interpolation {
 /// The dtypes of images.
 pub(super) const PIXELS: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::U8];
 
-/// Images to be read.
+/// Images to read from.
 pub(super) struct Source {
     /// `[N,H,W,C]`.
     pub(super) images: Tensor,
@@ -36,7 +36,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Images as numbers of `dtype`, which is `f32` where they are to be interpolated, and never bytes.
+    /// Images as numbers of `dtype`, which is `f32` for interpolation, and never bytes.
     pub(super) fn new(op: &str, images: &Tensor, dtype: DType) -> Result<Self> {
         expect_dtype(op, images.spec(), PIXELS)?;
         let [n, h, w, c] = sizes(op, images)?;
@@ -51,7 +51,7 @@ impl Source {
         Ok(Source { images, h, w })
     }
 
-    /// The values at places `[M,h,w]`, to which rows and columns broadcast, of the images `index` `[M]`: `[M,h,w,C]`, and
+    /// The values `[M,h,w,C]` of the images `index` `[M]` at positions `[M,h,w]`, to which rows and columns broadcast;
     /// `outside` (the bits of a number) where there is no pixel.
     pub(super) fn at(
         &self,
@@ -64,20 +64,21 @@ impl Source {
             unreachable!("places have three axes");
         };
         let flat = |x: &Tensor| x.broadcast_to(&shape)?.reshape_to([m, h * w].into());
-        // As one tensor they leave a binding free on adapters with few.
+        // As one tensor they need only one of the adapter's bindings.
         let places = stack([flat(rows)?, flat(columns)?], -1)?;
         let values = dispatch(read, &[&self.images, index, &places])?;
         values.reshape_to([m, h, w, self.images.shape()[3]].into())
     }
 }
 
-/// Of images `[N,H,W,C]`, indices `[M]`, rows and columns `[M,P,2]`.
+/// The inputs are images `[N,H,W,C]`, indices `[M]`, rows and columns `[M,P,2]`.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) struct Read {
     pub(super) how: Interpolation,
-    /// Whether a place on a pixel is that pixel, with no slope; else it is interpolated with the one behind.
+    /// Whether a position exactly on a pixel returns that pixel, with a derivative of 0; otherwise it is interpolated
+    /// with the next pixel.
     pub(super) edged: bool,
-    /// The bits of the value outside of the images.
+    /// The bits of the value outside the images.
     pub(super) outside: u32,
 }
 
@@ -140,7 +141,7 @@ impl Op for Read {
     }
 }
 
-/// One call, as its gradient sees it: what the kernel computes, by ops.
+/// One call, for its gradient: the kernel's computation, expressed with ops.
 struct Places<'a> {
     images: &'a Tensor,
     index: Tensor,
@@ -148,12 +149,12 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
-    /// Where the pixels at whole rows and columns lie among all, and which of them there are.
+    /// The flat indices of the pixels at whole rows and columns, and which of them exist.
     fn find(&self, row: &Tensor, column: &Tensor) -> Result<[Tensor; 2]> {
         let &[n, h, w, _] = self.images.shape() else {
             unreachable!("a source has four axes");
         };
-        // The test is on the numbers as they are, since as indices they are brought inside.
+        // The test uses the original numbers, because the indices are clipped to the image.
         let inside = |v: &Tensor, size: usize| v.greater_equal(0)?.logical_and(v.less(size)?);
         let known = inside(row, h)?.logical_and(inside(column, w)?)?;
         let known = known.logical_and(inside(&self.index, n)?)?;
@@ -172,7 +173,7 @@ impl Places<'_> {
         select(&known.expand_dims(-1)?, &flat.gather(&at, 0)?, &self.outside)
     }
 
-    /// What the images get of `dy` for the pixels with these weights.
+    /// The gradient of the images: `dy` added to the pixels with these weights.
     fn spread(&self, dy: &Tensor, corners: &[[Tensor; 3]]) -> Result<Tensor> {
         let (mut rows, mut ids) = (Vec::new(), Vec::new());
         let (count, c) = (dy.shape()[0] * dy.shape()[1], dy.shape()[2]);
@@ -195,7 +196,8 @@ impl Operation for Read {
         Keep::Inputs
     }
 
-    // A pixel gets dy by its weights in all places; a place gets dy times the slope between the pixels around it.
+    // A pixel's gradient is dy times its weights at all positions; a position's gradient is dy times the slope between
+    // the pixels around it.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (images, index) = (back.x(0), back.x(1));
         let &[m, p, _] = back.x(2).shape() else {

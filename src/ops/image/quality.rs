@@ -1,4 +1,4 @@
-//! How far images differ from each other, and how much they vary within.
+//! Differences between images, and variation within them.
 
 use super::super::inventory::{ANY, Answer, Args, Entry, Kind, POSITIVE, one};
 use super::super::{Conv2dOptions, PadMode, Padding, Pool2dOptions, stack};
@@ -43,7 +43,7 @@ pub fn total_variation(images: &Tensor) -> Result<Tensor> {
     sum(rank - 3, h)?.add(sum(rank - 2, w)?)
 }
 
-/// What each place of an axis has more than the one before, from the second on.
+/// The difference between each element along an axis and the previous one, from the second on.
 fn steps(x: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     let part = |from: usize| {
         let (mut begin, mut sizes) = (vec![0; x.rank()], vec![-1; x.rank()]);
@@ -99,7 +99,7 @@ pub fn sobel_edges(image: &Tensor) -> Result<Tensor> {
     padded.depthwise_conv2d(filters.cast(image.dtype())?, plain)?.reshape_to(shape.into())
 }
 
-/// Both images as floats, and the largest value as they have it.
+/// Both images as floats, and the largest value on their scale.
 fn floats(op: &str, a: &Tensor, b: &Tensor, max_val: f64) -> Result<(Tensor, Tensor, f64)> {
     let rank = a.rank().min(b.rank());
     let agree = rank >= 3 && a.shape()[a.rank() - 3..] == b.shape()[b.rank() - 3..];
@@ -257,7 +257,7 @@ pub fn ssim_multiscale_with(
     product?.reduce_mean(-1)
 }
 
-/// The means of each four pixels; an odd edge is mirrored.
+/// The mean of each `2 x 2` pixels; an odd edge is mirrored.
 fn halved(x: &Tensor) -> Result<Tensor> {
     let batch = flat(x);
     let (h, w) = (batch[1], batch[2]);
@@ -339,7 +339,8 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
     .cases(|cases| {
         let near = |x: &Tensor| x.multiply(0.1);
         let inputs = &[(&[7, 8, 1][..], POSITIVE), (&[7, 8, 1][..], POSITIVE)];
-        // The second order of both parts is checked above; that of their product cancels more digits than f32 has.
+        // The second order of both parts is checked above; the second order of their product loses more digits to
+        // cancellation than f32 has.
         cases.add_first_order("image::ssim_multiscale_with", inputs, move |x| {
             let options = SsimOptions::new().filter_size(3).k2(0.5);
             let other = x[0].add(near(&x[1])?)?;

@@ -1,5 +1,5 @@
-//! Reads images at computed places: crops of any size and place, and projective transforms. Places come from ops of tensors,
-//! so boxes and transforms may come from the device and have gradients.
+//! Reads images at computed positions: crops of any size and position, and projective transforms. Positions are
+//! computed by ops, so boxes and transforms may be on the device and have gradients.
 
 use super::super::inventory::{ANY, Entry, Kind, Stop, Values, one};
 use super::super::iota::iota;
@@ -117,7 +117,7 @@ pub fn crop_and_resize_with(
     };
     let source = Source::new(OP, image, DType::F32)?;
     let side = |k: usize| boxes.slice(&[0, k], &[-1, 1]);
-    // The places along one axis, [M,size].
+    // The positions along one axis, [M,size].
     let along = |from: usize, size: usize, len: usize| -> Result<[Tensor; 2]> {
         let (low, high) = (side(from)?, side(from + 2)?);
         let last = (len - 1) as f64;
@@ -173,7 +173,7 @@ pub fn affine_transform_with(
 ) -> Result<Tensor> {
     const OP: &str = "ImageProjectiveTransform";
     let dtype = images.dtype();
-    // Bytes are storage only, and what is interpolated is so in f32.
+    // Bytes are storage only, and interpolation is in f32.
     let exact = options.interpolation == Interpolation::Nearest && dtype != DType::U8;
     let source = Source::new(OP, images, if exact { dtype } else { DType::F32 })?;
     let [n, h, w, c] = sizes(OP, images)?;
@@ -202,7 +202,7 @@ pub fn affine_transform_with(
         mapped(&at, size, options.fill_mode)
     };
     let (column, row) = (at(0, w)?, at(3, h)?);
-    // Where a place is at infinity there is nothing, whatever the mode.
+    // A position at infinity is outside the image in every mode.
     let (column, row) = (select(&zero, &nowhere, &column)?, select(&zero, &nowhere, &row)?);
     let index = iota(Some(images.device()), n, 0.into(), 1.into(), DType::I32)?;
     let value = match source.images.dtype().is_float() {
@@ -219,7 +219,7 @@ pub fn affine_transform_with(
     values.cast(dtype)?.reshape_to(shape.into())
 }
 
-/// The place inside of an axis that a place outside stands for, by the rules of TensorFlow's kernel.
+/// The position inside an axis to which a position outside is mapped, by the rules of TensorFlow's kernel.
 fn mapped(at: &Tensor, size: usize, mode: FillMode) -> Result<Tensor> {
     let (len, last) = (size as f64, size as f64 - 1.0);
     let inside = |x: Tensor| x.maximum(0.0)?.minimum(last);
@@ -288,7 +288,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
                 CropAndResizeOptions::new().method(Interpolation::Nearest).extrapolation_value(0.5);
             crop_and_resize_with(&x[0], &boxes, &indices, [2, 1], options)
         });
-        // All places are well between pixels.
+        // All positions are well between pixels.
         let near = Values::Within(0.2, 0.25);
         cases.add("image::crop_and_resize by its boxes", &[(&[3, 4], near)], |x| {
             let image = x[0]

@@ -1,5 +1,5 @@
-//! The arguments of a call by name: tensors and attributes under TensorFlow's names, and a record of those the call
-//! read.
+//! The arguments of a call by name: tensors and attributes with TensorFlow's names, and a record of those that the call
+//! has read.
 //!
 //! A call would silently ignore an argument that it does not read, so [`Args::unread`] names it.
 
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 pub enum Stop {
     /// wgrad has no function for this: the attribute or argument, or "" for the function as a whole.
     Lacks(String),
-    /// wgrad has a function, and it failed.
+    /// wgrad has a function, which failed.
     Failed(Error),
 }
 
@@ -101,7 +101,7 @@ impl From<&str> for Value {
 /// The arguments of one call.
 #[derive(Debug, Default)]
 pub struct Args {
-    /// An argument's tensors: one, or several where it is a list.
+    /// An argument's tensors: one, or several if it is a list.
     tensors: Vec<(String, Vec<Tensor>)>,
     attributes: BTreeMap<String, Value>,
     read: RefCell<BTreeSet<String>>,
@@ -121,8 +121,8 @@ impl Args {
         &self.tensors
     }
 
-    /// Records that the call composes its result of several functions, as wgrad has none of its own for the attribute
-    /// `what`, or for all of it (""). Tests compare such a call, and list it.
+    /// Records that the call composes its result of several functions, because wgrad has no single function for the
+    /// attribute `what`, or for the whole (""). Tests compare such a call, and list it.
     pub fn composes(&self, what: &str) {
         self.composed.borrow_mut().get_or_insert_with(|| what.to_owned());
     }
@@ -131,7 +131,7 @@ impl Args {
         self.composed.borrow().clone()
     }
 
-    /// The first attribute or argument that nothing has read.
+    /// The first attribute or argument that has not been read.
     pub fn unread(&self) -> Option<String> {
         let read = self.read.borrow();
         let mut all = self.attributes.keys().chain(self.tensors.iter().map(|(key, _)| key));
@@ -166,7 +166,7 @@ impl Args {
 
     // ---- attributes: `None` where they are absent, that is TensorFlow's default ----
 
-    /// The attribute as `read` understands it; an error if it does not.
+    /// The attribute converted by `read`; an error if the conversion fails.
     pub fn attribute<T>(&self, key: &str, read: impl Fn(&Value) -> Option<T>) -> Answer<Option<T>> {
         self.remark(key);
         let Some(value) = self.attributes.get(key) else { return Ok(None) };
@@ -208,7 +208,7 @@ impl Args {
         self.attribute(key, |v| v.one_or_many().iter().map(size).collect())
     }
 
-    /// A list of pairs, as paddings are.
+    /// A list of pairs, such as paddings.
     pub fn pairs(&self, key: &str) -> Answer<Option<Vec<(usize, usize)>>> {
         let size = |v: &Value| usize::try_from(v.int()?).ok();
         let pair = |v: &Value| match v.one_or_many() {
@@ -228,12 +228,12 @@ impl Args {
         }
     }
 
-    /// The axes of a reduction: all where none are given.
+    /// The axes of a reduction; all by default.
     pub fn axes(&self, key: &str) -> Answer<Axes> {
         Ok(self.ints(key)?.map_or(Axes::ALL, |list| Axes::from(&list[..])))
     }
 
-    /// The axis, the first where none is given.
+    /// The axis; the first by default.
     pub fn axis(&self) -> Answer<i64> {
         Ok(self.int("axis")?.unwrap_or(0))
     }

@@ -11,7 +11,8 @@ pub enum Values {
     Within(f32, f32),
     /// Of either sign, 0.5 to 1.5 away from 0.
     Away,
-    /// Multiples of 0.2 in random order, moved by this: no two are so near that the steps reach across.
+    /// Multiples of 0.2 in random order, plus this offset: they differ by more than the steps of the numeric
+    /// differences.
     Distinct(f32),
 }
 
@@ -20,7 +21,7 @@ pub const POSITIVE: Values = Values::Within(0.4, 2.0);
 
 pub type Input = (&'static [usize], Values);
 
-/// What is called with tensors of the case's inputs.
+/// A function that is called with tensors of the case's inputs.
 pub type Function = Box<dyn Fn(&[Tensor]) -> Result<Tensor>>;
 
 /// A function whose gradients the tests check.
@@ -63,7 +64,7 @@ impl Cases {
         }
     }
 
-    /// Adds a function of one input of shape `[3,5]`, which is no whole number of vectors.
+    /// Adds a function of one input of shape `[3,5]`, which is not a whole number of vectors.
     pub fn of_one(&mut self, name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) {
         self.add(name, &[(&[3, 5], values)], move |x| f(&x[0]));
     }
@@ -78,7 +79,7 @@ impl Cases {
         self.add(name, &[(shape, ANY)], move |x| f(&x[0]));
     }
 
-    /// Adds a function of two inputs, over all ways in which one broadcasts against the other.
+    /// Adds a function of two inputs, for all combinations in which one broadcasts against the other.
     pub fn of_two(
         &mut self,
         name: &str,
@@ -97,7 +98,7 @@ impl Cases {
         }
     }
 
-    /// Adds a reduction, over all kinds of axes.
+    /// Adds a reduction, for all kinds of axes.
     pub fn of_fold(&mut self, name: &str, values: Values, f: fn(&Tensor, Axes) -> Result<Tensor>) {
         let over: [(&str, &'static [i64], bool); 5] = [
             ("over all", &[0, 1, 2], false),

@@ -1,8 +1,8 @@
-//! Lists every op: its names, its call by name, the dtypes it takes, the cases that check its gradient, and calls that
-//! bring its kernels. Tests and `docs/ops.md` iterate over the list.
+//! Lists every op: its names, its call by name, the dtypes that it accepts, the cases that check its gradient, and
+//! calls that use its kernels. Tests and `docs/ops.md` iterate over the list.
 //!
-//! An op's file has its entries in a constant `ENTRIES`; the rows of a table make theirs. The library never refers to
-//! the list, so a program holds none of it. The list is no stable API: it may change in every version.
+//! An op's file has its entries in a constant `ENTRIES`; the rows of a table generate theirs. The library never refers
+//! to the list, so a program does not contain it. The list is not a stable API: it may change in every version.
 
 mod args;
 mod cases;
@@ -14,18 +14,18 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// The kind of an op, which says where its code is.
+/// The kind of an op, which determines where its code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A row of a table: an expression in WGSL.
     Row,
     /// Made of other ops.
     Composed,
-    /// A file of its own, with a lowering or a shader.
+    /// A separate file, with a lowering or a shader.
     Kernel,
 }
 
-/// What tests and pages say of an op's gradient.
+/// The status of an op's gradient, for tests and documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gradient {
     /// It has one, which the op's cases check.
@@ -39,10 +39,10 @@ pub enum Gradient {
 /// Makes a tensor of small whole numbers, of a shape and a dtype.
 pub type Make<'a> = &'a dyn Fn(&[usize], DType) -> Tensor;
 
-/// A call whose kernels are looked at, with one of the op's dtypes.
+/// A call whose kernels are inspected, with one of the op's dtypes.
 pub type KernelCall = fn(Make, DType) -> Result<Vec<Tensor>>;
 
-/// Calls that loop about as often as a number says for a result.
+/// Calls whose loops have about the given number of iterations for each result.
 pub type LoopCall = fn(Make, usize) -> Result<Vec<Tensor>>;
 
 /// An op.
@@ -56,13 +56,13 @@ pub struct Entry {
     pub tensorflow: &'static [&'static str],
     pub kind: Kind,
     pub gradient: Gradient,
-    /// The dtypes that the op takes.
+    /// The dtypes that the op accepts.
     pub dtypes: &'static [DType],
     /// The call, with TensorFlow's names of arguments.
     pub call: fn(&Args) -> Answer,
     /// Functions of the op whose gradients the tests check.
     pub cases: fn(&mut Cases),
-    /// Calls that bring each of its kernels, with sizes on both sides of vectors and tiles.
+    /// Calls that use each of its kernels, with sizes around those of vectors and tiles.
     pub kernels: &'static [KernelCall],
     /// Calls with its longest loops.
     pub loops: &'static [LoopCall],
@@ -132,7 +132,7 @@ pub fn find(tensorflow: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.tensorflow.contains(&tensorflow))
 }
 
-/// The dtypes of a row, by the kinds of registers that it has WGSL for.
+/// The dtypes of a row, by the kinds of registers for which it has WGSL.
 pub(super) const fn row_takes(float: bool, int: bool, bool: bool) -> &'static [DType] {
     match (float, int, bool) {
         (true, true, true) => &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool],
@@ -144,7 +144,7 @@ pub(super) const fn row_takes(float: bool, int: bool, bool: bool) -> &'static [D
     }
 }
 
-/// The entries of every file of ops. `tests/inventory.rs` finds the file that is missing.
+/// The entries of every file of ops. `tests/inventory.rs` finds missing files.
 static ALL: &[&[Entry]] = &[
     super::unary::ENTRIES,
     super::binary::ENTRIES,

@@ -40,7 +40,7 @@ pub fn band_part(x: &Tensor, num_lower: i64, num_upper: i64) -> Result<Tensor> {
     band(x, (num_lower >= 0).then_some(num_lower), (num_upper >= 0).then_some(num_upper))
 }
 
-/// As [`band_part`]; a limit may also be negative and cut the main diagonal off. `None` sets no limit.
+/// As [`band_part`]; a limit may also be negative and exclude the main diagonal. `None` means no limit.
 pub(super) fn band(x: &Tensor, lower: Option<i64>, upper: Option<i64>) -> Result<Tensor> {
     let [rows, columns] = matrix("MatrixBandPart", x)?;
     let limit = |side: Option<i64>| {
@@ -94,7 +94,7 @@ impl Op for MatrixBandPart {
         Ok(inputs[0].clone())
     }
 
-    /// The matrix's sizes and both limits: texts hold no sizes.
+    /// The matrix's sizes and both limits: kernel texts do not contain sizes.
     fn runtime_scalars(&self) -> RuntimeScalars {
         let MatrixBandPart { rows, columns, lower, upper } = *self;
         RuntimeScalars::from_slice(&[rows as u32, columns as u32, lower as u32, upper as u32])

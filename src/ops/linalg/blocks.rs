@@ -1,4 +1,4 @@
-//! What the files of this folder share: checks of matrices, blocks of them, unit matrices, casts to `f32`.
+//! Helpers of this folder: checks of matrices, blocks of them, identity matrices, casts to `f32`.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ pub(super) fn batched(x: &Tensor, sizes: &[usize]) -> Shape {
     [lead(x), sizes].concat().into()
 }
 
-/// Computes in `f32`, and gives the result in the dtype of `x`.
+/// Computes in `f32`, and returns the result in the dtype of `x`.
 pub(super) fn in_f32(x: &Tensor, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     match x.dtype() {
         DType::F16 => f(&x.cast(DType::F32)?)?.cast(DType::F16),
@@ -112,13 +112,13 @@ pub(super) fn turned(x: &Tensor) -> Result<Tensor> {
     x.transpose(&order)
 }
 
-/// The rows of each matrix in the order of `places` `[.., M]`.
+/// The rows of each matrix at the indices `places` `[.., M]`.
 pub(super) fn rows_at(x: &Tensor, places: &Tensor) -> Result<Tensor> {
     let batch_dims = x.rank() - 2;
     x.gather_with(places, batch_dims, GatherOptions::new().batch_dims(batch_dims))
 }
 
-/// Spreads both over the batches of either.
+/// Broadcasts the batch axes of both against each other.
 pub(super) fn same_batch(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     let both = crate::shape::broadcast(
         &format!("{op} (leading axes)"),
@@ -132,7 +132,7 @@ pub(super) fn same_batch(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Te
     Ok((spread(a)?, spread(b)?))
 }
 
-/// Refuses a right side whose rows or dtype do not fit the matrix.
+/// Returns an error for a right-hand side whose rows or dtype do not match the matrix.
 pub(super) fn fits(op: &str, matrix: &Tensor, rows: usize, rhs: &Tensor) -> Result<usize> {
     super::super::same_dtype(op, matrix.spec(), rhs.spec())?;
     let [have, columns] = match rhs.shape() {

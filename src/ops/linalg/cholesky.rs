@@ -1,4 +1,4 @@
-//! The Cholesky factor, `x = y y^T` with `y` lower triangular, and systems that are solved with it.
+//! The Cholesky factor, `x = y y^T` with `y` lower triangular, and solvers that use it.
 
 use super::super::inventory::{ANY, Entry, Kind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
@@ -53,7 +53,7 @@ pub fn cholesky_solve(chol: &Tensor, rhs: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// A kernel factors blocks of so many rows, each in the memory of a workgroup.
+/// A kernel factors blocks of this many rows, each in workgroup memory.
 const BLOCK: usize = 64;
 
 fn factor(x: &Tensor) -> Result<Tensor> {
@@ -102,7 +102,7 @@ impl Op for Cholesky {
     }
 }
 
-/// Never recorded: what calls it passes no gradient on.
+/// Never recorded: its callers pass no gradient through it.
 impl Operation for Cholesky {
     fn keep(&self) -> Keep {
         Keep::Nothing
@@ -116,7 +116,7 @@ impl Operation for Cholesky {
 impl Rule for Cholesky {
     const NAME: &'static str = "Cholesky";
 
-    // dx = y^-T P y^-1 made symmetric, with P = y^T dy in the lower triangle, half of it on the diagonal.
+    // dx = y^-T P y^-1, symmetrized, with P = y^T dy in the lower triangle, halved on the diagonal.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let y = back.y();
         let n = y.shape()[y.rank() - 1];

@@ -1,4 +1,4 @@
-//! Linear algebra made of other ops.
+//! Linear algebra composed of other ops.
 
 use super::super::inventory::{ANY, Entry, Gradient, Kind, one};
 use super::super::{Backward, Grads, MatmulOptions, NUMERIC, concat, expect_dtype, where_};
@@ -129,7 +129,7 @@ pub fn matrix_power(x: &Tensor, power: i64) -> Result<Tensor> {
     }
 }
 
-/// So many squarings follow the series at most, and so large may a column's sum be.
+/// The most squarings, and the largest column sum for which the series suffices.
 const SQUARINGS: i32 = 10;
 const SERIES: f64 = 3.925_724_783_138_66;
 
@@ -145,8 +145,8 @@ const SERIES: f64 = 3.925_724_783_138_66;
 /// # }
 /// ```
 ///
-/// Matrices with a column sum above 4,019 give NaN: nothing is read back, so the number of squarings is bounded. The relative
-/// error is about 1e-6 times the column sum.
+/// For matrices with a column sum above 4,019 the result is NaN: nothing is read back, so the number of squarings is
+/// bounded. The relative error is about 1e-6 times the column sum.
 ///
 /// # Errors
 /// [`Error::Shape`] if the matrices are not square; [`Error::DType`] if the dtype is not float.
@@ -168,7 +168,7 @@ pub fn expm(x: &Tensor) -> Result<Tensor> {
         let x2 = small.matmul(&small)?;
         let x4 = x2.matmul(&x2)?;
         let x6 = x4.matmul(&x2)?;
-        // The coefficients of the series over the first.
+        // The coefficients of the series, divided by the first.
         let sum = |[c0, c2, c4, c6]: [f64; 4]| -> Result<Tensor> {
             let high = x6.multiply(c6)?.add(x4.multiply(c4)?)?;
             high.add(x2.multiply(c2)?)?.add(unit.multiply(c0)?)
@@ -274,7 +274,7 @@ pub fn pinv(x: &Tensor) -> Result<Tensor> {
         let (s, u, v) = svd(&x.stop_gradient())?;
         let least = 10.0 * f64::from(f32::EPSILON) * rows.max(columns) as f64;
         let cut = s.reduce_max(Axes::from(-1).keepdims(true))?.multiply(least)?;
-        // NaN stays.
+        // NaN is preserved.
         let inverse = where_(&s.less_equal(cut)?, &s.zeros_like()?, &s.reciprocal()?)?;
         let scaled = v.multiply(inverse.expand_dims(-2)?)?;
         ruled(Pinv, &scaled.matmul_with(u, MatmulOptions::new().transpose_b(true))?, &[x])
@@ -287,8 +287,7 @@ struct Pinv;
 impl Rule for Pinv {
     const NAME: &'static str = "Pinv";
 
-    // Golub and Pereyra 1973, for a rank that stays:
-    // dx = -y^T dy y^T + (I - x y) dy^T y y^T + y^T y dy^T (I - y x).
+    // Golub and Pereyra 1973, for a constant rank: dx = -y^T dy y^T + (I - x y) dy^T y y^T + y^T y dy^T (I - y x).
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (x, y) = (back.x(1), back.y());
         let (yt, dyt) = (turned(y)?, turned(back.dy)?);

@@ -70,7 +70,7 @@ pub fn diag_with(diagonal: &Tensor, options: DiagOptions) -> Result<Tensor> {
     let DiagOptions { k, num_rows, num_cols, padding_value } = options;
     let (down, right) = offsets(k);
     let least = [len.saturating_add(down), len.saturating_add(right)];
-    // With one side given the other is as short as the diagonal allows; with none the matrix is square.
+    // If one side is given, the other is as short as the diagonal allows; if neither is, the matrix is square.
     let sizes = match (num_rows, num_cols) {
         (None, None) => [least[0].max(least[1]); 2],
         (rows, columns) => [rows.unwrap_or(least[0]), columns.unwrap_or(least[1])],
@@ -185,7 +185,7 @@ pub fn tensor_diag_part(x: &Tensor) -> Result<Tensor> {
     diag_part(&x.reshape_to([n, n].into())?)?.reshape_to(left.into())
 }
 
-/// How far below the first row, and right of the first column, diagonal `k` begins.
+/// The row and the column at which diagonal `k` begins.
 fn offsets(k: i64) -> (usize, usize) {
     let steps = usize::try_from(k.unsigned_abs()).unwrap_or(usize::MAX);
     if k < 0 { (steps, 0) } else { (0, steps) }
@@ -269,7 +269,7 @@ impl Op for MatrixDiag {
         Ok(Spec::new(shape, x.dtype))
     }
 
-    /// The sizes of the matrix and the diagonal: texts hold no sizes.
+    /// The sizes of the matrix and the diagonal: kernel texts do not contain sizes.
     fn runtime_scalars(&self) -> RuntimeScalars {
         RuntimeScalars::from_slice(&[self.rows as u32, self.columns as u32, self.k as u32])
     }

@@ -1,4 +1,4 @@
-//! The LU factorization with row exchanges, `x[permutation] = L U`, and systems that are solved with it.
+//! The LU factorization with row exchanges, `x[permutation] = L U`, and solvers that use it.
 
 use super::super::inventory::{ANY, Answer, Cases, Entry, Kind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
@@ -76,7 +76,7 @@ pub(super) struct Factors {
     pub(super) order: Tensor,
 }
 
-/// Factors matrices with at least as many rows as columns. No gradient passes.
+/// Factors matrices with at least as many rows as columns. No gradient passes through it.
 pub(super) fn factors(x: &Tensor) -> Result<Factors> {
     let (rows, columns) = (x.shape()[x.rank() - 2], x.shape()[x.rank() - 1]);
     let panel = panel_width(rows, x.device().caps());
@@ -88,7 +88,8 @@ pub(super) fn factors(x: &Tensor) -> Result<Factors> {
             order: order.squeeze(-1)?,
         });
     }
-    // The left half first; the right half in its order of rows, less what the left half takes.
+    // The left half first; then the right half, with its rows in the same order, minus the contribution of the left
+    // half.
     let half = (columns / 2).next_multiple_of(panel);
     let left = factors(&block(x, 0..rows, 0..half)?)?;
     let right = rows_at(&block(x, 0..rows, half..columns)?, &left.order)?;
@@ -115,7 +116,7 @@ pub(super) fn sign_of(order: &Tensor) -> Result<Tensor> {
     out_of_order.multiply(-2.0)?.add(1.0)?.reduce_prod([-2, -1])
 }
 
-/// The widest panel whose kernel loops little enough: 64 columns for up to some thousand rows.
+/// The widest panel whose kernel stays within the loop limit: 64 columns for up to some thousand rows.
 fn panel_width(rows: usize, caps: &Caps) -> usize {
     let fits = |width: &usize| panel_loops(rows, *width) <= caps.loop_piece();
     [64, 32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
@@ -163,7 +164,7 @@ impl Op for LuPanel {
     }
 }
 
-/// Never recorded: what calls it passes no gradient on.
+/// Never recorded: its callers pass no gradient through it.
 impl Operation for LuPanel {
     fn keep(&self) -> Keep {
         Keep::Nothing
@@ -196,7 +197,7 @@ impl Rule for Lu {
     }
 }
 
-/// The permutation that undoes `order`: in row `j` of its matrix stands the place of `j`.
+/// The inverse permutation of `order`: element `j` is the index of `j` in `order`.
 pub(super) fn inverse_order(order: &Tensor) -> Result<Tensor> {
     let n = order.shape()[order.rank() - 1];
     let places = steps(order, n)?;

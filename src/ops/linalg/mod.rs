@@ -1,10 +1,11 @@
 //! Linear algebra on matrices and batches of matrices: `tf.linalg` except for `matmul` and `matvec`, which are methods of
 //! [`Tensor`].
 //!
-//! A matrix is the last two axes of a tensor, `[.., M, N]`; all axes before them are batch axes. Factorizations compute in
-//! `f32` (`f16` is cast and cast back) and read nothing back: a matrix that has no factorization gives NaN or infinity where
-//! TensorFlow on a CPU raises an error. Small blocks have kernels; larger matrices are split into blocks, which are combined by
-//! matrix products, so their size is not limited, except for `eigh` and `svd`, whose documentation states the limit.
+//! A matrix is the last two axes of a tensor, `[.., M, N]`; all axes before them are batch axes. Factorizations compute
+//! in `f32` (`f16` is cast and cast back) and read nothing back: for a matrix that has no factorization the result is
+//! NaN or infinity; TensorFlow on a CPU raises an error. Small blocks have kernels; larger matrices are split into
+//! blocks, which are combined by matrix products, so their size is not limited, except for `eigh` and `svd`, whose
+//! documentation states the limit.
 //!
 //! ```
 //! # fn main() -> wgrad::Result<()> {

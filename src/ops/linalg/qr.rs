@@ -1,4 +1,4 @@
-//! The QR factorization, `x = Q R`, by Householder reflections in panels that matrix products join.
+//! The QR factorization, `x = Q R`, by Householder reflections in panels that are combined by matrix products.
 
 use super::super::inventory::{Answer, Args, Entry, Kind};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
@@ -62,7 +62,7 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
     let shared = rows.min(columns);
     let full = options.full_matrices && rows > columns;
     let kept = if full { rows } else { shared };
-    // The factors of the first columns; what is right of them is turned by Q.
+    // The factors of the first columns; the columns to the right are multiplied by Q^T.
     let Reflections { packed, t } = reflections(&block(&own, 0..rows, 0..shared)?)?;
     let v = unit_lower(&packed)?;
     let through = v.matmul(&match full {
@@ -78,7 +78,7 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
         let rest = block(&own, 0..rows, rows..columns)?;
         r = beside(&r, &q.matmul_with(rest, MatmulOptions::new().transpose_a(true))?)?;
     }
-    // Both in one tensor have one gradient rule.
+    // As one tensor, both share one gradient rule.
     let both = above(&block(&q, 0..rows, 0..shared)?, &turned(&r)?)?;
     let (mut own_q, mut r) =
         split(&ruled(Qr { rows, columns }, &both, &[&wide])?, rows, columns, shared)?;
@@ -90,13 +90,13 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
     Ok((own_q.cast(x.dtype())?, r.cast(x.dtype())?))
 }
 
-/// `q` above the transposed `r`, as they stand in one tensor.
+/// Splits the tensor that contains `q` above the transposed `r`.
 fn split(both: &Tensor, rows: usize, columns: usize, kept: usize) -> Result<(Tensor, Tensor)> {
     let q = block(both, 0..rows, 0..kept)?;
     Ok((q, turned(&block(both, rows..rows + columns, 0..kept)?)?))
 }
 
-/// The product of Householder reflections, `I - V T V^T`, and what they make of the matrix.
+/// The product of Householder reflections, `I - V T V^T`, and the matrix after the reflections.
 struct Reflections {
     /// `R` on and above the diagonal, `V` below.
     packed: Tensor,
@@ -140,7 +140,7 @@ fn reflections(x: &Tensor) -> Result<Reflections> {
 
 const THREADS: usize = 256;
 
-/// The widest panel whose kernel loops little enough: 32 columns for up to some thousand rows.
+/// The widest panel whose kernel stays within the loop limit: 32 columns for up to some thousand rows.
 fn panel_width(rows: usize, caps: &Caps) -> usize {
     let fits = |width: &usize| panel_loops(rows, *width) <= caps.loop_piece();
     [32, 16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
@@ -193,7 +193,7 @@ impl Op for QrPanel {
     }
 }
 
-/// Never recorded: what calls it passes no gradient on.
+/// Never recorded: its callers pass no gradient through it.
 impl Operation for QrPanel {
     fn keep(&self) -> Keep {
         Keep::Nothing
@@ -214,7 +214,7 @@ struct Qr {
 impl Rule for Qr {
     const NAME: &'static str = "Qr";
 
-    // With y the columns of x right of the square part, r = [u, v]: dy = q dv, and dq gets y dv^T besides.
+    // With y the columns of x right of the square part, r = [u, v]: dy = q dv, and y dv^T is added to dq.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let Qr { rows, columns } = *self;
         let kept = rows.min(columns);

@@ -1,4 +1,4 @@
-//! Gives a result that other ops have computed a gradient of its own: the formula for the whole, which needs neither
+//! Attaches a custom gradient to a result that other ops have computed: a formula for the whole, which needs neither
 //! their intermediate values nor their rules.
 
 use std::fmt::Debug;
@@ -11,7 +11,7 @@ use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
-/// What a result is a function of, and how its gradient comes about. The fields are what the rule depends on.
+/// The gradient rule of a result. The fields are the values that the rule depends on.
 pub(super) trait Rule: Debug + Hash + PartialEq + Eq + Send + Sync + 'static {
     /// TensorFlow's name.
     const NAME: &'static str;
@@ -20,8 +20,8 @@ pub(super) trait Rule: Debug + Hash + PartialEq + Eq + Send + Sync + 'static {
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
 
-/// `y`, as the function of `arguments` that `rule` differentiates. The caller computes `y` from arguments that pass no
-/// gradient on.
+/// `y`, as the function of `arguments` that `rule` differentiates. The caller computes `y` from arguments through which
+/// no gradient flows.
 pub(super) fn ruled<R: Rule>(rule: R, y: &Tensor, arguments: &[&Tensor]) -> Result<Tensor> {
     let inputs = [&[y], arguments].concat();
     dispatch(Ruled(rule), &inputs)
@@ -59,8 +59,8 @@ impl<R: Rule> Operation for Ruled<R> {
     }
 }
 
-/// `rest`, orthonormal columns `[.., M, M-N]` that complete those of `q` `[.., M, N]`, as a function of `q`. `op` names what has
-/// found them.
+/// `rest`, orthonormal columns `[.., M, M-N]` that complete those of `q` `[.., M, N]`, as a function of `q`. `op` is
+/// the name of the op that computed them.
 pub(super) fn completing(op: &'static str, rest: &Tensor, q: &Tensor) -> Result<Tensor> {
     ruled(Rest { op }, rest, &[q])
 }
@@ -73,7 +73,8 @@ struct Rest {
 impl Rule for Rest {
     const NAME: &'static str = "OrthogonalComplement";
 
-    // A single column is given but for its sign: it turns with q, dr = -q dq^T r. Of several any rotation is as good.
+    // A single column is unique except for its sign, and rotates with q: dr = -q dq^T r. Several columns are unique
+    // only up to a rotation.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let shape = &back.spec(0).shape;
         let count = shape[shape.len() - 1];

@@ -1,4 +1,4 @@
-//! Systems, inverses and determinants of square matrices, by their LU factors.
+//! Linear systems, inverses and determinants of square matrices, from their LU factors.
 
 use super::super::inventory::{ANY, Answer, Args, Entry, Kind, one};
 use super::super::{Backward, Grads, MatmulOptions};
@@ -41,8 +41,8 @@ options! {
 /// # }
 /// ```
 ///
-/// A singular matrix is not an error, because nothing is read back: it gives infinity or NaN. The relative error is about 6e-8
-/// times the condition number.
+/// A singular matrix is not an error, because nothing is read back: the result is infinity or NaN. The relative error
+/// is about 6e-8 times the condition number.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has a different number of rows;
@@ -107,7 +107,7 @@ impl Rule for Solve {
 /// # }
 /// ```
 ///
-/// A singular matrix gives infinity or NaN. To solve a system, [`solve`] is faster and more accurate.
+/// For a singular matrix the result is infinity or NaN. To solve a system, [`solve`] is faster and more accurate.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the matrices are not square; [`Error::DType`](crate::Error::DType) if the

@@ -135,7 +135,7 @@ pub fn eigvalsh(x: &Tensor) -> Result<Tensor> {
     in_f32(x, |x| ruled(Eigenvalues, &symmetric(&x.stop_gradient())?.0, &[x]))
 }
 
-/// A matrix of this order takes about 600 launches.
+/// A matrix of this order needs about 600 launches.
 const LARGEST: usize = 512;
 
 fn sized(op: &str, x: &Tensor, n: usize) -> Result<usize> {
@@ -162,12 +162,12 @@ fn tall(x: &Tensor, full: bool) -> Result<(Tensor, Tensor, Tensor)> {
         }
     };
     let right = rotations(&turned(&core)?, SWEEPS)?;
-    // Anew, without the roundings of the rotations.
+    // Recomputed, without the rounding errors of the rotations.
     let left = right.matmul_with(&core, MatmulOptions::new().transpose_b(true))?;
     let order = places(&left.square()?.reduce_sum(-1)?.negative()?)?;
     let (left, right) = (rows_at(&left, &order)?, rows_at(&right, &order)?);
     let s = left.square()?.reduce_sum(-1)?.sqrt()?;
-    // Reflections make unit vectors of them, and find some where a singular value is 0.
+    // QR makes unit vectors of them, and finds some for singular values of 0.
     let (u, r) = qr(&turned(&left)?)?;
     let signs = diag_part(&r)?;
     let signs = where_(&signs.less(0.0)?, &signs.ones_like()?.negative()?, &signs.ones_like()?)?;
@@ -193,12 +193,13 @@ fn largest(x: &Tensor) -> Result<Tensor> {
 fn symmetric(x: &Tensor) -> Result<(Tensor, Tensor)> {
     let n = x.shape()[x.rank() - 1];
     let x = tril(x, 0)?.add(turned(&tril(x, -1)?)?)?;
-    // No eigenvalue is larger than the largest sum of a row. Moved by a little more they are singular values.
+    // No eigenvalue is larger than the largest row sum. After a slightly larger shift the eigenvalues are singular
+    // values.
     let sums = x.abs()?.reduce_sum(Axes::from(-1).keepdims(true))?;
     let scale = largest(&sums)?;
     let moved = |x: &Tensor| x.divide(&scale)?.add(identity(x, [n, n])?.multiply(1.1)?);
     let vectors = rotations(&moved(&x)?, SWEEPS)?;
-    // What the roundings have left is rotated away.
+    // The remaining rounding errors are rotated away.
     let rest = vectors.matmul(x.matmul_with(&vectors, MatmulOptions::new().transpose_b(true))?)?;
     let vectors = refined(&rotations(&moved(&rest)?, 3)?.matmul(&vectors)?)?;
     let e = vectors.matmul(&x)?.multiply(&vectors)?.reduce_sum(-1)?;
@@ -207,7 +208,7 @@ fn symmetric(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((e, turned(&rows_at(&vectors, &order)?)?))
 }
 
-/// The places of numbers in ascending order; of equal ones the first comes first, and NaN comes first of all.
+/// The indices of the numbers in ascending order; equal numbers are in their original order, and NaN is first.
 fn places(x: &Tensor) -> Result<Tensor> {
     let x = where_(&x.is_nan()?, &x.ones_like()?.multiply(f32::NEG_INFINITY)?, x)?;
     let (own, other) = (x.expand_dims(-1)?, x.expand_dims(-2)?);
@@ -216,10 +217,10 @@ fn places(x: &Tensor) -> Result<Tensor> {
     inverse_order(&before.cast(DType::I32)?.reduce_sum(-1)?)
 }
 
-/// So many times each pair of rows is rotated; random matrices need 6 to 10.
+/// How often each pair of rows is rotated; random matrices need 6 to 10.
 const SWEEPS: usize = 12;
 
-/// Rotates the rows of square matrices until they are orthogonal; gives the product of the rotations.
+/// Rotates the rows of square matrices until they are orthogonal; returns the product of the rotations.
 fn rotations(x: &Tensor, sweeps: usize) -> Result<Tensor> {
     let n = x.shape()[x.rank() - 1];
     let unit = identity(x, [n, n])?.broadcast_to(batched(x, &[n, n]))?;
@@ -227,7 +228,7 @@ fn rotations(x: &Tensor, sweeps: usize) -> Result<Tensor> {
     refined(&block(&both, 0..n, n..2 * n)?)
 }
 
-/// Orthonormal rows of nearly orthonormal ones: a step of Newton's method, `(3 I - x x^T) x / 2`.
+/// Makes nearly orthonormal rows orthonormal: a step of Newton's method, `(3 I - x x^T) x / 2`.
 fn refined(x: &Tensor) -> Result<Tensor> {
     let square = x.matmul_with(x, MatmulOptions::new().transpose_b(true))?;
     x.multiply(1.5)?.subtract(square.matmul(x)?.multiply(0.5)?)
@@ -281,7 +282,7 @@ impl Op for Jacobi {
     }
 }
 
-/// Never recorded: what calls it passes no gradient on.
+/// Never recorded: its callers pass no gradient through it.
 impl Operation for Jacobi {
     fn keep(&self) -> Keep {
         Keep::Nothing

@@ -115,7 +115,7 @@ pub fn resize_with(images: &Tensor, size: [usize; 2], options: ResizeOptions) ->
     let shape = with_size(images, height, width);
     let nearest = options.method == ResizeMethod::NearestNeighbor;
     let batch = images.reshape_to([n, h, w, c].into())?;
-    // What has no kernel of its own is read as a number of 32 bits.
+    // Dtypes without their own kernel are read as numbers of 32 bits.
     let (read, dtype) = match images.dtype() {
         dtype @ (DType::F32 | DType::F16) if nearest => (batch, dtype),
         dtype if nearest => (batch.cast(DType::I32)?, dtype),
@@ -126,7 +126,7 @@ pub fn resize_with(images: &Tensor, size: [usize; 2], options: ResizeOptions) ->
     resample(&read, rows, columns, sums)?.cast(dtype)?.reshape_to(shape.into())
 }
 
-/// What each row and each column of a resized image adds up.
+/// The spans that each row and each column of a resized image sums.
 pub(crate) fn resize_axes(
     op: &str,
     shape: &[usize],
@@ -136,7 +136,7 @@ pub(crate) fn resize_axes(
     Ok(lines(op, shape, size, options)?.map(|line| line.spans()))
 }
 
-/// The rows and the columns of a resize to `size`, where it is allowed.
+/// The rows and the columns of a resize to `size`, if it is valid.
 fn lines(op: &str, shape: &[usize], size: [usize; 2], options: ResizeOptions) -> Result<[Line; 2]> {
     let &[.., h, w, _] = shape else { return Err(no_image(op, shape)) };
     if h == 0 || w == 0 {
@@ -161,7 +161,8 @@ fn lines(op: &str, shape: &[usize], size: [usize; 2], options: ResizeOptions) ->
 /// The dtypes of images.
 const NUMBERS: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::U8];
 
-/// Places are computed in `f32`, as by TensorFlow; beyond here they would be off by far more than rounding.
+/// Positions are computed in `f32`, as in TensorFlow; for larger sizes the errors would be much larger than rounding
+/// errors.
 const FARTHEST: usize = 1 << 22;
 
 /// The largest size within `size` that has the proportions of `own`, in TensorFlow's `f32` arithmetic.
@@ -206,7 +207,7 @@ pub fn resize_with_pad_with(
     pad_to_bounding_box(&resized, before(0), before(1), target_height, target_width)
 }
 
-/// Resizes `x` `[B,H,W,C]` along both axes at once, or along one after the other where that reads less.
+/// Resizes `x` `[B,H,W,C]` along both axes at once, or along one after the other if that reads less.
 fn resample(x: &Tensor, rows: Line, columns: Line, dtype: DType) -> Result<Tensor> {
     let &[b, h, w, c] = x.shape() else {
         unreachable!("resize makes four axes");
@@ -214,13 +215,13 @@ fn resample(x: &Tensor, rows: Line, columns: Line, dtype: DType) -> Result<Tenso
     let (tall, wide) = (rows.spans(), columns.spans());
     let ([th, tw], [oh, ow]) = ([taps(&tall), taps(&wide)], [tall.len(), wide.len()]);
     let shape = [b, oh, ow, c].into();
-    // Where an axis stays as it is, the places along it are images or channels.
+    // If an axis does not change, the positions along it are treated as images or channels.
     let (form, rows, columns) = match (rows.rule, columns.rule) {
         (Rule::Keep, Rule::Keep) => return x.cast(dtype),
         (_, Rule::Keep) => ([b, h, 1, w * c], rows, Line::kept(1)),
         (Rule::Keep, _) => ([b * h, 1, w, c], Line::kept(1), columns),
         _ => {
-            // What is read, and what is stored between two kernels.
+            // The elements read, and those stored between two kernels.
             let first = |taps: usize, out: usize, other: usize| (taps + 2) * out * other;
             let rows_first = first(th, oh, w) + tw * oh * ow;
             let columns_first = first(tw, ow, h) + th * oh * ow;
@@ -258,7 +259,7 @@ fn words(line: &Line) -> Vec<u32> {
     spans.iter().flat_map(words).collect()
 }
 
-/// Of `[B,H,W,C]` and the table of both lines.
+/// The inputs are `[B,H,W,C]` and the table of both lines.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Resample {
     rows: Line,
@@ -275,7 +276,7 @@ impl Op for Resample {
         let x = inputs[0];
         expect_dtype("Resize", x, &[DType::F32, DType::F16, DType::I32])?;
         let [rows, columns] = [self.rows.output(), self.columns.output()];
-        // Places and channels are one axis where four places fill vectors that their channels do not.
+        // Positions and channels are one axis if four positions fill vectors that their channels alone do not.
         Ok(match self.together(x.shape[3]) {
             true => Spec::new([x.shape[0], rows, columns * x.shape[3]], self.dtype),
             false => Spec::new([x.shape[0], rows, columns, x.shape[3]], self.dtype),
@@ -289,7 +290,7 @@ impl Op for Resample {
         if places * th * (1 + tw) <= cx.caps.loop_iterations {
             return self.kernel(cx, [th, tw], places, None).into();
         }
-        // Several threads share the places of a sum.
+        // Several threads share the terms of a sum.
         let part = split_length(whole, results, cx.caps);
         let parts = whole.div_ceil(part);
         let (sums, dtype) = (cx.inputs[0].dtype.register(), cx.output.dtype);
@@ -306,7 +307,7 @@ impl Op for Resample {
 }
 
 impl Resample {
-    /// Whether the places of a row are gone through four at a time, as their `c` channels fill no vectors.
+    /// Whether the positions of a row are processed four at a time, because their `c` channels do not fill vectors.
     fn together(&self, c: usize) -> bool {
         (1..4).contains(&c) && self.columns.output().is_multiple_of(4)
     }
@@ -383,7 +384,7 @@ impl Resample {
     }
 }
 
-/// The WGSL function that stores four places of `c` channels as vectors.
+/// The WGSL function that stores four positions of `c` channels as vectors.
 fn put(c: usize) -> String {
     let channels = |e: usize| format!("{}.{}", &"abcd"[e / c..=e / c], &"xyz"[e % c..=e % c]);
     let quad = |q: usize| {
@@ -399,7 +400,7 @@ impl Operation for Resample {
         Keep::Nothing
     }
 
-    // dx[r] = sum over the places i whose span holds r of weight[i,r] dy[i]: a resize with the transposed spans.
+    // dx[r] = sum over the positions i whose span contains r of weight[i,r] dy[i]: a resize with the transposed spans.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (x, rows, columns) = (back.spec(0), self.rows, self.columns);
         let form = [x.shape[0], rows.output(), columns.output(), x.shape[3]];

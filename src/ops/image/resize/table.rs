@@ -1,19 +1,20 @@
-//! Which places of an axis a resized place adds up, and with which weights: TensorFlow's rules, in its `f32` arithmetic.
+//! Which positions of an axis a resized position sums, and with which weights: TensorFlow's rules, in its `f32`
+//! arithmetic.
 
-/// How a place of the result weighs the places around it.
+/// How a position of the result weighs the input positions around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Rule {
-    /// The axis stays as it is.
+    /// The axis does not change.
     Keep,
-    /// The place that lies under the middle (`ResizeNearestNeighbor`).
+    /// The position at the centre (`ResizeNearestNeighbor`).
     Nearest,
-    /// The two places beside the middle (`ResizeBilinear`).
+    /// The two positions next to the centre (`ResizeBilinear`).
     Linear,
-    /// Four places by Keys's cubic in steps of 1/1024 (`ResizeBicubic`).
+    /// Four positions with Keys's cubic kernel in steps of 1/1024 (`ResizeBicubic`).
     Cubic,
-    /// The places that the result's place covers, by how much of them it covers (`ResizeArea`).
+    /// The positions that the result's position covers, weighted by the covered part (`ResizeArea`).
     Area,
-    /// A kernel around the middle, which `antialias` widens where the axis shrinks (`ScaleAndTranslate`).
+    /// A kernel around the centre, which `antialias` widens if the axis shrinks (`ScaleAndTranslate`).
     Kernel { shape: Shape, antialias: bool },
 }
 
@@ -67,7 +68,7 @@ impl Shape {
     }
 }
 
-/// One axis of a resize from `from` to `to` places, neither of them 0; or, `backward`, its transpose.
+/// One axis of a resize from `from` to `to` positions, neither of them 0; with `backward`, its transpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Line {
     pub(super) rule: Rule,
@@ -76,7 +77,7 @@ pub(super) struct Line {
     pub(super) backward: bool,
 }
 
-/// The places that one place of the result adds up: those from `start` on, one for each weight.
+/// The positions that one position of the result sums: those from `start` on, one for each weight.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -84,7 +85,7 @@ pub(crate) struct Span {
 }
 
 impl Line {
-    /// An axis that stays as it is.
+    /// An axis that does not change.
     pub(super) fn kept(size: usize) -> Self {
         Line { rule: Rule::Keep, from: size, to: size, backward: false }
     }
@@ -93,23 +94,23 @@ impl Line {
         Line { backward: !self.backward, ..self }
     }
 
-    /// The size of what is read.
+    /// The size of the input.
     pub(super) fn input(&self) -> usize {
         if self.backward { self.to } else { self.from }
     }
 
-    /// The size of what is written.
+    /// The size of the output.
     pub(super) fn output(&self) -> usize {
         if self.backward { self.from } else { self.to }
     }
 
-    /// The span of each place of the result.
+    /// The span of each position of the result.
     pub(super) fn spans(&self) -> Vec<Span> {
         let forward: Vec<Span> = (0..self.to).map(|i| self.span(i)).collect();
         if !self.backward {
             return forward;
         }
-        // Spans move along the axis with their places, so those that hold a place lie side by side.
+        // Spans move along the axis with their positions, so those that contain a given position are adjacent.
         let mut spans = vec![Span::default(); self.from];
         for (i, span) in forward.iter().enumerate() {
             for (t, &weight) in span.weights.iter().enumerate() {
@@ -152,7 +153,7 @@ impl Line {
                     let (low, high) = (begin.max(j as f32), end.min((j + 1) as f32));
                     let weight = (high - low) / scale;
                     match span.weights.last_mut() {
-                        // Rounding may lead beyond the last place, which then counts again.
+                        // Rounding may lead beyond the last position, which then counts again.
                         Some(edge) if j > last => *edge += weight,
                         _ => span.weights.push(weight),
                     }
@@ -194,7 +195,7 @@ impl Line {
     }
 }
 
-/// The span whose weights are divided by their sum, if that is not next to nothing.
+/// The span with its weights divided by their sum, unless the sum is close to 0.
 fn normalized(start: usize, mut weights: Vec<f32>) -> Span {
     let sum: f32 = weights.iter().sum();
     if sum.abs() >= 1000.0 * f32::MIN_POSITIVE {
@@ -204,7 +205,7 @@ fn normalized(start: usize, mut weights: Vec<f32>) -> Span {
     Span { start, weights }
 }
 
-/// The most places that a place adds up.
+/// The largest number of positions that one position sums.
 pub(super) fn taps(spans: &[Span]) -> usize {
     spans.iter().map(|span| span.weights.len()).max().unwrap_or(0)
 }
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn linear_places_lie_between_the_middles() {
-        // 4 to 2: the middles 0.5 and 2.5; 2 to 4: -0.25 is the edge, then a quarter and three quarters.
+        // 4 to 2: the centres are 0.5 and 2.5; 2 to 4: -0.25 is the edge, then a quarter and three quarters.
         let halves = Span { start: 0, weights: vec![0.5, 0.5] };
         assert_eq!(line(Rule::Linear, 4, 2).spans()[0], halves);
         let spans = line(Rule::Linear, 2, 4).spans();
