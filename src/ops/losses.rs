@@ -9,8 +9,8 @@ use crate::tensor::{Operand, Tensor};
 use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype, select};
 
-/// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. A label outside `0..C`
-/// gives NaN, as in TensorFlow on GPUs.
+/// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. For a label
+/// outside `0..C` the result is NaN, as in TensorFlow on GPUs.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -42,7 +42,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
             logits.shape()
         )));
     }
-    // The shift comes before any sum, so that large logits cost no digits.
+    // The shift precedes all sums, so that large logits cause no loss of precision.
     let shifted = logits.subtract(
         logits.stop_gradient().reduce_max(Axes::from(-1).keepdims(true))?.stop_gradient(),
     )?;
@@ -74,7 +74,7 @@ pub fn softmax_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
             logits.shape()
         )));
     }
-    // A class without weight adds nothing, even where its log-probability is -inf.
+    // A class with weight 0 adds nothing, even if its log-probability is -inf.
     let log = logits.log_softmax(-1)?;
     let absent = labels.equal(0.0)?.logical_and(log.less(-log.dtype().largest())?)?;
     let log = select(&absent, &log.zeros_like()?, &log)?;
@@ -90,10 +90,10 @@ pub fn sigmoid_cross_entropy_with_logits(labels: &Tensor, logits: &Tensor) -> Re
     labels.multiply(of_one)?.add(labels.negative()?.add(1.0)?.multiply(of_zero)?)
 }
 
-/// `log(1 + e^-x)` and `log(1 + e^x)`. Nothing is taken from them, so no digits are lost, and none that a driver could lose by
-/// regrouping `max(x, 0) - x z + log(1 + e^-|x|)`, which is TensorFlow's form.
+/// `log(1 + e^-x)` and `log(1 + e^x)`. Nothing is subtracted, so there is no cancellation, not even if a driver
+/// regroups; it could in TensorFlow's form, `max(x, 0) - x z + log(1 + e^-|x|)`.
 fn log_odds(x: &Tensor) -> Result<[Tensor; 2]> {
-    // One condition chooses all, so the gradient at 0 is sigmoid(0) - z, as it should be.
+    // The same condition selects all terms, so the gradient at 0 is correct: sigmoid(0) - z.
     let right = x.greater_equal(0.0)?;
     let (zero, negative) = (x.zeros_like()?, x.negative()?);
     let tail = select(&right, &negative, x)?.exp()?.log1p()?;
@@ -172,7 +172,7 @@ pub fn log_poisson_loss_with(
     if !options.compute_full_loss {
         return Ok(loss);
     }
-    // Targets from 0 to 1 have no such part; their logarithms stay out of the gradient too.
+    // Targets from 0 to 1 have no such term; their logarithms must not affect the gradient either.
     let small = targets.greater_equal(0.0)?.logical_and(targets.less_equal(1.0)?)?;
     let safe = select(&small, &targets.ones_like()?, targets)?;
     let log = safe.log()?;
@@ -218,7 +218,7 @@ pub fn compute_average_loss_with(
         Some(weight) => &per_example_loss.multiply(weight)?,
         None => per_example_loss,
     };
-    // TensorFlow divides without NaN: no examples have no loss.
+    // TensorFlow uses `divide_no_nan`: without examples the loss is 0.
     weighted.reduce_sum(())?.divide_no_nan(options.global_batch_size.unwrap_or(first))
 }
 

@@ -1,8 +1,8 @@
 //! The ops on tensors.
 //!
-//! There are three kinds of op; a new op takes the first that fits: a composed op (`composed.rs`), a row of a table
-//! (`unary.rs`, `binary.rs`, `reduce.rs`), or a file of its own, where the shape rule, the lowering, the gradient and
-//! the tests stand together.
+//! There are three kinds of op; a new op uses the first suitable one: a composed op (`composed.rs`), a row of a table
+//! (`unary.rs`, `binary.rs`, `reduce.rs`), or a separate file that contains the shape rule, the lowering, the gradient
+//! and the tests.
 
 mod activations;
 mod argmax;
@@ -138,37 +138,37 @@ use crate::runtime::Device;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// What `infer` has found before for the same shapes, so that it cannot fail. Says why, where `expect` would bring what
-/// writes all errors out for debugging.
+/// Unwraps a result of `infer`, which has succeeded for the same shapes before and cannot fail. Unlike `expect`, this
+/// does not include the code that formats all errors for debugging.
 fn inferred<T>(found: Result<T>) -> T {
     found.unwrap_or_else(|error| unreachable!("infer has let through: {error}"))
 }
 
 /// An op with its gradient.
 pub(crate) trait Operation: Op {
-    /// Says what the tape keeps for the gradient rule, or why the op has no gradient.
+    /// Specifies what the tape stores for the gradient rule, or why the op has no gradient.
     fn keep(&self) -> Keep;
 
-    /// Computes the gradients of the inputs from that of the result; trailing inputs without one may be left out. The
-    /// tape sums gradients over axes that were broadcast, so that no rule has to.
+    /// Computes the gradients of the inputs from that of the result; trailing inputs without one may be omitted. The
+    /// tape sums gradients over axes that were broadcast, so rules need not.
     fn grad(&self, back: &Backward) -> Result<Grads>;
 }
 
-/// What a gradient rule needs of the forward call.
+/// The values of the forward call that a gradient rule needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keep {
     Nothing,
     Inputs,
     Output,
     Both,
-    /// The op passes no gradient on, for this reason: TensorFlow's gives None. An op whose gradient is only missing here
-    /// [refuses](refuse), so that no part of a sum is lost.
+    /// The op passes no gradient on, for this reason: in TensorFlow the gradient is None. An op whose gradient is only
+    /// missing in wgrad returns an error with [`refuse`], so that no part of a sum is lost.
     NoGradient(&'static str),
 }
 
 pub(crate) type Grads = SmallVec<[Option<Tensor>; 3]>;
 
-/// One call as its gradient rule sees it.
+/// One call, as the argument of its gradient rule.
 pub(crate) struct Backward<'a> {
     pub(crate) inputs: &'a [KeptInput],
     pub(crate) output: Option<&'a Tensor>,
@@ -178,17 +178,17 @@ pub(crate) struct Backward<'a> {
     pub(crate) needs: &'a dyn Fn(usize) -> bool,
 }
 
-/// An input as a tape keeps it.
+/// An input as a tape stores it.
 pub(crate) struct KeptInput {
-    /// The tape knows the tensor by this number.
+    /// The tape identifies the tensor by this number.
     pub(crate) id: u64,
     pub(crate) spec: Spec,
-    /// The tensor, where the rule needs it.
+    /// The tensor, if the rule needs it.
     pub(crate) kept: Option<Tensor>,
 }
 
 impl Backward<'_> {
-    /// Input `i`, which the op keeps.
+    /// Input `i`, which the tape has stored.
     pub(crate) fn x(&self, i: usize) -> &Tensor {
         self.inputs[i].kept.as_ref().expect("the op declares that it keeps its inputs")
     }
@@ -198,7 +198,7 @@ impl Backward<'_> {
         &self.inputs[i].spec
     }
 
-    /// The result, which the op keeps.
+    /// The result, which the tape has stored.
     pub(crate) fn y(&self) -> &Tensor {
         self.output.expect("the op declares that it keeps its output")
     }
@@ -221,7 +221,7 @@ impl Backward<'_> {
     }
 }
 
-/// The gradient of the first input, where the others have none.
+/// The gradient of the first input, if the others have none.
 pub(crate) fn only(dx: Tensor) -> Result<Grads> {
     let mut grads = Grads::new();
     grads.push(Some(dx));
@@ -233,16 +233,16 @@ pub(crate) fn no_grads(_: &Backward) -> Result<Grads> {
     Ok(Grads::new())
 }
 
-/// For an op that is a function of its inputs whose gradient is not there: whoever asks for it gets an error, not a gradient that
-/// lacks a part.
+/// For a differentiable op whose gradient is not implemented: requesting it returns an error instead of an incomplete
+/// gradient.
 pub(crate) fn refuse(op: &str, why: &str, remedy: &str) -> Result<Grads> {
     Err(Error::Gradient(message!(
         "{op}: it has no gradient here: {why}; {remedy}, or stop_gradient() what it is called with."
     )))
 }
 
-/// Sums a gradient over the axes along which an input of `shape` was broadcast. Where a rule gave a smaller gradient,
-/// spreads it over the shape.
+/// Sums a gradient over the axes along which an input of `shape` was broadcast. If a rule returned a smaller gradient,
+/// this broadcasts it to the shape.
 pub(crate) fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     if grad.spec().shape == *shape {
         return Ok(grad.clone());
@@ -258,7 +258,7 @@ pub(crate) fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     if summed.len() == shape.elements() {
         return summed.reshape_to(shape.clone());
     }
-    // A rule's result may be smaller than the input, where one number stands for a whole tensor.
+    // A rule's result may be smaller than the input if one number represents a whole tensor.
     let zero = fill(grad.device(), "BroadcastTo", shape.clone(), 0.into(), grad.dtype())?;
     summed.add(&zero)
 }
@@ -289,7 +289,7 @@ macro_rules! known_by_method {
 }
 use known_by_method;
 
-/// Refuses `f16` where the adapter lacks it.
+/// Returns an error for `f16` if the adapter lacks it.
 pub(crate) fn check_dtype(device: &Device, op: &str, dtype: DType) -> Result<()> {
     if dtype == DType::F16 && !device.caps().f16 {
         return Err(Error::DType(message!(
@@ -300,7 +300,7 @@ pub(crate) fn check_dtype(device: &Device, op: &str, dtype: DType) -> Result<()>
     Ok(())
 }
 
-/// Refuses dtypes but the named ones.
+/// Returns an error for dtypes other than the allowed ones.
 pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<()> {
     if allowed.contains(&spec.dtype) {
         return Ok(());
@@ -312,7 +312,7 @@ pub(crate) fn expect_dtype(op: &str, spec: &Spec, allowed: &[DType]) -> Result<(
     )))
 }
 
-/// The error for a tensor whose dtype an op is not defined for.
+/// The error for a tensor whose dtype the op is not defined for.
 fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     Error::DType(message!(
         "{op}: not defined for {} (the tensor is {}); use {}. Cast the tensor first.",
@@ -322,14 +322,14 @@ fn not_defined(op: &str, x: &Spec, takes: &dyn Fn(DType) -> bool) -> Error {
     ))
 }
 
-/// The names of the dtypes that fit, for a message.
+/// The names of the supported dtypes, for a message.
 fn fitting(takes: &dyn Fn(DType) -> bool) -> String {
     let names: Vec<&str> =
         DType::ALL.into_iter().filter(|dtype| takes(*dtype)).map(DType::name).collect();
     names.join(", ")
 }
 
-/// Refuses inputs of two dtypes.
+/// Returns an error for inputs of different dtypes.
 pub(crate) fn same_dtype(op: &str, a: &Spec, b: &Spec) -> Result<()> {
     if a.dtype == b.dtype {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The `f32` next to another.
+//! The `f32` adjacent to another.
 
 use super::inventory::{ANY, Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
@@ -35,8 +35,8 @@ impl Tensor {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct NextAfter;
 
-// By the bits: away from 0 the next number has one more. `a` and `b` are put on one line of whole numbers, as drivers may
-// not tell small numbers apart.
+// Uses the bits: the next number away from 0 has bits larger by one. `a` and `b` are mapped to integers of the same
+// order, because drivers may not distinguish small numbers.
 const FORMULA: &str = "
     let bits = bitcast<vec4<u32>>(a);
     let size_a = vec4<i32>(bits & vec4<u32>(0x7fffffffu));
@@ -71,7 +71,7 @@ impl Operation for NextAfter {
         Keep::Nothing
     }
 
-    // As TensorFlow: a step of the last digit moves with a.
+    // As in TensorFlow, the gradient is passed to a.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         back.both(&|| Ok(back.dy.clone()), &|| back.dy.zeros_like())
     }
@@ -119,7 +119,7 @@ mod tests {
                 "{a} to {b}: {got:e}, not {want:e}"
             );
         }
-        // A driver may store the smallest number, or 0 for it.
+        // A driver may store the smallest number, or 0 instead.
         let least = Tensor::scalar(0f32).unwrap().nextafter(1.0).unwrap().item::<f32>().unwrap();
         assert!(least == f32::from_bits(1) || least == 0.0);
     }

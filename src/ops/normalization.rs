@@ -1,4 +1,5 @@
-//! Normalizations: by given moments, of a batch, of each example, of groups of its channels, and of neighbouring channels.
+//! Normalizations: with given moments, over a batch, over each example, over groups of its channels, and over
+//! neighbouring channels.
 
 use super::composed::mean_and_variance;
 use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
@@ -154,7 +155,7 @@ impl Tensor {
         let y = x.subtract(&mean)?.multiply(variance.add(epsilon)?.rsqrt()?)?;
         let y = affine(y, Some(scale), Some(offset))?.cast_to(self.dtype())?;
         let count = Shape::new(lead).elements();
-        // Of one element there is no unbiased variance; TensorFlow gives the biased one.
+        // One element has no unbiased variance; TensorFlow returns the biased one.
         let unbiased = count as f32 / count.saturating_sub(1).max(1) as f32;
         let moved = |of_batch: Tensor, old: Option<&Tensor>| -> Result<Tensor> {
             let of_batch = of_batch.stop_gradient();
@@ -268,7 +269,7 @@ impl Tensor {
             let one = |at: usize| padded.slice(&[0, 0, 0, at], &[-1, -1, -1, channels as i64]);
             (1..=2 * radius).try_fold(one(0)?, |sum, at| sum.add(one(at)?))?
         } else {
-            // A product with a band of ones.
+            // A matrix product with a band of ones.
             let number = |n| super::iota::iota(Some(x.device()), n, 0.into(), 1.into(), DType::I32);
             let apart = number(channels)?.expand_dims(-1)?.subtract(number(channels)?)?.abs()?;
             squares.matmul(apart.less_equal(radius)?.cast(DType::F32)?)?
@@ -334,7 +335,7 @@ impl Tensor {
     }
 }
 
-/// Sums of up to so many neighbours on either side are one kernel that reads each of them.
+/// Sums of up to this many neighbours on either side are one kernel that reads each of them.
 const NEIGHBOURS: usize = 8;
 
 /// `y scale + offset`, in `f32`.

@@ -1,4 +1,4 @@
-//! Norms, what is divided by them, and moments: composed of reductions.
+//! Norms, normalization and clipping by norms, and moments, all composed of reductions.
 
 use std::borrow::Borrow;
 
@@ -92,7 +92,7 @@ impl Tensor {
             _ => None,
         };
         let NormOrder::P(p) = order else { return self.reduce_euclidean_norm(axes) };
-        // The sums come first, kept, so that the axes keep their numbers.
+        // The sums are first, with their axes kept, so that the axes keep their numbers.
         let over = |x: &Tensor, axis: i64, largest: bool| {
             let axes = Axes::from(axis).keepdims(true);
             if largest { x.reduce_max(axes) } else { x.reduce_sum(axes) }
@@ -197,7 +197,7 @@ impl Tensor {
         let kept = axes.clone().keepdims(true);
         let all = weights.add(x.zeros_like()?)?.reduce_sum(&kept)?;
         let mean = x.multiply(&weights)?.reduce_sum(&kept)?.divide(&all)?;
-        // As without weights: what the mean was rounded by is taken off.
+        // As without weights, the rounding error of the mean is subtracted.
         let apart = x.subtract(mean.stop_gradient())?;
         let average = |of: &Tensor| of.multiply(&weights)?.reduce_sum(&kept)?.divide(&all);
         let variance = average(&apart.squared_difference(average(&apart)?)?)?;
@@ -232,7 +232,7 @@ impl Tensor {
         expect_dtype("ClipByNorm", self.spec(), FLOATS)?;
         let clip_norm = clip_norm.into().beside("ClipByNorm", self)?;
         let squares = self.square()?.reduce_sum(axes.into().keepdims(true))?;
-        // Of 0 neither the root nor its gradient is taken.
+        // For 0, neither the square root nor its gradient is computed.
         let some = squares.greater(0.0)?;
         let safe = select(&some, &squares, &squares.ones_like()?)?;
         let norm = select(&some, &safe.sqrt()?, &squares)?;
@@ -340,7 +340,7 @@ pub fn clip_by_global_norm_with<T: Borrow<Tensor>>(
     };
     let clip_norm = clip_norm.into().beside("ClipByGlobalNorm", &norm)?;
     let least = norm.reciprocal()?.minimum(clip_norm.reciprocal()?)?;
-    // What cannot be scaled becomes NaN. TensorFlow adds `norm - norm`, which drivers take for 0.
+    // If the norm is not finite, the result is NaN. TensorFlow adds `norm - norm`, which drivers may simplify to 0.
     let none =
         super::fill(norm.device(), "Fill", Default::default(), f64::NAN.into(), norm.dtype())?;
     let scale = select(&norm.is_finite()?, &clip_norm.multiply(least)?, &none)?;
@@ -368,7 +368,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             ("norm 3", NormOrder::P(3.0)),
             ("norm inf", NormOrder::P(f64::INFINITY)),
         ] {
-            // No two of one size, which would share the largest one's gradient.
+            // No two of the same magnitude, which would share the gradient of the largest one.
             let values = Values::Distinct(0.05);
             cases.add(name, &[(&[3, 5], values)], move |x| x[0].norm(order, 1));
             let all = format!("{name} of all");

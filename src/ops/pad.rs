@@ -1,4 +1,4 @@
-//! Puts values around a tensor and between its elements: `y[low + step * c] = x[c]`, elsewhere a constant.
+//! Pads a tensor around and between its elements: `y[low + step * c] = x[c]`, and a constant elsewhere.
 
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
@@ -14,20 +14,20 @@ use crate::graph::lower::{
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
 
-/// The values in the new places.
+/// The padding values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum PadMode {
-    /// This number.
+    /// A constant.
     Constant(Scalar),
     /// The tensor mirrored at its edge elements, which are not repeated.
     Reflect,
-    /// The tensor mirrored at its edges, the edge elements repeated.
+    /// The tensor mirrored at its edges, with the edge elements repeated.
     Symmetric,
 }
 
 impl Tensor {
-    /// Adds zeros along each axis: `paddings[axis] = (before, after)` of them.
+    /// Pads each axis with zeros: `paddings[axis] = (before, after)`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -39,12 +39,12 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one pair an axis.
+    /// [`Error::Shape`] if there is not one pair for each axis.
     pub fn pad(&self, paddings: &[(usize, usize)]) -> Result<Tensor> {
         self.pad_with(paddings, PadMode::Constant(Scalar::Int(0)))
     }
 
-    /// As [`Tensor::pad`], with other values than zeros.
+    /// Like [`Tensor::pad`], with values other than zeros.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -57,7 +57,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one pair an axis, or a mirror is asked for more than there is.
+    /// [`Error::Shape`] if there is not one pair for each axis, or a mirrored padding is larger than the tensor allows.
     pub fn pad_with(&self, paddings: &[(usize, usize)], mode: PadMode) -> Result<Tensor> {
         if paddings.len() != self.rank() {
             return Err(Error::Shape(message!(
@@ -96,7 +96,8 @@ impl Tensor {
     }
 }
 
-/// This size is far beyond every adapter's limits, which refuse the tensor, and far below where sums of edges overflow.
+/// This size is far beyond every adapter's limits, so the tensor is rejected, and so small that sums of edges cannot
+/// overflow.
 const FARTHEST: usize = usize::MAX >> 16;
 
 /// One axis of a mirrored padding; `skip` edge elements are not repeated.
@@ -123,7 +124,7 @@ fn mirror(x: &Tensor, axis: usize, low: usize, high: usize, skip: usize) -> Resu
     concat(parts.iter().collect::<Vec<_>>(), axis as i64)
 }
 
-/// Pads with `(low, high, step)` along each axis: `step - 1` places between neighbours; negative edges cut off
+/// Pads with `(low, high, step)` along each axis: `step - 1` positions between neighbours; negative edges remove
 /// elements.
 pub(super) fn pad_with(
     x: &Tensor,
@@ -143,7 +144,7 @@ pub(super) fn pad_with(
     dispatch(Pad { axes: axes.collect(), bits: Runtime(bits) }, &[x])
 }
 
-/// Where the elements lie may change without a new plan, as long as the sizes stay.
+/// The position of the elements may change without a new plan, as long as the sizes do not change.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Pad {
     axes: SmallVec<[PaddedAxis; 4]>,
@@ -152,13 +153,13 @@ struct Pad {
 
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct PaddedAxis {
-    /// How many places there are before and behind the elements together.
+    /// The total padding before and after the elements.
     more: i64,
-    /// How far neighbours come to lie apart.
+    /// The distance between neighbours in the result.
     step: i64,
-    /// The axis stays as it is.
+    /// The axis does not change.
     whole: bool,
-    /// How many places there are before the elements.
+    /// The padding before the elements.
     low: Runtime<i64>,
 }
 
@@ -211,7 +212,7 @@ impl Operation for Pad {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        // Cut the edges off again, then take every step-th place. A cut edge gets zeros back.
+        // Remove the edges, then take every step-th position. A removed edge is filled with zeros.
         let edges = self.axes.iter().map(|axis| (axis.low.0, axis.more - axis.low.0));
         let inner = if edges.clone().all(|(low, high)| low >= 0 && high >= 0) {
             let begin: SmallVec<[usize; 6]> = edges.map(|(low, _)| low as usize).collect();
@@ -235,7 +236,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "pad", &["tf.pad
         "SYMMETRIC" => PadMode::Symmetric,
         _ => return Err(Stop::Lacks("mode".into())),
     };
-    // Only `CONSTANT` has a use for the value.
+    // Only `CONSTANT` uses the value.
     c.remark("constant_values");
     one(c.x()?.pad_with(&c.need("paddings", c.pairs("paddings")?)?, mode))
 })

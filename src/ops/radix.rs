@@ -1,5 +1,6 @@
-//! The kernels of a stable sort: keys that order as the elements do, a radix sort of long rows, a sort by ranks of short ones,
-//! and on a GPU one in workgroup memory of rows that fit there. Ops that sort put them together; there is no op here.
+//! The kernels of a stable sort: keys with the same order as the elements, a radix sort of long rows, a sort by ranks
+//! of short ones, and on a GPU a sort in workgroup memory of rows that fit there. Ops that sort combine them; this file
+//! does not define ops.
 //!
 //! A key is a `u32`. Equal keys keep their order, so the result is the same every time.
 
@@ -10,7 +11,7 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::{expand, shader};
 
-/// What is sorted.
+/// The rows to sort.
 #[derive(Clone, Copy)]
 pub(super) struct Sorting {
     pub(super) rows: usize,
@@ -22,20 +23,20 @@ pub(super) struct Sorting {
 /// How elements become keys.
 #[derive(Clone, Copy)]
 pub(super) enum Keys {
-    /// Elements of a dtype. Numbers order as they do; NaN is above all.
+    /// Elements of a dtype, in their order; NaN is above all numbers.
     Of { dtype: DType, descending: bool },
-    /// The numbers below a bound; all others are equal to it.
+    /// The numbers below a bound; all others count as equal to it.
     Below(usize),
 }
 
-/// What the sort gives.
+/// The result of the sort.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Give {
     /// The elements.
     Values,
-    /// The place in its row that each element had, as `i32`.
+    /// The original index of each element in its row, as `i32`.
     Places,
-    /// Keys and places side by side.
+    /// Pairs of keys and indices.
     Pairs,
 }
 
@@ -47,7 +48,7 @@ impl Keys {
         }
     }
 
-    /// The lowest bit in which keys differ, and how many bits lie from there on.
+    /// The lowest bit in which keys differ, and the number of bits from there on.
     fn bits(self) -> [u32; 2] {
         match self {
             // The lower bits of an f32 that is an f16 are all 0.
@@ -68,7 +69,7 @@ impl Keys {
         if let Keys::Below(bound) = self { bound } else { u32::MAX as usize }
     }
 
-    /// Declares `key_of(bits)`. Where places are asked for, zeros of both signs are equal.
+    /// Declares `key_of(bits)`. For a sort of indices, zeros of both signs are equal.
     fn function(self, signed_zeros: bool) -> String {
         let body = match self {
             Keys::Below(_) => "min(bits, p.most)".to_string(),
@@ -85,7 +86,7 @@ impl Keys {
         format!("fn key_of(bits: u32) -> u32 {{ return {body}; }}")
     }
 
-    /// Declares `bits_of(key)`, which undoes `key_of`.
+    /// Declares `bits_of(key)`, the inverse of `key_of`.
     fn inverse(self) -> &'static str {
         match self.dtype() {
             DType::I32 => "fn bits_of(k: u32) -> u32 { return (k ^ p.flip) ^ 0x80000000u; }",
@@ -97,9 +98,9 @@ impl Keys {
         }
     }
 
-    /// Declares the binding `x` and `key(e)`. The parameters say whether `x` holds elements (`first`) and how many words lie
-    /// from one key to the next (`step`); nothing branches, as a processor's threads go through many keys. `f16` has a text
-    /// of its own for elements.
+    /// Declares the binding `x` and `key(e)`. The parameters specify whether `x` holds elements (`first`) and the
+    /// distance in words from one key to the next (`step`); there are no branches, because a CPU's threads process many
+    /// keys. `f16` has a separate text for elements.
     pub(super) fn source(self, kernel: Kernel, first: bool, signed_zeros: bool) -> Kernel {
         let half = self.dtype() == DType::F16;
         let (stored, body) = match (half, first) {
@@ -117,7 +118,7 @@ impl Keys {
         if half && !first { kernel } else { kernel.declare(self.function(signed_zeros)) }
     }
 
-    /// Declares `place(e, i)`: the place of element `i` of a row, or the one beside key `e`.
+    /// Declares `place(e, i)`: the index `i` of an element in its row, or the index stored next to key `e`.
     pub(super) fn place(self, kernel: Kernel, first: bool) -> Kernel {
         let body = match (self.dtype() == DType::F16, first) {
             (true, true) => "i",
@@ -128,17 +129,17 @@ impl Keys {
     }
 }
 
-/// Rows as short as this are sorted by ranks, and longer ones where no more comparisons than these come together. On
-/// llvmpipe a million elements in rows of 128 take 0.22 s of a processor either way.
+/// Rows up to this length are sorted by ranks, as are longer ones if the total number of comparisons is small. On
+/// llvmpipe a million elements in rows of 128 take 0.22 s of CPU time with either method.
 const SHORT: usize = 128;
 const FEW_COMPARISONS: usize = 1 << 20;
 
 /// A chunk of a row in workgroup memory.
 #[derive(Debug, PartialEq)]
 struct Block {
-    /// So many keys are sorted, some of which fill the chunk up.
+    /// The number of keys that are sorted, including padding.
     keys: usize,
-    /// The bits of a place in the chunk.
+    /// The bits of an index in the chunk.
     place: u32,
     /// Key and place share a word.
     packed: bool,
@@ -158,13 +159,13 @@ impl Block {
     }
 }
 
-/// What a launch sorts: chunks of a row, of which it keeps the first `keep` keys each.
+/// The input of a launch: chunks of a row, of each of which it keeps the first `keep` keys.
 #[derive(Clone, Copy)]
 struct Chunks {
     len: usize,
     chunk: usize,
     keep: usize,
-    /// Whether it reads the elements themselves, and whether it gives what was asked for.
+    /// Whether it reads the elements themselves, and whether (`last`) it writes the final result.
     first: bool,
     last: bool,
 }
@@ -181,13 +182,13 @@ impl Chunks {
     }
 }
 
-/// How many words of 32 bits a workgroup keeps in its memory: 16 KiB, or 8 where an adapter has a few bytes less than 16.
+/// How many 32-bit words a workgroup stores in its memory: 16 KiB, or 8 if an adapter has slightly less than 16.
 fn workgroup_words(caps: &Caps) -> usize {
     1 << (caps.workgroup[1] / 4).min(4096).ilog2()
 }
 
 impl Sorting {
-    /// The kernels that sort `from` into `to`, behind those of `kernels`, with more temporary buffers in `temps`.
+    /// Appends the kernels that sort `from` into `to` to `kernels`, and their temporary buffers to `temps`.
     pub(super) fn kernels(
         self,
         caps: &Caps,
@@ -210,7 +211,7 @@ impl Sorting {
         }
     }
 
-    /// How a workgroup sorts a row in its memory, if the row fits there. On a processor that memory is no nearer.
+    /// How a workgroup sorts a row in its memory, if the row fits there. On a CPU that memory is not faster.
     fn block(self, caps: &Caps) -> Option<Block> {
         let [_, bits] = self.keys.bits();
         let place = self.len.next_power_of_two().max(2).ilog2();
@@ -221,8 +222,8 @@ impl Sorting {
         (!caps.cpu && fits).then_some(block)
     }
 
-    /// The kernels that find the places of the first `keep` of each row, in order, behind those of `kernels`. Each round keeps so
-    /// many of every chunk, which must be less than half of it.
+    /// Appends the kernels that find the indices of the first `keep` elements of each row, in order, to `kernels`. Each
+    /// round keeps that many elements of every chunk, which must be less than half of it.
     pub(super) fn first_places(
         self,
         caps: &Caps,

@@ -1,4 +1,4 @@
-//! Numbers in a row and what is made by them: `linspace`, `meshgrid`, masks of sequences and their reversal, biases.
+//! Ranges of numbers and ops that use them: `linspace`, `meshgrid`, masks of sequences and their reversal, biases.
 
 use std::borrow::Borrow;
 
@@ -12,8 +12,8 @@ use crate::options::options;
 use crate::shape::{Axis, axis_index};
 use crate::tensor::{Operand, Tensor};
 
-/// `num` numbers from `start` to `stop`, both included, equally far apart: `start + i * (stop - start) / (num - 1)`.
-/// Tensors give a row for each of their elements, along a new first axis. Numbers are `f32`.
+/// `num` numbers from `start` to `stop`, both included, evenly spaced: `start + i * (stop - start) / (num - 1)`.
+/// Tensors produce such a range for each of their elements, along a new first axis. The result for numbers is `f32`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -30,7 +30,7 @@ pub fn linspace(start: impl Into<Operand>, stop: impl Into<Operand>, num: usize)
     rows_between(start.into(), stop.into(), num, 0.into())
 }
 
-/// As [`linspace`], along the new axis `axis` of the result.
+/// Like [`linspace`], along the new axis `axis` of the result.
 ///
 /// # Errors
 /// As [`linspace`], and [`Error::Index`] if the result has no such axis.
@@ -74,18 +74,18 @@ fn rows_between(start: Operand, stop: Operand, num: usize, axis: Axis) -> Result
     select(&last, &stop, &between)
 }
 
-/// Which of the first two axes of a grid belongs to the first tensor.
+/// Which of the first two axes of a grid the first tensor varies along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Indexing {
-    /// The second, as in plots: the first tensor goes along the rows.
+    /// The second axis, as in plots.
     #[default]
     Xy,
-    /// The first, as in matrices.
+    /// The first axis, as in matrices.
     Ij,
 }
 
-/// Repeats each of the tensors along the axes of all others, to the coordinates of a grid: for `x` of A and `y` of B
-/// elements two tensors `[B, A]`, so that the first is `x[j]` at `[i, j]` and the second `y[i]`.
+/// Repeats each of the tensors along the axes of all others, which results in the coordinates of a grid: for `x` with A
+/// and `y` with B elements two tensors `[B, A]`; at `[i, j]` the first is `x[j]` and the second `y[i]`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -103,7 +103,7 @@ pub fn meshgrid<T: Borrow<Tensor>>(values: impl AsRef<[T]>) -> Result<Vec<Tensor
     meshgrid_with(values, Indexing::Xy)
 }
 
-/// As [`meshgrid`], in another order of the axes.
+/// Like [`meshgrid`], with another order of the axes.
 ///
 /// # Errors
 /// As [`meshgrid`].
@@ -128,21 +128,21 @@ pub fn meshgrid_with<T: Borrow<Tensor>>(
 }
 
 options! {
-    /// The axes that a sequence lies along.
+    /// The axes of sequences.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct ReverseSequenceOptions {
-        /// The axis of the steps; 1.
+        /// The axis of the steps; 1 by default.
         seq_axis: Axis as impl Into<Axis> = Axis(1),
-        /// The axis of the sequences; 0.
+        /// The axis of the sequences; 0 by default.
         batch_axis: Axis as impl Into<Axis> = Axis(0),
     }
 }
 
 /// Sequences of different lengths in one tensor.
 impl Tensor {
-    /// Whether place j is in a sequence of the length that each element says: `y[.., j] = j < x[..]`, along a new last
-    /// axis of `maxlen` places. Without a fixed number of places, TensorFlow takes the largest length; here it must be
-    /// known, as the shape of a result never depends on the values.
+    /// Masks for sequences whose lengths are the elements: `y[.., j] = j < x[..]`, along a new last axis of size
+    /// `maxlen`. In TensorFlow the default for `maxlen` is the largest length; here it is required, because the shape
+    /// of the result must not depend on values.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -162,8 +162,8 @@ impl Tensor {
         places.less(self.expand_dims(-1)?)
     }
 
-    /// Reverses the first `seq_lengths[b]` steps of sequence b, and keeps the others where they are. A length beyond the
-    /// axis reverses all of it, and one below 1 nothing.
+    /// Reverses the first `seq_lengths[b]` steps of sequence b, and keeps the others. A length beyond the axis reverses
+    /// all of it, and one below 1 nothing.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -176,8 +176,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one length for each sequence; [`Error::Index`] if an axis does not exist or both
-    /// are one; [`Error::DType`] if the lengths are not `i32`.
+    /// [`Error::Shape`] if there is not one length for each sequence; [`Error::Index`] if an axis does not exist or
+    /// both are the same; [`Error::DType`] if the lengths are not `i32`.
     pub fn reverse_sequence(
         &self,
         seq_lengths: &Tensor,
@@ -222,8 +222,8 @@ impl Tensor {
     /// Adds `bias` `[C]` to each row of C elements along the last axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the bias is not one number for each place of the last axis; [`Error::DType`] if the dtypes
-    /// differ.
+    /// [`Error::Shape`] if the bias does not have one number for each position of the last axis; [`Error::DType`] if
+    /// the dtypes differ.
     pub fn bias_add(&self, bias: impl Into<Operand>) -> Result<Tensor> {
         const OP: &str = "BiasAdd";
         let bias = bias.into().beside(OP, self)?;

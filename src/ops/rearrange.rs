@@ -1,7 +1,7 @@
-//! Moves rows to other places: `y[b,i,n] = x[b,places[b,i],n]`, where the way back is known too.
+//! Moves rows to other positions: `y[b,i,n] = x[b,places[b,i],n]`, with a known inverse.
 //!
-//! `gather` has to add up in its gradient what was picked several times. Here no row is picked twice, so the gradient is
-//! the same op with both maps exchanged. [`inverse`] makes the one from the other.
+//! The gradient of `gather` must sum rows that were gathered several times. Here no row is used twice, so the gradient
+//! is the same op with both maps exchanged. [`inverse`] computes one from the other.
 
 use super::inventory::{Entry, Gradient, Kind, one};
 use super::{Backward, Grads, Keep, Operation, no_grads, only};
@@ -14,14 +14,14 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
-/// Rows of `x` `[B, R, N]` by `places` `[B, I]`, a place outside giving zeros. `back` `[B, R]` says where in the result
-/// each row went, or that it went nowhere: a number outside.
+/// Rows of `x` `[B, R, N]` at the indices `places` `[B, I]`; an index out of range returns zeros. `back` `[B, R]` is
+/// the index of each row in the result, or a number out of range if it is not there.
 pub(super) fn rearrange(x: &Tensor, places: &Tensor, back: &Tensor) -> Result<Tensor> {
     dispatch(Rearrange, &[x, places, back])
 }
 
-/// `[B, rows]` with `y[b, to[b, i]] = i`, from `to` `[B, I]`. A number of `to` outside the rows goes nowhere; each row
-/// must be met exactly once.
+/// `[B, rows]` with `y[b, to[b, i]] = i`, from `to` `[B, I]`. Numbers of `to` out of range are ignored; each row must
+/// occur exactly once.
 pub(super) fn inverse(to: &Tensor, rows: usize) -> Result<Tensor> {
     dispatch(Inverse { rows }, &[to])
 }

@@ -1,8 +1,8 @@
-//! Reductions over axes: a row each.
+//! Reductions over axes: one row of the table each.
 //!
-//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, for each kind
-//! of dtype the start value and the fold in WGSL, what the tape keeps and the gradient. Elements are folded in a fixed
-//! order, long reductions in stages, so the result is the same every time.
+//! A row contains: documentation, method, TensorFlow's name of the kernel and its names of the function, for each kind
+//! of dtype the start value and the fold in WGSL, what the tape stores, and the gradient. Elements are folded in a
+//! fixed order, long reductions in stages, so the result is the same every time.
 
 use std::fmt::Write;
 
@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 pub(crate) struct Row {
     method: &'static str,
     name: &'static str,
-    /// Start and fold of `a` and `b`; `None` where the op is not defined.
+    /// Start value, and fold of `a` and `b`; `None` if the op is not defined.
     float: Option<(&'static str, &'static str)>,
     int: Option<(&'static str, &'static str)>,
     uint: Option<(&'static str, &'static str)>,
@@ -35,7 +35,8 @@ pub(crate) struct Row {
 macro_rules! reduce {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $first:literal $fold:literal),+],
        $how:ident $what:tt $(over $values:expr)? $(, |$op:ident, $back:ident| $grad:expr)?;)*) => {
-        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
+        // Only its method refers to a row, so a program contains only the rows and gradients of the methods that it
+        // calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -87,17 +88,19 @@ macro_rules! reduce {
 
 // The first row becomes `static reduce_sum: Row = Row { method: "reduce_sum", ... }` and the method `Tensor::reduce_sum`.
 reduce! {
-    /// The sum of the elements; 0 for none.
+    /// The sum of the elements; 0 if there are none.
     reduce_sum, "Sum" = "tf.math.reduce_sum", [float "0.0" "a + b", int "i32(0)" "a + b", uint "u32(0)" "a + b"],
         keep nothing over ANY, |op, back| op.spread(back.dy, back.spec(0));
-    /// The product of the elements; 1 for none.
+    /// The product of the elements; 1 if there are none.
     reduce_prod, "Prod" = "tf.math.reduce_prod", [float "1.0" "a * b", int "i32(1)" "a * b", uint "u32(1)" "a * b"],
         keep both over Away, |op, back| op.product_of_others(back);
-    /// The largest element; NaN if there is one, the lowest number for none. Equals share the gradient.
+    /// The largest element; NaN if any element is NaN, the lowest number if there are none. Equal largest elements
+    /// share the gradient.
     reduce_max, "Max" = "tf.math.reduce_max", [float "-inf()" "max_4(a, b)",
                         int "i32(-2147483648)" "max(a, b)", uint "0u" "max(a, b)"],
         keep both over Distinct(0.0), |op, back| op.share_among_equals(back);
-    /// The smallest element; NaN if there is one, the highest number for none. Equals share the gradient.
+    /// The smallest element; NaN if any element is NaN, the highest number if there are none. Equal smallest elements
+    /// share the gradient.
     reduce_min, "Min" = "tf.math.reduce_min", [float "inf()" "min_4(a, b)",
                         int "2147483647i" "min(a, b)", uint "4294967295u" "min(a, b)"],
         keep both over Distinct(0.0), |op, back| op.share_among_equals(back);
@@ -127,12 +130,12 @@ impl Reduce {
         t.reshape_to(reduced_shape(&x.shape, &self.axes, true))?.broadcast_to(&x.shape)
     }
 
-    // d/dx max = dy / count where x is the largest, else 0
+    // d/dx max = dy / count where x is the largest, otherwise 0
     fn share_among_equals(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), back.spec(0));
         let best = x.equal(self.spread(back.y(), spec)?)?.cast(x.dtype())?;
         let count = best.reduce_sum(Axes::from(&self.axes[..]).keepdims(true))?;
-        // A driver's quotient by 1 may be off by some units of the last digit.
+        // A driver's quotient by 1 may be wrong by some units of the last digit.
         let share = super::select(&count.equal(1.0)?, &best, &best.divide(&count)?)?;
         Ok(self.spread(back.dy, spec)? * share)
     }
@@ -140,7 +143,7 @@ impl Reduce {
     // d/dx_i prod = dy * product of the others
     fn product_of_others(&self, back: &Backward) -> Result<Tensor> {
         let (x, spec) = (back.x(0), back.spec(0));
-        // The reduced axes come last, as one: [rows, n].
+        // The reduced axes become the last one: [rows, n].
         let kept = (0..x.rank()).filter(|a| !self.axes.contains(a));
         let order: Vec<usize> = kept.chain(self.axes.iter().copied()).collect();
         let n: usize = self.axes.iter().map(|&axis| x.shape()[axis]).product();
@@ -160,12 +163,13 @@ impl Reduce {
     }
 }
 
-/// For each place of each row (`[rows, n]`), the product of the row's other elements. It divides nowhere, so it and its
-/// derivatives are right for zeros. It halves long rows until few elements are left: the work grows with their length.
+/// For each element of each row (`[rows, n]`), the product of the row's other elements. It does not divide, so it and
+/// its derivatives are correct for zeros. It halves long rows until few elements are left, so the work is proportional
+/// to their length.
 fn products_of_others(rows: &Tensor) -> Result<Tensor> {
     let (count, n) = (rows.shape()[0], rows.shape()[1]);
     if rows.len().saturating_mul(n).saturating_mul(n) <= MOST_PRODUCTS {
-        // A short row is multiplied once for each place left out.
+        // A short row is multiplied once for each omitted element.
         let line = super::iota::iota(Some(rows.device()), n, 0.into(), 1.into(), DType::I32)?;
         let own = line.expand_dims(-1)?.equal(&line)?;
         let wide = rows.expand_dims(1)?;
@@ -185,7 +189,7 @@ fn products_of_others(rows: &Tensor) -> Result<Tensor> {
     all.reshape_to([count, 2 * half].into())?.slice(&[0, 0], &[-1, n as i64])
 }
 
-/// Elements of the table in which `reduce_prod`'s second derivative leaves out two factors at a time.
+/// The most elements of the table in which `reduce_prod`'s second derivative omits two factors at a time.
 const MOST_PRODUCTS: usize = 1 << 22;
 
 impl Row {
@@ -251,7 +255,7 @@ impl Operation for Reduce {
     }
 }
 
-/// Declares `Params` and the functions from a result, and from a place in its fold, to indices.
+/// Declares `Params` and the functions from a result, and from a position in its fold, to indices.
 pub(super) fn walk_functions(mut kernel: Kernel, walk: &Walk) -> Kernel {
     let mut text = String::new();
     for (function, prefix, axes) in [("base", 'k', &walk.kept), ("offset", 'r', &walk.reduced)] {
@@ -288,7 +292,8 @@ pub(super) fn reduced_shape(shape: &Shape, axes: &[usize], keepdims: bool) -> Sh
     reduced
 }
 
-/// How a reduction walks its input: the kept and the reduced axes as (size, stride), with neighbouring axes merged.
+/// How a reduction iterates over its input: the kept and the reduced axes as (size, stride), with neighbouring axes
+/// merged.
 pub(super) struct Walk {
     pub(super) outputs: usize,
     pub(super) len: usize,
@@ -321,7 +326,7 @@ impl Walk {
         Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
     }
 
-    /// Whether the elements of a result lie side by side.
+    /// Whether the elements of a result are contiguous.
     pub(super) fn in_rows(&self) -> bool {
         self.reduced.last().is_none_or(|(_, stride)| *stride == 1)
     }

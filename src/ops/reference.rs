@@ -101,7 +101,7 @@ pub(crate) fn ndtri(p: f64) -> f64 {
         return if p == 0.0 { f64::NEG_INFINITY } else { -ndtri(1.0 - p) };
     }
     let root2 = std::f64::consts::SQRT_2;
-    // log(erfc(y) / 2) is concave, so that the steps come from one side after the first.
+    // log(erfc(y) / 2) is concave, so all steps after the first have the same direction.
     let mut y = (-(2.0 * p).ln()).sqrt();
     for _ in 0..60 {
         let tail = erfc(y);
@@ -119,7 +119,7 @@ pub(crate) fn erfinv(x: f64) -> f64 {
     if x.abs() == 1.0 {
         return x * f64::INFINITY;
     }
-    // Near 0 by the series, as 1 - |x| has fewer digits.
+    // Near 0 the series is used, because 1 - |x| has fewer digits.
     let mut y = x * std::f64::consts::PI.sqrt() / 2.0;
     if x.abs() > 0.5 {
         y = -x.signum() * ndtri((1.0 - x.abs()) / 2.0) / std::f64::consts::SQRT_2;
@@ -160,7 +160,7 @@ pub(crate) fn bessel_i1e(x: f64) -> f64 {
     if x.is_infinite() { 0.0 } else { x.signum() * bessel(1, x.abs()) }
 }
 
-/// NaN for infinity, as TensorFlow has it; and infinity where `e^x` is more than an `f32` holds.
+/// NaN for infinity, as in TensorFlow; infinity if `e^x` exceeds the range of `f32`.
 pub(crate) fn bessel_i0(x: f64) -> f64 {
     let scale = f64::from(x.abs().exp() as f32);
     if scale.is_infinite() { scale * bessel_i0e(x) } else { x.abs().exp() * bessel_i0e(x) }

@@ -1,4 +1,4 @@
-//! Repeats the elements along an axis, each as often as the next, or each as often as a list says.
+//! Repeats the elements along an axis, all equally often, or each as often as a list specifies.
 
 use super::gather::GatherOptions;
 use super::inventory::{Entry, Kind, one};
@@ -8,8 +8,8 @@ use crate::shape::{Axes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Repeats each slice along an axis in place: as often as the one number says, or slice k as often as `repeats[k]`
-    /// says. With `()` in place of an axis it repeats the elements of the flattened tensor.
+    /// Repeats each slice along an axis: with a single number, each slice that many times; otherwise slice k
+    /// `repeats[k]` times. With `()` instead of an axis it repeats the elements of the flattened tensor.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -24,7 +24,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`Error::Shape`] if there is neither one number nor one for each slice, or the result is too large;
-    /// [`Error::Index`] if the axis does not exist, or several are named.
+    /// [`Error::Index`] if the axis does not exist, or several are given.
     pub fn repeat(&self, repeats: &[usize], axis: impl Into<Axes>) -> Result<Tensor> {
         let (x, axis) = match axis.into().list.as_deref() {
             None => (&self.reshape([-1])?, 0),
@@ -80,7 +80,7 @@ impl Tensor {
     }
 }
 
-/// The host writes out so many places.
+/// The most indices that the host lists.
 const MOST: usize = 1 << 26;
 
 /// The inventory of this file.

@@ -1,4 +1,4 @@
-//! Gives the same elements in the same order another shape, without a copy.
+//! Changes the shape of the same elements in the same order, without a copy.
 
 use super::inventory::{Entry, Kind, one};
 use super::{Backward, Grads, Keep, Operation, only};
@@ -11,7 +11,7 @@ use crate::shape::{Axes, Axis, Shape, Sizes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The elements, in row-major order, as a tensor of `shape`. One size may be -1 and is then computed.
+    /// The elements, in row-major order, as a tensor of `shape`. One size may be -1; it is then computed.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -38,7 +38,7 @@ impl Tensor {
         dispatch(Reshape { shape }, &[self])
     }
 
-    /// Adds an axis of size 1 before `axis`; -1 puts it last.
+    /// Adds an axis of size 1 before `axis`; with -1 it becomes the last axis.
     ///
     /// # Errors
     /// [`Error::Index`] if the result has no axis `axis`.
@@ -49,10 +49,10 @@ impl Tensor {
         self.reshape_to(sizes.into())
     }
 
-    /// Removes the named axes, which must have size 1; `()` removes all axes of size 1.
+    /// Removes the given axes, which must have size 1; `()` removes all axes of size 1.
     ///
     /// # Errors
-    /// [`Error::Shape`] if a named axis has another size; [`Error::Index`] if it does not exist.
+    /// [`Error::Shape`] if a given axis has another size; [`Error::Index`] if it does not exist.
     pub fn squeeze(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into().list.unwrap_or_default();
         let mut drop = vec![false; self.rank()];
@@ -79,7 +79,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// The same tensor, if it has this shape; a size of -1 stands for any.
+    /// The same tensor, if it has this shape; a size of -1 matches any size.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -105,10 +105,10 @@ impl Tensor {
         )))
     }
 
-    /// The same elements as a tensor of its own, which a tape can tell from this one; they are not copied.
+    /// The same elements as a separate tensor, which a tape can distinguish from this one; they are not copied.
     ///
     /// # Errors
-    /// The device's, as of every call.
+    /// [`Error::Device`] as for every call.
     pub fn identity(&self) -> Result<Tensor> {
         dispatch(Reshape { shape: self.spec().shape.clone() }, &[self])
     }

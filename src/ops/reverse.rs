@@ -1,4 +1,4 @@
-//! `y[.., c, ..] = x[.., n - 1 - c, ..]` along the named axes.
+//! `y[.., c, ..] = x[.., n - 1 - c, ..]` along the given axes.
 
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ impl Tensor {
     /// Reverses the order of the elements along `axes`.
     ///
     /// # Errors
-    /// [`Error::Index`](crate::Error::Index) if an axis does not exist or is named twice.
+    /// [`Error::Index`](crate::Error::Index) if an axis does not exist or occurs twice.
     pub fn reverse(&self, axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axis_list("ReverseV2", &axes.into(), self.rank())?;
         if axes.is_empty() {

@@ -1,4 +1,4 @@
-//! `y[(c + shift) mod n] = x[c]`: elements that leave an axis at its end come back at its beginning.
+//! `y[(c + shift) mod n] = x[c]`: elements that leave an axis at its end re-enter at its beginning.
 
 use smallvec::smallvec;
 
@@ -15,8 +15,8 @@ use crate::shape::{Axes, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Moves the elements along each of `axes` by a shift, in a ring: `y[(c + shift) mod n] = x[c]`. The shifts of an
-    /// axis that is named several times add up.
+    /// Shifts the elements along each of `axes` cyclically: `y[(c + shift) mod n] = x[c]`. If an axis occurs several
+    /// times, its shifts add up.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -29,7 +29,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is not one shift an axis; [`Error::Index`] if an axis does not exist.
+    /// [`Error::Shape`] if there is not one shift for each axis; [`Error::Index`] if an axis does not exist.
     pub fn roll(&self, shift: &[i64], axes: impl Into<Axes>) -> Result<Tensor> {
         let axes = axes.into().list.unwrap_or_default();
         if axes.len() != shift.len() {
@@ -52,11 +52,11 @@ impl Tensor {
     }
 }
 
-/// One axis of a roll. How far it goes may change without a new plan.
+/// One axis of a roll. The shift may change without a new plan.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Roll {
     axis: usize,
-    /// At least 1, and less than the axis has places.
+    /// At least 1, and less than the size of the axis.
     by: Runtime<i64>,
 }
 
@@ -76,7 +76,7 @@ impl Op for Roll {
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let shape = &cx.inputs[0].shape;
         let strides = shape.strides();
-        // The elements that move on, and those that come back at the beginning.
+        // The elements that are shifted, and those that re-enter at the beginning.
         let part = |first: i64| {
             let axes = strides.iter().enumerate().map(|(axis, &stride)| {
                 let len = shape[axis] as i64;

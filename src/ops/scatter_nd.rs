@@ -1,7 +1,8 @@
-//! Slices by their coordinates: picked (`gather_nd`), added up in a new tensor (`scatter_nd`), or combined with those of a
-//! tensor (`tensor_scatter_nd_update` and its like).
+//! Slices by their coordinates: gathered (`gather_nd`), summed in a new tensor (`scatter_nd`), or combined with those
+//! of a tensor (`tensor_scatter_nd_update` and similar functions).
 //!
-//! Coordinates become one index over the axes that they name, -1 where one is out of range; what is left are rows.
+//! Coordinates become one index over the axes that they refer to, -1 if one is out of range; the remaining axes become
+//! rows.
 
 use super::inventory::{ANY, Entry, Kind, Values, one};
 use super::scatter_rows::{scatter_extreme, scatter_update};
@@ -11,13 +12,14 @@ use crate::error::{Error, Result, message};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, constant};
 
-/// The dtypes that rows of may be moved about.
+/// The dtypes of rows that are only moved.
 const MOVED: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
 
 impl Tensor {
-    /// Picks slices by coordinates: `y[i, ..] = x[indices[i, 0], indices[i, 1], .., ..]`. The last axis of `indices` (`i32`)
-    /// names leading axes of the tensor; the result has the other axes of `indices`, then those that are not named. Where a
-    /// coordinate is out of range the result is 0, as on TensorFlow's GPUs: an error would need the values on the host.
+    /// Gathers slices by coordinates: `y[i, ..] = x[indices[i, 0], indices[i, 1], .., ..]`. The last axis of `indices`
+    /// (`i32`) contains coordinates along leading axes of the tensor; the result has the other axes of `indices`,
+    /// followed by the remaining axes of the tensor. If a coordinate is out of range, the result is 0, as in TensorFlow
+    /// on GPUs: an error would require reading the values on the host.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -30,12 +32,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if `indices` is a scalar or names more axes than there are; [`Error::DType`] if it is not `i32`.
+    /// [`Error::Shape`] if `indices` is a scalar or has more coordinates than the tensor has axes; [`Error::DType`] if
+    /// it is not `i32`.
     pub fn gather_nd(&self, indices: &Tensor) -> Result<Tensor> {
         self.gather_nd_with(indices, GatherOptions::new())
     }
 
-    /// As [`Tensor::gather_nd`], with options.
+    /// Like [`Tensor::gather_nd`], with options.
     ///
     /// # Errors
     /// As [`Tensor::gather_nd`], and [`Error::Shape`] if the leading axes differ.
@@ -69,8 +72,8 @@ impl Tensor {
         picked.reshape_to([lead, tail].concat().into())
     }
 
-    /// Replaces slices: `y = x`, but `y[indices[i]] = updates[i]`. Of several updates of one slice the last counts; a
-    /// coordinate out of range drops its update, as on TensorFlow's GPUs.
+    /// Replaces slices: `y = x`, but `y[indices[i]] = updates[i]`. If a slice has several updates, the last one counts;
+    /// an update with a coordinate out of range is ignored, as in TensorFlow on GPUs.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -82,19 +85,18 @@ impl Tensor {
     /// # }
     /// ```
     ///
-    /// The gradient of `updates` is, as TensorFlow's, that of the slice an update names, also where a later one has taken its
-    /// place.
+    /// As in TensorFlow, the gradient of an update is that of its slice, even if a later update has replaced it.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `indices` is a scalar or names more axes than there are, or if `updates` is not the shape of
-    /// `indices` without its last axis, then the axes that are not named; [`Error::DType`] if `indices` is not `i32` or
-    /// the dtypes differ.
+    /// [`Error::Shape`] if `indices` is a scalar or has more coordinates than there are axes, or if the shape of
+    /// `updates` is not that of `indices` without its last axis, followed by the remaining axes; [`Error::DType`] if
+    /// `indices` is not `i32` or the dtypes differ.
     pub fn tensor_scatter_nd_update(&self, indices: &Tensor, updates: &Tensor) -> Result<Tensor> {
         self.by_rows("TensorScatterUpdate", indices, updates, MOVED, scatter_update)
     }
 
-    /// Adds slices: `y = x`, but `y[indices[i]] += updates[i]`. Updates of one slice add up, in their order; a coordinate
-    /// out of range drops its update.
+    /// Adds slices: `y = x`, but `y[indices[i]] += updates[i]`. Updates of the same slice add up, in their order; an
+    /// update with a coordinate out of range is ignored.
     ///
     /// # Errors
     /// As [`Tensor::tensor_scatter_nd_update`].
@@ -104,7 +106,7 @@ impl Tensor {
         })
     }
 
-    /// Subtracts slices: `y = x`, but `y[indices[i]] -= updates[i]`; else as [`Tensor::tensor_scatter_nd_add`].
+    /// Subtracts slices: `y = x`, but `y[indices[i]] -= updates[i]`; otherwise like [`Tensor::tensor_scatter_nd_add`].
     ///
     /// # Errors
     /// As [`Tensor::tensor_scatter_nd_update`].
@@ -114,8 +116,9 @@ impl Tensor {
         })
     }
 
-    /// The largest of each element and its updates: `y = x`, but `y[indices[i]] = max(y[indices[i]], updates[i])`. NaN wins;
-    /// a coordinate out of range drops its update. What is equal to the result shares its gradient equally.
+    /// The maximum of each element and its updates: `y = x`, but `y[indices[i]] = max(y[indices[i]], updates[i])`. NaN
+    /// takes precedence; an update with a coordinate out of range is ignored. All values equal to the result share its
+    /// gradient equally.
     ///
     /// # Errors
     /// As [`Tensor::tensor_scatter_nd_update`].
@@ -125,7 +128,7 @@ impl Tensor {
         })
     }
 
-    /// The smallest of each element and its updates; else as [`Tensor::tensor_scatter_nd_max`].
+    /// The minimum of each element and its updates; otherwise like [`Tensor::tensor_scatter_nd_max`].
     ///
     /// # Errors
     /// As [`Tensor::tensor_scatter_nd_update`].
@@ -154,8 +157,9 @@ impl Tensor {
     }
 }
 
-/// Adds up slices in a tensor of zeros: `y[indices[i]] += updates[i]`, in their order. The last axis of `indices` (`i32`)
-/// names leading axes of `shape`; a coordinate out of range drops its update, as on TensorFlow's GPUs.
+/// Sums slices in a tensor of zeros: `y[indices[i]] += updates[i]`, in their order. The last axis of `indices` (`i32`)
+/// contains coordinates along leading axes of `shape`; an update with a coordinate out of range is ignored, as in
+/// TensorFlow on GPUs.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -186,12 +190,12 @@ fn no_axis(op: &str) -> Error {
     Error::Shape(message!("{op}: indices is a scalar; its last axis holds the coordinates."))
 }
 
-/// The sizes of the axes that `indices` names.
+/// The sizes of the axes that `indices` refers to.
 fn named<'a>(shape: &'a [usize], indices: &Tensor) -> &'a [usize] {
     &shape[..indices.shape().last().map_or(0, |&named| named)]
 }
 
-/// How many slices `shape` has, how many updates there are, and the elements of each.
+/// The number of slices of `shape`, the number of updates, and the elements of each.
 fn sizes(op: &str, shape: &[usize], indices: &Tensor, updates: &Tensor) -> Result<[usize; 3]> {
     let Some((&named, lead)) = indices.shape().split_last() else { return Err(no_axis(op)) };
     let fits = named <= shape.len() && [lead, &shape[named..]].concat() == updates.shape();
@@ -207,7 +211,7 @@ fn sizes(op: &str, shape: &[usize], indices: &Tensor, updates: &Tensor) -> Resul
     Ok([product(&shape[..named]), product(lead), product(&shape[named..])])
 }
 
-/// `[n]`: the coordinates `[.., K]` as one index over axes of these sizes; out of range where one of them is.
+/// `[n]`: the coordinates `[.., K]` as one index over axes of these sizes; out of range if one of them is.
 fn flat(op: &str, indices: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     expect_dtype(&format!("{op} (the indices)"), indices.spec(), &[DType::I32])?;
     let rows = Shape::new(sizes).elements();
@@ -236,7 +240,7 @@ fn flat(op: &str, indices: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     };
     match found {
         Some((at, inside)) => select(&inside, &at, &fill(-1)?),
-        // Without coordinates there is one slice, the whole.
+        // Without coordinates there is one slice: the whole tensor.
         None => fill(0),
     }
 }

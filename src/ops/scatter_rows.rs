@@ -1,4 +1,4 @@
-//! Rows of updates that take the place of a tensor's rows, or are compared with them.
+//! Rows of updates that replace a tensor's rows, or are compared with them.
 
 use super::fold_words::{Fold, Folding};
 use super::{Backward, Grads, Keep, Operation};
@@ -10,7 +10,7 @@ use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
-/// `x` `[R, N]`, with row `ids[s]` replaced by `updates[s]`, of `[S, N]`: the last one counts.
+/// `x` `[R, N]`, with row `ids[s]` replaced by `updates[s]`, of `[S, N]`; the last update of a row counts.
 pub(super) fn scatter_update(x: &Tensor, ids: &Tensor, updates: &Tensor) -> Result<Tensor> {
     dispatch(ScatterUpdate, &[x, ids, updates])
 }
@@ -75,7 +75,7 @@ impl Operation for ScatterUpdate {
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (ids, mut grads) = (back.x(1), Grads::new());
-        // A replaced row has no part in the result; each update is taken for the one that counts.
+        // A replaced row does not affect the result; each update is treated as the one that counts.
         grads.push(match back.needs(0) {
             true => Some(scatter_update(back.dy, ids, &back.x(2).zeros_like()?)?),
             false => None,
@@ -117,13 +117,13 @@ impl Operation for ScatterExtreme {
         Keep::Both
     }
 
-    // Everything that is equal to the result, the element and its updates, shares the gradient.
+    // All values equal to the result, the element and its updates, share the gradient.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (x, ids, updates, y) = (back.x(0), back.x(1), back.x(2), back.y());
         let own = x.equal(y)?.cast(x.dtype())?;
         let theirs = updates.equal(y.gather(ids, 0)?)?.cast(x.dtype())?;
         let count = own.add(theirs.unsorted_segment_sum(ids, x.shape()[0])?)?;
-        // NaN is equal to nothing.
+        // NaN is not equal to anything.
         let each = back.dy.divide(count.maximum(1.0)?)?;
         let mut grads = Grads::new();
         grads.push(if back.needs(0) { Some(each.multiply(&own)?) } else { None });

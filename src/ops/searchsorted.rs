@@ -1,4 +1,4 @@
-//! Where values belong in sorted rows.
+//! The insertion positions of values in sorted rows.
 
 use super::inventory::{Entry, Gradient, Kind, Stop, one};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads, same_dtype};
@@ -11,21 +11,21 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
-/// On which side of equal elements a value belongs.
+/// On which side of equal elements a value is inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Side {
     /// Before them.
     #[default]
     Left,
-    /// Behind them.
+    /// After them.
     Right,
 }
 
 impl Tensor {
-    /// The places (`i32`) in the tensor's rows, which must be sorted, where `values` belong: `y[b,v] = how many of x[b] are
-    /// below values[b,v]`, or with [`Side::Right`] are not above it. The last axes are searched and looked for; the other
-    /// axes must be as many rows. NaN stands behind all numbers where a row is sorted by [`Tensor::sort`], but is found
-    /// nowhere.
+    /// The indices (`i32`) at which `values` would be inserted in the tensor's rows, which must be sorted: `y[b,v]` is
+    /// the number of elements of `x[b]` that are below `values[b,v]`, or, with [`Side::Right`], not above it. Rows are
+    /// along the last axis; both tensors must have the same number of rows. In a row sorted by [`Tensor::sort`] NaN is
+    /// after all numbers, but it cannot be searched for.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

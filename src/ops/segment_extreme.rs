@@ -1,4 +1,4 @@
-//! The largest and the smallest of the rows that belong together, and how many there are.
+//! The maximum and the minimum of the rows of each segment, and their number.
 
 use super::fold_words::{Fold, Folding};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads, only};
@@ -15,7 +15,7 @@ pub(super) fn extreme(x: &Tensor, ids: &Tensor, rows: usize, largest: bool) -> R
     dispatch(Extreme { rows, fold }, &[x, ids])
 }
 
-/// How many of `ids` `[S]` name each of the segments, as `i32` `[rows]`.
+/// How many of `ids` `[S]` refer to each of the segments, as `i32` `[rows]`.
 pub(super) fn counts(ids: &Tensor, rows: usize) -> Result<Tensor> {
     dispatch(Extreme { rows, fold: Fold::Count }, &[ids])
 }
@@ -73,7 +73,7 @@ impl Operation for Extreme {
             return no_grads(back);
         }
         let (x, ids) = (back.x(0), back.x(1));
-        // A row without a segment reads 0, which it may be equal to; its gradient reads 0, too.
+        // A row without a segment is compared with 0, and may be equal to it; its gradient is then also 0.
         let best = x.equal(back.y().gather(ids, 0)?)?;
         let shared = best.cast(DType::I32)?.unsorted_segment_sum(ids, self.rows)?.maximum(1)?;
         let each = back.dy.divide(shared.cast(x.dtype())?)?.gather(ids, 0)?;

@@ -14,8 +14,8 @@ use crate::tensor::{Tensor, constant};
 use crate::wgsl::{expand, shader};
 
 impl Tensor {
-    /// `y[r] = sum of the rows whose number in `ids` is r`. `ids` (`i32`) has the shape of the tensor's leading
-    /// axes; rows with a number outside `0..segments` are left out.
+    /// `y[r] = sum of the rows whose id in `ids` is r`. `ids` (`i32`) has the shape of the tensor's leading axes; rows
+    /// with an id outside `0..segments` are ignored.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -37,11 +37,11 @@ impl Tensor {
         })
     }
 
-    /// `y[r] = product of the rows whose number in `ids` is r`, 1 where there is none. Else as
+    /// `y[r] = product of the rows whose id in `ids` is r`; 1 if there are none. Otherwise like
     /// [`Tensor::unsorted_segment_sum`].
     ///
-    /// As TensorFlow's, the gradient treats zeros apart: a row that is the only 0 of its segment gets the product of the
-    /// others.
+    /// As in TensorFlow, the gradient treats zeros separately: a row that is the only 0 of its segment receives the
+    /// product of the others.
     ///
     /// # Errors
     /// As [`Tensor::unsorted_segment_sum`].
@@ -56,7 +56,8 @@ impl Tensor {
     }
 }
 
-/// Calls `f` with the rows as `[S, N]` and `ids` as `[S]`, and gives its result `[segments, N]` the tail of the tensor's shape.
+/// Calls `f` with the rows as `[S, N]` and `ids` as `[S]`, and reshapes its result `[segments, N]` to the tail of the
+/// tensor's shape.
 pub(super) fn by_segment(
     op: &str,
     x: &Tensor,
@@ -91,10 +92,10 @@ pub(super) struct SegmentSum {
     pub(super) product: bool,
 }
 
-/// Where ids times segments come to no more, each segment looks through all ids; else the ids are sorted. Sorting takes
-/// about ten launches and the time to compile four texts, once.
+/// If the number of ids times that of segments is at most this, each segment searches all ids; otherwise the ids are
+/// sorted. Sorting takes about ten launches and, once, the time to compile four texts.
 const FEW: usize = 1 << 23;
-/// So many segments look through all ids sooner than those are sorted.
+/// For up to this many segments, searching all ids is faster than sorting them.
 const HANDFUL: usize = 32;
 
 impl Op for SegmentSum {
@@ -121,8 +122,8 @@ impl Op for SegmentSum {
             let integers = !cx.output.dtype.is_float() && !self.product;
             return if integers { self.folded(sizes, cx) } else { self.sorted(sizes, cx) };
         }
-        // A thread reads all ids twice, and may have to add up all rows: for four elements separately where they lie in
-        // no vector.
+        // A thread reads all ids twice, and may have to sum all rows: for four elements separately if they are not in a
+        // vector.
         let lanes = if inner.is_multiple_of(4) { 2 } else { 4 };
         match lanes * count <= cx.caps.loop_iterations {
             true => self.whole(sizes, cx),
@@ -140,7 +141,7 @@ struct Sizes {
 }
 
 impl SegmentSum {
-    /// Kernels whose threads each go through all ids, or through all rows of a segment.
+    /// Kernels whose threads each iterate over all ids, or over all rows of a segment.
     fn whole(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let (segments, total) = (batch * rows, cx.output.elements());
@@ -184,7 +185,7 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps, kernels: vec![find, add] })
     }
 
-    /// Kernels that cut the ids, and then the rows, into chunks.
+    /// Kernels that split the ids, and then the rows, into chunks.
     fn cut(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let piece = cx.caps.loop_piece();
@@ -219,11 +220,11 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps, kernels })
     }
 
-    /// Kernels that sort the ids. Where there are many ids and many segments, this looks at an id a few times in all.
+    /// Kernels that sort the ids. With many ids and many segments, each id is read only a few times in all.
     fn sorted(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let (segments, ranges) = (batch * rows, batch * count);
-        // One thread adds up a chunk, another all chunks of a segment that has most rows.
+        // One thread sums a chunk, another all chunks of a segment that has most rows.
         let chunk = count.div_ceil(cx.caps.loop_piece()).max(count.isqrt()).max(1);
         let chunks = count.div_ceil(chunk);
         let words = [ranges + 2 * segments, batch * chunks * inner, 2 * ranges];
@@ -246,7 +247,7 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps, kernels })
     }
 
-    /// Kernels that add integers by atomics.
+    /// Kernels that add integers with atomics.
     fn folded(&self, sizes: Sizes, cx: &LoweringContext) -> Lowering {
         let Sizes { batch, count, inner, rows } = sizes;
         let folding =
@@ -256,7 +257,7 @@ impl SegmentSum {
         Lowering::Kernels(Kernels { temps: vec![folding.bytes()], kernels })
     }
 
-    /// The kernels that add up the rows that `found` names, chunk by chunk and then what is left of each segment.
+    /// The kernels that sum the rows listed in `found`, chunk by chunk and then the rest of each segment.
     fn long_sums(
         &self,
         sizes: Sizes,
@@ -306,7 +307,7 @@ impl SegmentSum {
         [carry, sums]
     }
 
-    /// A kernel that adds up the rows that `load` reads.
+    /// A kernel that sums the rows that `load` reads.
     fn sums(
         &self,
         label: &'static str,
@@ -353,13 +354,13 @@ impl Operation for SegmentSum {
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let batched = GatherOptions::new().batch_dims(1);
         let ids = back.x(1);
-        // Every row gets the gradient of its segment; a row that no segment took gets 0.
+        // Every row receives the gradient of its segment; a row without a segment receives 0.
         let of_rows = |y: &Tensor| y.gather_with(ids, 1, batched);
         if !self.product {
             return only(of_rows(back.dy)?);
         }
-        // d/dx[s] = dy times the others' product: y / x[s], or where x[s] is 0 the product of those that are not, if it
-        // is the segment's only 0.
+        // d/dx[s] = dy times the others' product: y / x[s], or, if x[s] is the segment's only 0, the product of the
+        // others.
         let x = back.x(0);
         let zero = x.equal(0)?;
         let zeros = segment_sum(&zero.cast(DType::I32)?, ids, self.rows)?;

@@ -1,4 +1,5 @@
-//! What becomes of the rows that belong together: their largest, smallest, mean, and the sum over the root of their number.
+//! Reductions of the rows of each segment: maximum, minimum, mean, and the sum divided by the square root of their
+//! number.
 
 use super::inventory::{ANY, Entry, Kind, Values, one};
 use super::segment_extreme::{counts, extreme};
@@ -8,9 +9,9 @@ use crate::error::Result;
 use crate::tensor::{Tensor, constant};
 
 impl Tensor {
-    /// `y[r] = the largest of the rows whose number in `ids` is r`, element by element; the lowest finite number of the dtype
-    /// where there is none. Else as [`Tensor::unsorted_segment_sum`]. NaN wins. Equal largest elements share the gradient
-    /// equally.
+    /// `y[r] = maximum of the rows whose id in `ids` is r`, element by element; the lowest finite number of the dtype
+    /// if there are none. NaN takes precedence. Equal largest elements share the gradient equally. Otherwise like
+    /// [`Tensor::unsorted_segment_sum`].
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -29,8 +30,8 @@ impl Tensor {
         })
     }
 
-    /// `y[r] = the smallest of the rows whose number in `ids` is r`; the highest finite number of the dtype where there is
-    /// none. Else as [`Tensor::unsorted_segment_max`].
+    /// `y[r] = minimum of the rows whose id in `ids` is r`; the highest finite number of the dtype if there are none.
+    /// Otherwise like [`Tensor::unsorted_segment_max`].
     ///
     /// # Errors
     /// As [`Tensor::unsorted_segment_sum`].
@@ -40,7 +41,7 @@ impl Tensor {
         })
     }
 
-    /// `y[r] = the mean of the rows whose number in `ids` is r`, 0 where there is none. Else as
+    /// `y[r] = mean of the rows whose id in `ids` is r`; 0 if there are none. Otherwise like
     /// [`Tensor::unsorted_segment_sum`].
     ///
     /// # Errors
@@ -49,8 +50,8 @@ impl Tensor {
         over_counts("UnsortedSegmentMean", self, ids, segments, Ok)
     }
 
-    /// `y[r] = the sum of the rows whose number in `ids` is r, over the square root of how many they are`, 0 where there is
-    /// none. Else as [`Tensor::unsorted_segment_sum`].
+    /// `y[r] = sum of the rows whose id in `ids` is r, divided by the square root of their number`; 0 if there are
+    /// none. Otherwise like [`Tensor::unsorted_segment_sum`].
     ///
     /// # Errors
     /// As [`Tensor::unsorted_segment_mean`].
@@ -73,7 +74,7 @@ fn over_counts(
     })
 }
 
-/// Ids of four rows: a segment of two, one of none, and a row of no segment.
+/// Ids of four rows: a segment of two, an empty one, and a row without a segment.
 fn ids() -> Result<Tensor> {
     constant([2, 0, -1, 2])
 }

@@ -10,7 +10,7 @@ use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
 use crate::tensor::{Tensor, constant};
 
-/// Takes the elements of `a` where `condition` is true and those of `b` elsewhere; all three broadcast together.
+/// Selects the elements of `a` where `condition` is true and those of `b` elsewhere; all three broadcast together.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

@@ -1,4 +1,4 @@
-//! Polynomials, and whether numbers ascend: composed of other ops.
+//! Polynomials, and tests of ascending order, composed of other ops.
 
 use std::borrow::Borrow;
 
@@ -8,7 +8,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// `coeffs[0] x^(n-1) + ... + coeffs[n-1]`, by Horner's rule; 0 for no coefficients. Coefficients broadcast with `x`.
+/// `coeffs[0] x^(n-1) + ... + coeffs[n-1]`, by Horner's rule; 0 if there are no coefficients. Coefficients broadcast
+/// with `x`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -28,9 +29,9 @@ pub fn polyval<T: Borrow<Tensor>>(coeffs: impl AsRef<[T]>, x: &Tensor) -> Result
     rest.iter().try_fold(first.borrow().clone(), |sum, next| sum.multiply(x)?.add(next.borrow()))
 }
 
-/// Tests of the order of all elements, in the order of the memory. Fewer than two ascend.
+/// Tests of the order of all elements, in row-major order. The result is true for fewer than two elements.
 impl Tensor {
-    /// Whether no element is smaller than the one before it; NaN is.
+    /// Whether no element is smaller than the previous one; NaN counts as smaller.
     ///
     /// # Errors
     /// [`Error::DType`](crate::Error::DType) if the dtype is not numeric.
@@ -38,7 +39,7 @@ impl Tensor {
         ascends(self, "IsNonDecreasing", Tensor::less_equal)
     }
 
-    /// Whether each element is larger than the one before it.
+    /// Whether each element is larger than the previous one.
     ///
     /// # Errors
     /// [`Error::DType`](crate::Error::DType) if the dtype is not numeric.

@@ -17,10 +17,11 @@ use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// Cuts out the box that begins at `begin` and has the size `size`; a size of -1 goes to the end of its axis.
+    /// Extracts the box that begins at `begin` and has the size `size`; a size of -1 extends to the end of its axis.
     ///
     /// # Errors
-    /// [`Error::Index`] if the box leaves the tensor; [`Error::Shape`] if a list has not one number an axis.
+    /// [`Error::Index`] if the box extends beyond the tensor; [`Error::Shape`] if a list does not have one number for
+    /// each axis.
     pub fn slice(&self, begin: &[usize], size: &[i64]) -> Result<Tensor> {
         let rank = self.rank();
         if begin.len() != rank || size.len() != rank {
@@ -51,8 +52,8 @@ impl Tensor {
         self.take_ranges(ranges)
     }
 
-    /// Indexes as NumPy does, in the notation of ndarray's [`s!`](ndarray::s). An index drops its axis; a range may
-    /// have negative ends and steps and is cut at the tensor's edge; `NewAxis` adds an axis; axes that are not named
+    /// Indexes as in NumPy, with the notation of ndarray's [`s!`](ndarray::s). An index drops its axis; a range may
+    /// have negative ends and steps and is clipped to the tensor; `NewAxis` adds an axis; axes that are not mentioned
     /// are kept whole.
     ///
     /// ```
@@ -111,8 +112,8 @@ impl Tensor {
         taken.reshape_to(shape.into())
     }
 
-    /// Indexes as [`strided_slice`](Tensor::strided_slice) does, in Rust's own notation: indices, ranges, and tuples
-    /// and arrays of them.
+    /// Indexes like [`strided_slice`](Tensor::strided_slice), with Rust's own notation: indices, ranges, and tuples and
+    /// arrays of them.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -135,7 +136,7 @@ impl Tensor {
     /// Splits the tensor into `num` tensors of equal size along `axis`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `num` does not divide the axis, or is beyond 1,048,576.
+    /// [`Error::Shape`] if `num` does not divide the size of the axis, or is above 1,048,576.
     pub fn split(&self, num: usize, axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
         let axis = axis.into();
         let at = axis_index("Split", axis, self.rank())?;
@@ -151,7 +152,7 @@ impl Tensor {
         self.split_sizes(&vec![size / num; num], axis)
     }
 
-    /// As [`Tensor::split`], but returns an array.
+    /// Like [`Tensor::split`], but returns an array.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -172,7 +173,7 @@ impl Tensor {
     /// Splits the tensor into tensors of the given sizes along `axis`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the sizes do not add up to the axis.
+    /// [`Error::Shape`] if the sizes do not add up to the size of the axis.
     pub fn split_sizes(&self, sizes: &[usize], axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
         let axis = axis.into();
         let at = axis_index("SplitV", axis, self.rank())?;
@@ -198,7 +199,7 @@ impl Tensor {
     /// Splits the tensor into its slices along `axis`, and drops the axis.
     ///
     /// # Errors
-    /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if it has more than 1,048,576 places.
+    /// [`Error::Index`] if the axis does not exist; [`Error::Shape`] if its size is above 1,048,576.
     pub fn unstack(&self, axis: impl Into<Axis>) -> Result<Vec<Tensor>> {
         let axis = axis.into();
         let at = axis_index("Unpack", axis, self.rank())?;
@@ -207,7 +208,7 @@ impl Tensor {
         parts.iter().map(|part| part.squeeze(at)).collect()
     }
 
-    /// Takes every `steps[axis]`-th place of each axis, beginning with the first.
+    /// Takes every `steps[axis]`-th element along each axis, beginning with the first.
     pub(super) fn take_steps(&self, steps: impl Iterator<Item = usize>) -> Result<Tensor> {
         let ranges = self.shape().iter().zip(steps).map(|(&size, step)| {
             let len = size.div_ceil(step);
@@ -237,7 +238,7 @@ impl Tensor {
     }
 }
 
-/// One call makes at most this many tensors of another. An axis of a tensor without elements may have any length.
+/// One call splits a tensor into at most this many tensors. An axis of a tensor without elements may have any length.
 const MOST_PARTS: usize = 1 << 20;
 
 fn check_parts(op: &str, num: usize, shape: &[usize]) -> Result<()> {
@@ -261,8 +262,8 @@ fn whole(shape: &[usize]) -> SmallVec<[Range; 6]> {
     shape.iter().map(|&len| Range { begin: 0, len, step: 1 }).collect()
 }
 
-/// The places that Python's `start:end:step` takes of an axis, in ascending order. The axis cuts the ends. A negative
-/// step follows ndarray: the range comes first, then the walk backwards through it.
+/// The indices that Python's `start:end:step` selects from an axis, in ascending order. The ends are clipped to the
+/// axis. A negative step is as in ndarray: first the range is applied, then its reversal.
 fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> Result<Range> {
     if step == 0 {
         return Err(Error::Index(
@@ -275,7 +276,7 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
     let stride = step.unsigned_abs();
     let len = (high - low).max(0).unsigned_abs().div_ceil(stride);
     let begin = match (step < 0, len) {
-        // A walk backwards begins with the last element of the range.
+        // A reversed range begins with its last element.
         (true, 1..) => high.unsigned_abs() - 1 - (len - 1) * stride,
         _ => low.unsigned_abs(),
     };
@@ -283,7 +284,7 @@ fn python_range(size: usize, start: isize, end: Option<isize>, step: isize) -> R
     Ok(Range { begin, len, step: if len > 1 { stride } else { 1 } })
 }
 
-/// What [`Tensor::i`] takes: an index, a range, a tuple or an array of them.
+/// The argument of [`Tensor::i`]: an index, a range, or a tuple or an array of them.
 pub trait Indices {
     #[doc(hidden)]
     fn list(self) -> Vec<SliceInfoElem>;
@@ -304,7 +305,7 @@ macro_rules! one_index {
         }
     )*};
 }
-// The types that ndarray takes for one axis.
+// The types that ndarray accepts for one axis.
 one_index!(
     i32,
     usize,
@@ -333,10 +334,10 @@ macro_rules! several_indices {
 // `impl Indices for (A,)`, `(A, B)`, ...
 several_indices! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
-/// The box's begin may change without a new plan.
+/// The beginning of the box may change without a new plan.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Slice {
-    /// How many places it takes of each axis, and how far they are apart.
+    /// The number of elements along each axis, and their distance.
     boxes: SmallVec<[(usize, usize); 6]>,
     begins: Runtime<SmallVec<[usize; 6]>>,
     /// The begins that are multiples of four, of axes where vectors depend on it.
@@ -359,7 +360,7 @@ impl Slice {
     }
 }
 
-/// How many places of an axis lie between the first and the last of a box, both counted.
+/// The number of positions of an axis from the first to the last element of a box, inclusive.
 fn span((len, step): (usize, usize)) -> usize {
     len.saturating_sub(1) * step + usize::from(len > 0)
 }
@@ -403,7 +404,7 @@ impl Operation for Slice {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        // Elements that the slice left out get 0; those that a step skipped lie between the elements of dy.
+        // Elements outside the slice get 0; those that a step skipped are between the elements of dy.
         let boxes = self.boxes.iter().zip(&self.begins.0);
         let edges = boxes.zip(back.spec(0).shape.iter()).map(|((&own, &begin), &size)| {
             (begin as i64, size as i64 - begin as i64 - span(own) as i64, own.1 as i64)
@@ -429,8 +430,8 @@ fn split_by_name(c: &Args) -> Answer {
     Ok(x.split_sizes(&sizes, axis)?)
 }
 
-/// Translates Python's indices to ndarray's. Python's negative step walks backwards from its start; ndarray's walks
-/// backwards through an ascending range. `None` if `spec` has something unknown.
+/// Translates Python's indices to ndarray's. Python's negative step goes backwards from its start; ndarray's reverses
+/// an ascending range. `None` if `spec` has something unknown.
 fn python_indices(spec: &str, rank: usize) -> Option<Vec<SliceInfoElem>> {
     let all = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
     let parts: Vec<&str> = spec.split(',').map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! Sorts along an axis: the elements, or the places that they had.
+//! Sorts along an axis: the elements, or their indices.
 
 use super::inventory::{Answer, Args, Entry, Gradient, KernelCall, Kind, Stop, Values, one};
 use super::radix::{Give, Keys, Sorting};
@@ -14,10 +14,10 @@ use crate::shape::{Axis, Shape, axis_index};
 use crate::tensor::Tensor;
 
 options! {
-    /// How a tensor is sorted.
+    /// Options of [`Tensor::sort_with`] and [`Tensor::argsort_with`].
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct SortOptions {
-        /// Whether the largest element comes first; `false`.
+        /// Whether the largest element is first; `false` by default.
         descending: bool = false,
     }
 }
@@ -34,8 +34,8 @@ impl Tensor {
     /// # }
     /// ```
     ///
-    /// NaN counts as larger than every number, as on TensorFlow's GPUs. The gradient follows the elements to where they
-    /// came from, and equal ones in their order.
+    /// NaN counts as larger than every number, as in TensorFlow on GPUs. The gradient flows to the elements' original
+    /// positions; equal elements keep their order.
     ///
     /// # Errors
     /// [`Error::Index`](crate::Error::Index) if the axis does not exist; [`Error::DType`](crate::Error::DType) if the
@@ -44,7 +44,7 @@ impl Tensor {
         self.sort_with(axis, SortOptions::new())
     }
 
-    /// As [`Tensor::sort`], with options.
+    /// Like [`Tensor::sort`], with options.
     ///
     /// # Errors
     /// As [`Tensor::sort`].
@@ -52,8 +52,8 @@ impl Tensor {
         sorted(self, axis.into(), options, false)
     }
 
-    /// The places (`i32`) of the elements along `axis`, those of the smallest first: `x[argsort(x)]` is sorted. Equal
-    /// elements keep their order.
+    /// The indices (`i32`) that sort the elements along `axis`: `x[argsort(x)]` is sorted. Equal elements keep their
+    /// order.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -72,7 +72,7 @@ impl Tensor {
         self.argsort_with(axis, SortOptions::new())
     }
 
-    /// As [`Tensor::argsort`], with options.
+    /// Like [`Tensor::argsort`], with options.
     ///
     /// # Errors
     /// As [`Tensor::sort`].
@@ -88,8 +88,8 @@ fn sorted(x: &Tensor, axis: Axis, options: SortOptions, places: bool) -> Result<
     along_last(x, axis, |rows| dispatch(sort, &[rows]))
 }
 
-/// Calls `f` with the tensor as `[rows, n]`, `n` being the size of `axis`, and gives its result the tensor's shape, with the
-/// size that `f` has made of `n`.
+/// Calls `f` with the tensor as `[rows, n]`, where `n` is the size of `axis`, and reshapes its result to the tensor's
+/// shape, with the new size of the axis.
 pub(super) fn along_last(
     x: &Tensor,
     axis: usize,
@@ -144,7 +144,7 @@ impl Operation for Sort {
         if self.places { Keep::NoGradient("ArgSort: an index") } else { Keep::Inputs }
     }
 
-    // y[i] = x[places[i]], so dx[places[i]] = dy[i]. The places are found when a gradient is asked for.
+    // y[i] = x[places[i]], so dx[places[i]] = dy[i]. The indices are computed when a gradient is requested.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let x = back.x(0);
         let (rows, n) = (x.shape()[0], x.shape()[1]);
@@ -242,7 +242,7 @@ pub(super) mod tests {
         places
     }
 
-    /// Devices that choose kernels for a processor, for a GPU, and for one whose workgroups have a little less memory.
+    /// Devices that choose kernels for a CPU, for a GPU, and for a GPU whose workgroups have slightly less memory.
     pub(in crate::ops) fn devices() -> [Device; 3] {
         let gpu = |bytes| {
             let gpu = Device::new().unwrap();

@@ -1,8 +1,8 @@
-//! Special functions: the WGSL of their rows, fitted by least squares of the relative error, and those that are composed
-//! of others.
+//! Special functions: the WGSL of their rows, fitted by least squares of the relative error, and functions that are
+//! composed of others.
 //!
-//! The texts stand here and not in `shaders/prelude.wgsl`, so that a program holds those of the functions it calls.
-//! `igamma`, `igammac` and `betainc` are left out: their series take a number of terms that depends on the data.
+//! The texts are here and not in `shaders/prelude.wgsl`, so that a program contains only those of the functions that it
+//! calls. `igamma`, `igammac` and `betainc` are left out: their series take a number of terms that depends on the data.
 
 use super::inventory::Values::Within;
 use super::inventory::{Entry, Kind, POSITIVE, one};
@@ -14,8 +14,8 @@ use crate::graph::{Op, Spec};
 use crate::shape::{Axes, broadcast};
 use crate::tensor::{Operand, Tensor, constant};
 
-/// `lgamma(x)`. With `w` from 1 to 2 it is `(w - 1)(w - 2) p(w - 1)`; one step of `gamma(w + 1) = w gamma(w)` leads there
-/// from 0 and from 3. Beyond 3 Stirling's formula; below 0 the reflection.
+/// `lgamma(x)`. With `w` from 1 to 2 it is `(w - 1)(w - 2) p(w - 1)`; one step of `gamma(w + 1) = w gamma(w)` leads
+/// there from the ranges 0 to 1 and 2 to 3. Stirling's formula is used beyond 3, and the reflection formula below 0.
 pub(super) const LGAMMA: &str = "
     let below = x < V(0);
     let w = select(x, 1.0 - x, below);
@@ -65,7 +65,7 @@ pub(super) const DIGAMMA: &str = "
     let y = select(right, right - select(turn, -turn, r < V(0)), below);
     return select(y, V(nan()), ((x <= V(0)) & (r == V(0))) | (is_inf_4(x) & below) | is_nan_4(x));";
 
-/// `w = -log((1 - x)(1 + x))` in two or three ranges; the square root of it is nearly the inverse (Giles 2012).
+/// `w = -log((1 - x)(1 + x))` in two or three ranges; its square root is nearly the inverse (Giles 2012).
 macro_rules! inverse_erf {
     ($w:literal, $tail:literal) => {
         concat!(
@@ -102,8 +102,8 @@ pub(super) const NDTRI: &str = concat!(
     return select(select(known, -known, x < V(0.5)), V(nan()), none);"
 );
 
-/// The modified Bessel functions of the first kind: a series in `x^2` up to 4, beyond that one in `1 / x` times
-/// `e^|x| / sqrt(|x|)`. `near` and `far` say what becomes of the parts.
+/// The modified Bessel functions of the first kind: a series in `x^2` up to 4, and beyond that one in `1 / x` times
+/// `e^|x| / sqrt(|x|)`. `near` and `far` are formulas of the two parts.
 macro_rules! bessel {
     ($near:literal, $far:literal, $($how:literal),+) => {
         concat!("    let a = max(x, -x);\n    let z = x * x;\n    let r = 1.0 / a;\n    let near = ", $near,
@@ -152,9 +152,9 @@ pub(super) const BESSEL_I1E: &str = bessel_i1!(
     "    return select(select(y, -y, x < V(0)), x, is_nan_4(x));"
 );
 
-/// Hurwitz's zeta function of `a` and `b`: nine terms and the rest by the formula of Euler and Maclaurin. Where `b` is
-/// negative and `a` whole, `f` what `b` is above a whole number:
-/// `zeta(a, b) = zeta(a, f) + (-1)^a (zeta(a, 1 - f) - zeta(a, 1 - b))`.
+/// Hurwitz's zeta function of `a` and `b`: nine terms, and the rest by the Euler-Maclaurin formula. If `b` is negative
+/// and `a` whole, with the fractional part `f` of `b`: `zeta(a, b) = zeta(a, f) + (-1)^a (zeta(a, 1 - f) - zeta(a, 1 -
+/// b))`.
 const ZETA: &str = "
     let below = b < V(0);
     let f = select(b, b - floor(b), below);
@@ -184,7 +184,7 @@ const ZETA: &str = "
     let none = (a < V(1)) | is_nan_4(a) | is_nan_4(b) | ((below | pole) & !whole) | odd;
     return select(select(known, V(nan()), none), V(inf()), a == V(1));";
 
-/// A row but for its gradient: the first input has none.
+/// Like a row of the table, except for its gradient: the first input has none.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Zeta;
 
@@ -226,10 +226,10 @@ impl Operation for Zeta {
 
 /// Special functions.
 impl Tensor {
-    /// Hurwitz's zeta function, the sum of `(q + k)^-x` over `k` from 0 on, `x` being this tensor. Infinity where `x` is 1; where `q`
-    /// is 0 or a negative whole number infinity for even `x`, else NaN; NaN where `x` is less than 1, and for other negative `q`
-    /// unless `x` is whole. The
-    /// exponent has no gradient. [Within 8 ULP](Tensor#accuracy) for positive `q`.
+    /// The Hurwitz zeta function, the sum of `(q + k)^-x` over `k` from 0 on, where `x` is this tensor. The result is
+    /// infinity if `x` is 1. If `q` is 0 or a negative whole number, it is infinity for even `x`, otherwise NaN. It is
+    /// NaN if `x` is less than 1, and for other negative `q` unless `x` is whole. The exponent has no gradient. [Within
+    /// 8 ULP](Tensor#accuracy) for positive `q`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -250,7 +250,7 @@ impl Tensor {
     }
 
     /// The derivative of [`digamma`](Tensor::digamma) of order `self` at `x`: for whole orders `n` from 1 on
-    /// `(-1)^(n+1) n! zeta(n + 1, x)`, for 0 `digamma(x)`, else NaN. The order has no gradient.
+    /// `(-1)^(n+1) n! zeta(n + 1, x)`, for 0 `digamma(x)`, otherwise NaN. The order has no gradient.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -292,8 +292,8 @@ impl Tensor {
         self.multiply(0.5)?.ndtri()?.multiply(-std::f64::consts::FRAC_1_SQRT_2)
     }
 
-    /// `log |beta(x)|` along the last axis: `sum(lgamma(x)) - lgamma(sum(x))`. An empty axis gives -infinity, as the
-    /// logarithm of 0, as TensorFlow does.
+    /// `log |beta(x)|` along the last axis: `sum(lgamma(x)) - lgamma(sum(x))`. For an empty axis the result is
+    /// -infinity, the logarithm of 0, as in TensorFlow.
     ///
     /// # Errors
     /// [`Error::Index`](crate::Error::Index) if the tensor is a scalar; [`Error::DType`](crate::Error::DType) if the

@@ -1,14 +1,14 @@
-//! Where a kernel writes its sums: to the op's result, or to parts that a second kernel adds up.
+//! Where a kernel writes its sums: to the op's result, or to parts that a second kernel sums.
 
 use crate::device::{COLUMN_FOURS, COLUMN_THREADS, Caps};
 use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::{expand, shader};
 
-/// The length of a part, where a walk of `whole` steps for each of `results` elements is too long for one thread.
+/// The length of a part, if a loop of `whole` steps for each of `results` elements is too long for one thread.
 pub(super) fn split_length(whole: usize, results: usize, caps: &Caps) -> usize {
     let piece = caps.loop_piece();
-    // Few results spread over more threads.
+    // Few results are distributed over more threads.
     let few = results < 4096;
     if few { (piece / 16).max(whole.div_ceil(piece)) } else { piece }
 }
@@ -25,7 +25,7 @@ pub(super) fn store_to(out: Bind, kernel: Kernel, whole: bool) -> Kernel {
     .write(out)
 }
 
-/// The kernel that adds up `parts` sums for each of `results` elements.
+/// The kernel that sums `parts` partial sums for each of `results` elements.
 pub(super) fn sum_splits(
     [from, out]: [Bind; 2],
     sums: DType,

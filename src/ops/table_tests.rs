@@ -1,12 +1,12 @@
-//! The loop that tests every row of the elementwise tables over shapes and extreme numbers: its values against its
-//! `f64` reference, its gradient against central differences of the reference.
+//! Tests every row of the elementwise tables with various shapes and extreme numbers: compares its values with its
+//! `f64` reference, and its gradient with central differences of the reference.
 
 use super::{Keep, binary, unary};
 use crate::dtype::DType;
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
-/// Shapes: a scalar, nothing, one, odd sizes around a vector and a workgroup, more axes.
+/// Shapes: a scalar, no elements, one element, odd sizes around a vector and a workgroup, more axes.
 const SHAPES: [&[usize]; 8] = [&[], &[0], &[1], &[3], &[4], &[65], &[257], &[2, 3, 5]];
 
 /// Numbers spread over -3 to 3, none of them near a whole or half number.
@@ -14,7 +14,7 @@ fn spread(n: usize) -> Vec<f32> {
     (0..n).map(|i| (i * 37 % 61) as f32 / 10.0 - 3.013).collect()
 }
 
-/// Numbers at the ends of what f32 holds, and at the edges of functions.
+/// Numbers at the limits of f32, and at the edges of functions' domains.
 const EXTREMES: [f32; 17] = [
     0.0,
     -0.0,
@@ -35,7 +35,7 @@ const EXTREMES: [f32; 17] = [
     f32::NAN,
 ];
 
-/// How far a result may be off. `tests/accuracy.rs` measures how many digits a row keeps.
+/// The tolerance of a result. `tests/accuracy.rs` measures the accuracy of each row.
 fn close(got: f64, want: f64) -> bool {
     let want32 = f64::from(want as f32);
     if want.is_nan() || want32.is_infinite() {
@@ -44,13 +44,13 @@ fn close(got: f64, want: f64) -> bool {
     (got - want).abs() <= 2e-6 + 2e-5 * want.abs()
 }
 
-/// Values as `f64`, truth as 0 and 1.
+/// Values as `f64`, booleans as 0 and 1.
 fn read(y: &Tensor) -> Vec<f64> {
     let y = y.cast(DType::F32).unwrap();
     y.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect()
 }
 
-/// The dtype that a row is tested with: floats, or integers or truth values where it takes no floats.
+/// The dtype that a row is tested with: floats, or integers or booleans if it does not accept floats.
 fn tested(takes: impl Fn(DType) -> bool) -> DType {
     [DType::F32, DType::I32, DType::Bool].into_iter().find(|&dtype| takes(dtype)).unwrap()
 }
@@ -122,7 +122,7 @@ fn unary_gradients_match_differences_of_the_reference() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// Pairs of shapes: equal, broadcast on either side, scalars, nothing, odd sizes.
+/// Pairs of shapes: equal, broadcast on either side, scalars, no elements, odd sizes.
 const PAIRS: [(&[usize], &[usize]); 9] = [
     (&[], &[]),
     (&[0], &[1]),

@@ -1,4 +1,4 @@
-//! The largest elements of each row, and where they are.
+//! The largest elements of each row, and their indices.
 
 use super::inventory::{Entry, Kind, Values};
 use super::radix::{Keys, Sorting};
@@ -16,8 +16,8 @@ use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
 impl Tensor {
-    /// The `k` largest elements along the last axis, the largest first, and their indices (`i32`). Of equal elements that
-    /// with the lower index comes first; NaN counts as larger than every number, as on TensorFlow's GPUs.
+    /// The `k` largest elements along the last axis, the largest first, and their indices (`i32`). Equal elements are
+    /// in the order of their indices; NaN counts as larger than every number, as in TensorFlow on GPUs.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -55,8 +55,9 @@ impl Tensor {
     }
 
     /// Whether fewer than `k` predictions of a row are larger than that of its target: `y[b] = (how many
-    /// predictions[b,c] > predictions[b,targets[b]]) < k`. The tensor holds the targets, a class (`i32`) for each row of
-    /// `predictions` `[batch, classes]`. A row with a number that is not finite, or whose target is no class, gives `false`.
+    /// predictions[b,c] > predictions[b,targets[b]]) < k`. The tensor holds the targets, a class (`i32`) for each row
+    /// of `predictions` `[batch, classes]`. The result is `false` for a row that contains a number that is not finite,
+    /// or whose target is not a class.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes are not `[batch]` and `[batch, classes]`; [`Error::DType`] if the targets are not
@@ -77,14 +78,14 @@ impl Tensor {
         let column = self.expand_dims(-1)?;
         let own = predictions.gather_with(&column, 1, GatherOptions::new().batch_dims(1))?;
         let above = predictions.greater(&own)?.cast(DType::I32)?.reduce_sum(1)?;
-        // A number of classes beyond i32 has no place in a tensor.
+        // A tensor cannot have more classes than fit in an i32.
         let (k, classes) = (k.min(i32::MAX as usize), classes.min(i32::MAX as usize));
         let known = self.greater_equal(0)?.logical_and(self.less(classes)?)?;
         above.less(k)?.logical_and(known)?.logical_and(predictions.is_finite()?.reduce_all(1)?)
     }
 }
 
-/// The places of the `k` largest elements of each row of `[rows, n]`, in order.
+/// The indices of the `k` largest elements of each row of `[rows, n]`, in order.
 fn places(x: &Tensor, k: usize) -> Result<Tensor> {
     let (rows, n) = (x.shape()[0], x.shape()[1]);
     let cpu = x.device().caps().cpu;
@@ -98,12 +99,12 @@ fn places(x: &Tensor, k: usize) -> Result<Tensor> {
     x.argsort_with(1, down)?.slice(&[0, 0], &[rows as i64, k as i64])
 }
 
-/// As [`places`], of rows of many chunks. The largest elements lie in the `k` chunks with the largest maxima: what lies in
-/// another is no larger than `k` elements of these, nor does it come before those that it is equal to.
+/// As [`places`], for rows of many chunks. The largest elements are in the `k` chunks with the largest maxima: an
+/// element of another chunk is not larger than `k` elements of these, nor does it precede those that it is equal to.
 fn chosen_places(x: &Tensor, k: usize) -> Result<Tensor> {
     let (rows, n) = (x.shape()[0], x.shape()[1]);
     let batched = GatherOptions::new().batch_dims(1);
-    // As many maxima as elements of the chosen chunks.
+    // Chosen so that there are about as many maxima as elements in the chosen chunks.
     let chunk = 1usize << ((n / k).ilog2() / 2);
     let chunks = n.div_ceil(chunk);
     let lowest = match x.dtype() {
@@ -111,7 +112,7 @@ fn chosen_places(x: &Tensor, k: usize) -> Result<Tensor> {
         DType::U32 => Scalar::Int(0),
         _ => Scalar::Float(f64::NEG_INFINITY),
     };
-    // What is added comes last, so it is behind everything that it is equal to.
+    // The padding is at the end, so it is after all elements that it is equal to.
     let x = match chunks * chunk - n {
         0 => x.clone(),
         more => x.pad_with(&[(0, 0), (0, more)], PadMode::Constant(lowest))?,
@@ -124,17 +125,19 @@ fn chosen_places(x: &Tensor, k: usize) -> Result<Tensor> {
     of.multiply(chunk as i64)?.add(at.floormod(chunk as i64)?)
 }
 
-/// So many are sought among maxima first where rows are long: on llvmpipe 32 of a million took 34 ms of a processor without.
+/// If more elements than this are requested, long rows are searched by chunk maxima first: on llvmpipe finding 32 of a
+/// million took 34 ms of CPU time without this.
 const SEVERAL: usize = 16;
 
-/// A workgroup of a processor has as many threads as its vectors have lanes.
+/// On a CPU a workgroup has as many threads as the CPU's vectors have lanes.
 const LANES: usize = 8;
 
-/// As many elements a thread of a processor keeps in order; more are sorted out by a full sort. Each number that comes among them moves
-/// those below it.
+/// The most elements that a CPU thread keeps in order; for more, a full sort is used. Each number inserted among them
+/// moves those below it.
 const MOST: usize = 32;
 
-/// So many a workgroup of a GPU keeps of a chunk that it sorts. A sort of the whole row moves less than rounds that keep more.
+/// The most elements that a workgroup of a GPU keeps of each chunk that it sorts. A sort of the whole row moves less
+/// data than rounds that keep more.
 const KEPT: usize = 256;
 
 /// The indices of the `k` largest elements of each row of `[rows, n]`.
@@ -163,7 +166,7 @@ impl Op for TopK {
             sorting.first_places(caps, k, [Bind::Input(0), Bind::Output], temps, kernels);
             return Lowering::Kernels(work);
         }
-        // An element that comes among the largest moves up to k others.
+        // An element inserted among the largest moves up to k others.
         let most = (caps.loop_iterations.saturating_sub(k) / (k + 1)).max(1);
         let (mut len, mut from) = (x.shape[1], Bind::Input(0));
         // Every round halves what is left, or more.

@@ -25,7 +25,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if `perm` is not an order of the axes.
+    /// [`Error::Shape`] if `perm` is not a permutation of the axes.
     pub fn transpose(&self, perm: impl Into<Axes>) -> Result<Tensor> {
         let perm = perm.into().list.unwrap_or_default();
         let rank = self.rank();

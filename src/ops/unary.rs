@@ -1,10 +1,10 @@
-//! Elementwise ops of one tensor: a row each.
+//! Elementwise ops of one tensor: one row of the table each.
 //!
-//! A row reads: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
-//! floats (and for integers or `bool` where it is defined for those), the reference in `f64`, and either what the tape
-//! keeps, the range of numbers over which tests check the gradient, and the gradient, or why there is none. `x` is the
-//! input, `y` the result, `dy` the gradient of the result. Registers hold floats as `f32`, so one text serves `f16`
-//! too.
+//! A row contains: documentation, method, TensorFlow's name of the kernel and its names of the function, the WGSL for
+//! floats (and for integers or `bool` if it is defined for them), the reference in `f64`, and either what the tape
+//! stores, the range of numbers over which tests check the gradient, and the gradient, or the reason why there is none.
+//! `x` is the input, `y` the result, `dy` the gradient of the result. Registers hold floats as `f32`, so one text
+//! serves `f16` too.
 
 use super::inventory::Values::{Away, Within};
 use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
@@ -23,7 +23,7 @@ use crate::tensor::Tensor;
 pub(crate) struct Row {
     pub(crate) method: &'static str,
     pub(crate) name: &'static str,
-    /// WGSL by register type; `None` where the op is not defined.
+    /// WGSL by register type; `None` if the op is not defined for it.
     float: Option<&'static str>,
     int: Option<&'static str>,
     bool: Option<&'static str>,
@@ -39,7 +39,8 @@ pub(crate) struct Row {
 macro_rules! unary {
     ($($(#[$doc:meta])* $method:ident, $name:literal $(= $($tf:literal),+)?, [$($kind:ident $wgsl:tt),+] $(=> $test:ident)?,
        |$x:ident| $reference:expr, $how:ident $what:tt $(over $values:expr)? $(, |$k:ident, $dy:ident| $grad:expr)?;)*) => {
-        // Only its method refers to a row, so a program holds the rows, and the gradients, of the methods it calls.
+        // Only its method refers to a row, so a program contains only the rows and gradients of the methods that it
+        // calls.
         $(#[allow(non_upper_case_globals)]
         static $method: Row = Row {
             method: stringify!($method),
@@ -69,8 +70,8 @@ macro_rules! unary {
                 .cases(|cases| { let _ = &cases; $(cases.of_one(stringify!($method), $values, |x| x.$method());)? })
         ),*];
 
-        /// Elementwise ops. Each takes a tensor of any shape and returns one of the same shape and, unless it
-        /// says otherwise, the same dtype. They return [`Error::DType`](crate::Error::DType) for a dtype they are not
+        /// Elementwise ops. Each accepts a tensor of any shape and returns one of the same shape and, unless stated
+        /// otherwise, the same dtype. They return [`Error::DType`](crate::Error::DType) for a dtype that they are not
         /// defined for.
         impl Tensor {$(
             $(#[$doc])*
@@ -106,7 +107,7 @@ unary! {
     negative, "Neg" = "tf.math.negative", [float "-x", int "V(0) - x"], |x| -x, keep nothing over ANY, |_y, dy| -dy;
     /// `e^x`. [Within 2 ULP](Tensor#accuracy).
     exp, "Exp" = "tf.math.exp", [float "exp_4(x)"], |x| x.exp(), keep y over ANY, |y, dy| dy * y;
-    // Not y + 1, of which nothing is left where y is near -1.
+    // Not y + 1, which loses all digits if y is near -1.
     /// `e^x - 1`, exact near 0. [Within 2 ULP](Tensor#accuracy).
     expm1, "Expm1" = "tf.math.expm1", [float "expm1_4(x)"], |x| x.exp_m1(), keep x over ANY, |x, dy| dy * x.exp()?;
     /// The natural logarithm; NaN below 0. [Within 1 ULP](Tensor#accuracy).
@@ -183,8 +184,7 @@ unary! {
     /// The inverse of [`erf`](Tensor::erf); NaN outside -1 to 1. [Within 4 ULP](Tensor#accuracy).
     erfinv, "Erfinv" = "tf.math.erfinv", [float (special::ERFINV)], |x| reference::erfinv(x), keep y over Within(-0.7, 0.7),
         |y, dy| dy * 0.886_226_95 * y.square()?.exp()?;
-    /// The number below which a standard normal one is with probability `x`; NaN outside 0 to 1.
-    /// [Within 6 ULP](Tensor#accuracy).
+    /// The quantile function of the standard normal distribution; NaN outside 0 to 1. [Within 6 ULP](Tensor#accuracy).
     ndtri, "Ndtri" = "tf.math.ndtri", [float (special::NDTRI)], |x| reference::ndtri(x), keep y over Within(0.2, 0.8),
         |y, dy| dy * 2.506_628_3 * (y.square()? * 0.5).exp()?;
     // Gradients as `i0' = i1` and `i1' = i0 - i1 / x`.
@@ -204,18 +204,18 @@ unary! {
     /// `1 / x`, and 0 where `x` is 0.
     reciprocal_no_nan, "ReciprocalNoNan" = "tf.math.reciprocal_no_nan", [float "select(1 / x, V(0), x == V(0))"],
         |x| if x == 0.0 { 0.0 } else { 1.0 / x }, keep y over Away, |y, dy| -dy * (y * y);
-    /// Each bit the other way round, of integers.
+    /// Bitwise NOT of integers.
     invert, "Invert" = "tf.bitwise.invert", [int "~x"], |x| f64::from(!(x as i32)), none "Invert: of integers";
-    /// How many bits are 1, of integers; in the dtype of `x`, where TensorFlow gives `uint8`.
+    /// The number of bits that are 1, for integers; in the dtype of `x` (TensorFlow returns `uint8`).
     population_count, "PopulationCount" = "tf.raw_ops.PopulationCount", [int "countOneBits(x)"],
         |x| f64::from((x as i32).count_ones()), none "PopulationCount: of integers";
     /// The largest integer that is not above `x`.
     floor, "Floor" = "tf.math.floor", [float "floor(x)", int "x"], |x| x.floor(), none "Floor: piecewise constant";
     /// The smallest integer that is not below `x`.
     ceil, "Ceil" = "tf.math.ceil", [float "ceil(x)", int "x"], |x| x.ceil(), none "Ceil: piecewise constant";
-    /// The nearest integer; halves go to the even one.
+    /// The nearest integer; halves are rounded to even.
     round, "Round" = "tf.math.round", [float "round(x)", int "x"], |x| x.round_ties_even(), none "Round: piecewise constant";
-    /// The nearest whole number, of floats alone; halves go to the even one.
+    /// The nearest whole number, for floats only; halves are rounded to even.
     rint, "Rint" = "tf.math.rint", [float "round(x)"], |x| x.round_ties_even(), none "Rint: piecewise constant";
     /// -1, 0 or 1.
     sign, "Sign" = "tf.math.sign", [float "select(sign(x), x, is_nan_4(x))", int "select(V(1), V(0), x == V(0)) - 2 * select(V(0), V(1), x < V(0))"],
@@ -232,15 +232,15 @@ unary! {
     logical_not, "LogicalNot" = "tf.math.logical_not", [bool "!x"] => test, |x| 1.0 - x, none "LogicalNot: a test";
 }
 
-/// `1 - x^2`, of which close to 1 the digits of `(1 - x) (1 + x)` are left. Its derivative is `-2 x` also at 1, where that of
-/// the product would be 0 times infinity behind a root or a quotient.
+/// `1 - x^2`, with the accuracy of `(1 - x) (1 + x)` close to 1. Its derivative is `-2 x` even at 1, where that of the
+/// product would be 0 times infinity after a root or a quotient.
 fn one_minus_square(x: &Tensor) -> Result<Tensor> {
     let plain = 1.0 - x * x;
     let more = ((1.0 - x) * (x + 1.0) - &plain).stop_gradient();
     super::select(&x.abs()?.less(2.0)?, &(&plain + more), &plain)
 }
 
-/// `1 / sqrt(x^2 + 1)`, also where `x^2` would be infinite.
+/// `1 / sqrt(x^2 + 1)`, even if `x^2` would be infinite.
 fn inverse_hypotenuse(x: &Tensor) -> Result<Tensor> {
     let size = x.abs()?;
     let far = size.greater(1e9)?;
@@ -262,7 +262,7 @@ impl Row {
         }
     }
 
-    /// What the tape keeps.
+    /// The values that the tape stores.
     #[cfg(test)]
     pub(crate) fn keep(&self) -> Keep {
         self.keep
@@ -311,7 +311,7 @@ impl Operation for Unary {
         match self.row.keep {
             Keep::Inputs => only((self.row.grad)(back.x(0), back.dy)?),
             Keep::Output => only((self.row.grad)(back.y(), back.dy)?),
-            // The gradient rule uses `dy` alone.
+            // The gradient rule uses only `dy`.
             Keep::Nothing => only((self.row.grad)(back.dy, back.dy)?),
             Keep::Both | Keep::NoGradient(_) => no_grads(back),
         }

@@ -293,7 +293,7 @@ impl Operation for Jacobi {
     }
 }
 
-/// `s`, `u` and `v` as they stand in one tensor, above each other.
+/// Splits the tensor that contains `s`, `u` and `v` above each other.
 fn split(
     all: &Tensor,
     rows: usize,
@@ -405,7 +405,7 @@ impl Rule for Eigenvalues {
     }
 }
 
-/// The gradient of the lower triangle, which stands for both.
+/// The gradient of the lower triangle, which represents both.
 fn of_lower(dx: &Tensor) -> Result<Tensor> {
     set_diag(&tril(&dx.add(turned(dx)?)?, -1)?, &diag_part(dx)?)
 }
@@ -421,14 +421,14 @@ fn call_eigh(c: &Args) -> Answer {
     Ok(vec![e, v])
 }
 
-/// Numbers 3 apart added to the diagonal, so that singular values and eigenvalues differ.
+/// Adds numbers that are 3 apart to the diagonal, so that singular values and eigenvalues differ.
 fn graded(x: &Tensor) -> Result<Tensor> {
     let sizes = [x.shape()[x.rank() - 2], x.shape()[x.rank() - 1]];
     let steps = super::blocks::steps(x, sizes[1])?.add(1.0)?.multiply(3.0)?;
     x.add(identity(x, sizes)?.multiply(steps)?)
 }
 
-/// What does not depend on the vectors' signs.
+/// A function of the results that does not depend on the vectors' signs.
 fn unsigned((s, u, v): (Tensor, Tensor, Tensor)) -> Result<Tensor> {
     let joint = block(&u, 0..1, 0..2)?.multiply(block(&v, 0..1, 0..2)?)?;
     let rows = above(&u.square()?, &v.square()?)?;

@@ -1,4 +1,4 @@
-//! The loops of the kernels: no invocation makes more iterations than its kernel states.
+//! Tests of the kernels' loops: no invocation makes more iterations than its kernel states.
 
 use super::*;
 use crate::error::Result;
@@ -36,7 +36,7 @@ fn results() -> Result<Vec<Vec<f32>>> {
     Ok(all)
 }
 
-/// A driver that ends loops at what the kernel states changes no bit.
+/// A driver that ends loops at the stated number of iterations does not change a bit.
 #[test]
 fn loops_make_no_more_iterations_than_they_state() {
     let (plain, strict) = (Device::new().unwrap(), Device::new().unwrap());

@@ -38,8 +38,8 @@ options! {
 /// # }
 /// ```
 ///
-/// A zero on the diagonal gives infinity or NaN. The error is that of substitution, about `N` times 6e-8 times the
-/// condition number of the triangle.
+/// With a zero on the diagonal the result is infinity or NaN. The error is that of substitution, about `N` times 6e-8
+/// times the condition number of the triangle.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the matrices are not square or `rhs` has a different number of rows;
@@ -64,7 +64,7 @@ pub fn triangular_solve_with(
     in_f32(matrix, |matrix| solve.rows(matrix, &rhs.cast(DType::F32)?))
 }
 
-/// Which triangle, and how it is taken.
+/// Which triangle is used, and how.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) struct Triangle {
     pub(super) lower: bool,
@@ -73,11 +73,11 @@ pub(super) struct Triangle {
     pub(super) unit: bool,
 }
 
-/// A kernel solves blocks of so many rows; a thread makes half the square of them as steps.
+/// A kernel solves blocks of this many rows; the number of steps of a thread is half the square of it.
 const BLOCK: usize = 64;
 
 impl Triangle {
-    /// Solves with matrices and right sides of `f32` that fit.
+    /// Solves with compatible matrices and right-hand sides of `f32`.
     pub(super) fn rows(self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let y = self.solved(&a.stop_gradient(), &b.stop_gradient())?;
         ruled(self, &y, &[a, b])
@@ -158,7 +158,7 @@ impl Op for Triangle {
     }
 }
 
-/// Never recorded: what calls it passes no gradient on.
+/// Never recorded: its callers pass no gradient through it.
 impl Operation for Triangle {
     fn keep(&self) -> Keep {
         Keep::Nothing

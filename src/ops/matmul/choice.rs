@@ -1,4 +1,5 @@
-//! Which variant a product takes: the one that the table prefers on this adapter, or the one that a measurement named.
+//! Chooses the variant of a product: the one that the table prefers on this adapter, or the one that a measurement has
+//! found.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ impl Gemm {
             return variant;
         }
         let list = candidates(self.problem(), caps);
-        // `Dots` reads along a row, where neighbours are far apart if those along a column lie together.
+        // `Dots` reads along a row, in which neighbours are far apart if columns are contiguous.
         let near = |v: &&Variant| self.a.columns.is_none() || !matches!(v, Variant::Dots { .. });
         *list.iter().find(near).unwrap_or(&list[0])
     }
@@ -46,15 +47,15 @@ impl Gemm {
         list
     }
 
-    /// Whether the table takes small matrices of a kind. A program that allows rounded factors wants the speed they are
-    /// for.
+    /// Whether the table chooses cooperative matrices of a kind. A program that allows rounded factors does so for
+    /// their speed.
     fn wants(&self, kind: &Cooperative) -> bool {
         kind.inputs == DType::F16 && self.m >= 32 && self.n >= 32
     }
 
-    /// The kinds of small matrices that may compute this product. Processors have no units for them.
+    /// The kinds of cooperative matrices that may compute this product. CPUs have no units for them.
     fn kinds<'a>(&self, caps: &'a Caps) -> Vec<&'a Cooperative> {
-        // No browser has them, so a page does not load the code that follows.
+        // Browsers do not support them, so a page does not load the following code.
         if cfg!(target_family = "wasm") {
             return Vec::new();
         }
@@ -71,7 +72,7 @@ impl Gemm {
         caps.cooperative.iter().filter(fits).collect()
     }
 
-    /// The variants of a kind whose tiles are not mostly empty here.
+    /// The variants of a kind whose tiles would not be mostly empty for this product.
     fn cooperative(&self, kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
         let (m, n) = (self.m, self.n);
         Variant::of_kind(kind, caps).filter(move |variant| {
@@ -88,7 +89,7 @@ impl Gemm {
         named.unwrap_or_else(|| self.preferred(cx.caps))
     }
 
-    /// The ways to compute the product, for the op that measurements know as `of`.
+    /// The variants of the product, for the op whose key in measurements is `of`.
     pub(crate) fn variants(&self, of: String, caps: &Caps) -> Variants {
         let list = self.alternatives(caps);
         let plain = list.iter().position(|variant| *variant == PLAIN).unwrap_or(0);
@@ -100,7 +101,7 @@ impl Gemm {
         Variants { of, names, plain, terms: self.sum.len(), half, unverified }
     }
 
-    /// Tests of a kind: products that fill no tile, one for each shape of a workgroup.
+    /// Tests of a kind: products that do not fill a tile, one for each shape of a workgroup.
     fn unverified(&self, kind: &Cooperative, caps: &Caps) -> Vec<Unverified> {
         let [m, k, n] = Trial::SIZES;
         let op = Arc::new(Trial);
@@ -121,8 +122,8 @@ impl Gemm {
     }
 }
 
-/// A small matrix product by which a kind of small matrices proves that it computes right. It is an op of its own
-/// because the ops that take a variant know this file and not the reverse.
+/// A small matrix product that verifies a kind of cooperative matrices. It is a separate op because the ops that have
+/// variants depend on this file, and not the reverse.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Trial;
 

@@ -1,6 +1,7 @@
-//! The product behind matmul and the convolutions, and how it becomes kernels.
+//! The product used by matmul and the convolutions, and its kernels.
 //!
-//! This file is no op: the ops give WGSL functions that read their operands, and this file does the rest.
+//! This file does not define an op: the ops provide WGSL functions that read their operands, and this file does the
+//! rest.
 
 use super::super::split_k::{store_to, sum_splits};
 use super::kernels::Loops;
@@ -11,7 +12,7 @@ use crate::device::Caps;
 use crate::dtype::{DType, Register};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 
-/// A product of `batch` times `[m,k]` by `[k,n]`, the summed index being a triple (u, v, i).
+/// `batch` products of `[m,k]` by `[k,n]`; the summed index is a triple (u, v, i).
 pub(crate) struct Gemm {
     pub(crate) label: &'static str,
     /// The dtype of the operands.
@@ -21,7 +22,7 @@ pub(crate) struct Gemm {
     pub(crate) batch: usize,
     pub(crate) m: usize,
     pub(crate) n: usize,
-    /// The operands are read and the results stored one by one, however they lie.
+    /// The operands are read and the results stored one by one, whatever their layout.
     pub(crate) singly: bool,
     pub(crate) sum: Sum,
     pub(crate) a: Rows,
@@ -31,8 +32,8 @@ pub(crate) struct Gemm {
 }
 
 impl Gemm {
-    /// Whether a product of these `batch, m, n` and terms of a sum is so little that its kernel reads the operands one by
-    /// one, however they lie.
+    /// Whether a product of these `batch, m, n` and terms per sum is so small that its kernel reads the operands one by
+    /// one, whatever their layout.
     pub(crate) fn is_little(sizes: [usize; 4], caps: &Caps) -> bool {
         Problem::of(sizes, sizes[3]).is_little(caps)
     }
@@ -57,7 +58,7 @@ impl Gemm {
             b.u = split.sizes[2] * b.k;
         }
         let whole = self.n.is_multiple_of(4);
-        // Cuts lie at multiples of four, so only the end of a run may be ragged.
+        // Runs are split at multiples of four, so only the end of a run may be shorter.
         let tail = singly
             || (caps.cpu && self.a.columns.is_some())
             || match self.sum {
@@ -70,7 +71,7 @@ impl Gemm {
             params.extend([("v_own", v), ("pieces", pieces), ("run", run)]);
         }
         let in_pieces = split.pieces.is_some();
-        // The kernel adds up products in 32 bits.
+        // The kernel sums products in 32 bits.
         let sums = match self.dtype.register() {
             Register::F32 => DType::F32,
             Register::I32 => DType::I32,
@@ -78,7 +79,7 @@ impl Gemm {
         };
         let stored = if split.parts == 1 { self.result } else { sums };
         let [u, v, inner] = split.sizes;
-        // Little convolutions share a text, however their sums are split.
+        // Small convolutions share a text, however their sums are split.
         let nest = singly && matches!(self.sum, Sum::Nest(_));
         let u_loop = nest || split.part != 1 || u == 0;
         let loops = Loops { singly, tail, cut: in_pieces, u: u_loop, v: nest || v != 1 };
@@ -136,7 +137,7 @@ impl Gemm {
         if split.parts == 1 {
             return store_to(out, kernel, whole).into();
         }
-        // The caller's temporary buffer comes first, if it has one.
+        // The caller's temporary buffer is first, if it has one.
         let sums_at = Bind::Temp(usize::from(out != Bind::Output));
         let kernel = store_to(sums_at, kernel, whole);
         let add = sum_splits([sums_at, out], sums, self.result, [results, split.parts], caps);

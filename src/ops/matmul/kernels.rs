@@ -13,18 +13,18 @@ pub(super) struct Loops {
     pub(super) singly: bool,
     /// A run of i may end between multiples of four.
     pub(super) tail: bool,
-    /// Runs of i are cut into pieces.
+    /// Runs of i are split into pieces.
     pub(super) cut: bool,
-    /// A part has another number of u than one.
+    /// A part has more or fewer than one u.
     pub(super) u: bool,
-    /// There is another number of v than one.
+    /// There are more or fewer than one v.
     pub(super) v: bool,
 }
 
 impl Variant {
     pub(super) fn kernel(self, label: &'static str, loops: Loops, caps: &Caps) -> Kernel {
         let Loops { singly, tail, cut, u, v } = loops;
-        // Each loop that keeps all sums, as one for the tail does, is long for SwiftShader to compile.
+        // SwiftShader takes long to compile each loop that updates all sums, such as one for the tail.
         let masked = tail && caps.lanes() == Some(4) && matches!(self, Variant::Lanes { .. });
         let text = |file, counts: &[_], flags: &[_]| {
             let of_loops = [
@@ -40,8 +40,8 @@ impl Variant {
         let kernel = Kernel::new(label, "");
         // A vector takes sixteen bytes. Almost every adapter has 16 KiB.
         let shared = caps.workgroup[1].min(16 << 10) as usize;
-        // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for every few
-        // threads of a workgroup. llvmpipe takes longer over memory of a thread's own.
+        // Browsers clear workgroup memory before a barrier, which makes SwiftShader compile the kernel once for every
+        // few threads of a workgroup. llvmpipe is slower with memory private to a thread.
         let in_workgroup =
             |threads: usize| caps.eight_lanes() && 16 * threads * self.sums() <= shared;
         match self {

@@ -1,14 +1,14 @@
 //! `y[b,m,n] = sum over k of a[b,m,k] * b[b,k,n]`, either operand transposed, leading axes broadcast.
 //!
-//! This file has the op; the files beside it have the kernels that it shares with the convolutions. Each uses only
-//! those above it:
+//! This file has the op; the other files have the kernels that it shares with the convolutions. Each uses only those
+//! above it in this list:
 //!
-//! - `variants.rs`: the kernels, as data, and which of them suit a problem's sizes;
+//! - `variants.rs`: the kernels, as data, and which of them are suitable for a problem's sizes;
 //! - `kernels.rs`: the WGSL text of each;
 //! - `sum.rs`: the index of the sum, and how it splits among workgroups;
-//! - `operands.rs`: how kernels read the operands, by the caller's functions;
+//! - `operands.rs`: how kernels read the operands, with the caller's functions;
 //! - `gemm.rs`: a product of such operands, and how it becomes kernels;
-//! - `choice.rs`: which variant a product takes on an adapter;
+//! - `choice.rs`: chooses the variant of a product on an adapter;
 //! - `product.rs`: the product of matrices stored in rows.
 
 mod choice;
@@ -169,8 +169,8 @@ impl MatMul {
         let (Some((lead_a, _)), Some((lead_b, _))) = (leading(a.spec()), leading(b.spec())) else {
             return dispatch(self, &[a, &b]);
         };
-        // The kernel steps through whole batches or reads one again and again; an operand that broadcasts in part is
-        // copied first.
+        // For each operand the kernel either steps through the batches or reads the same one repeatedly; an operand
+        // that broadcasts along only some axes is copied first.
         let Ok(lead) = broadcast("MatMul", &lead_a, &lead_b) else {
             return dispatch(self, &[a, &b]);
         };
@@ -194,7 +194,7 @@ impl MatMul {
         let each = |x: &Spec, size: usize| if x.elements() == size { 0 } else { size };
         let (mut a_batch, b_batch) = (each(a, m * k), each(b, k * n));
         if b_batch == 0 && !self.transpose_a && a_batch != 0 {
-            // With one right operand for all, the batch adds rows and nothing else.
+            // With one right operand for all, the batch only adds rows.
             (m, batch, a_batch) = (m * batch, 1, 0);
         }
         let MatMul { transpose_a, transpose_b } = *self;
@@ -233,7 +233,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     .takes(NUMERIC)
     .cases(|cases| {
         cases.add("matmul", &[(&[5, 3, 4], ANY), (&[4, 2], ANY)], |x| x[0].matmul(&x[1]));
-        // Rows, inner size and columns differ, so that a shape reveals a transpose too many.
+        // Rows, inner size and columns differ, so that a wrong transpose shows in the shape.
         let shapes: [[&'static [usize]; 4]; 3] = [
             [&[3, 4], &[4, 3], &[4, 2], &[2, 4]],
             [&[2, 1, 3, 4], &[2, 1, 4, 3], &[3, 4, 2], &[3, 2, 4]],

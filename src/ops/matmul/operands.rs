@@ -1,8 +1,8 @@
-//! The loaders with which a product's kernels read the operands, as WGSL.
+//! The WGSL loaders with which a product's kernels read the operands.
 //!
-//! A loader takes two steps, so that the innermost loop computes little. `a_row(b, m)` and `b_column(b, n)` find a row
+//! A loader has two steps, so that the innermost loop computes little. `a_row(b, m)` and `b_column(b, n)` find a row
 //! and a column; `a_at(row, u, v)` and `b_at(column, u, v)` find where a run of i begins in them. Then `a_load(at, i)`,
-//! `b_load(at, i)` and their like read.
+//! `b_load(at, i)` and similar functions read.
 
 use super::variants::Variant;
 
@@ -14,17 +14,19 @@ pub(crate) struct Rows {
     pub(crate) at: String,
     /// Declares `a_load(at, i)` over `a: array<T>`, or `a_quad(at, i)` for i to i + 3 over `a: array<vec4<T>>`.
     pub(crate) load: &'static str,
-    /// Whether four i lie together at a multiple of four. Then i ends at a multiple of four, and `load` has `a_quad`.
+    /// Whether four i are contiguous, beginning at a multiple of four. Then i ends at a multiple of four, and `load`
+    /// has `a_quad`.
     pub(crate) vector: bool,
-    /// Where instead four m lie together at a multiple of four, and m ends at one: declares `a_load` and `a_column(at,
-    /// i)`, which reads m to m + 3 from `a: array<vec4<T>>`; `at` is the place of m.
+    /// For operands in which instead four m are contiguous, beginning at a multiple of four, and the size of m is one:
+    /// declares `a_load` and `a_column(at, i)`, which reads m to m + 3 from `a: array<vec4<T>>`; `at` is the position
+    /// of m.
     pub(crate) columns: Option<&'static str>,
-    /// The place `n` further along i than `at`. Only kernels that cut a run into pieces use it.
+    /// The position `n` further along i than `at`. Only kernels that split a run into pieces use it.
     pub(crate) skip: &'static str,
 }
 
-/// Where the second operand's elements lie: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a run,
-/// b_k sets b_u and b_v.
+/// The layout of the second operand's elements: `b[batch * b_batch + u * b_u + v * b_v + i * b_k + n * b_n]`. For a
+/// run, b_k sets b_u and b_v.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns {
     pub(crate) batch: usize,
@@ -96,7 +98,7 @@ impl Rows {
 struct ColumnLoader {
     /// The kernel reads the operand in vectors of four; `b_column` and `b_at` count in these.
     vectors: bool,
-    /// Finds the place of column n, with its batch.
+    /// Finds the position of column n, including its batch.
     column: &'static str,
     /// The functions that read elements.
     load: &'static str,

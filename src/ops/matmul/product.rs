@@ -40,7 +40,8 @@ impl Default for Product {
 impl Product {
     pub(crate) fn gemm(&self, label: &'static str, dtype: DType, caps: &Caps) -> Gemm {
         let &Product { batch, m, k, n, a_batch, b_batch, .. } = self;
-        // A processor has two texts for each tile: where all operands and results come in vectors, and for all others.
+        // A CPU has two texts for each tile: one if all operands and results are in vectors, and one for all other
+        // cases.
         let inner = if self.transpose_a && !self.transpose_b { m } else { k };
         let vectors = [n, inner].iter().all(|size| size.is_multiple_of(4))
             && (!self.transpose_a || m.is_multiple_of(4));
@@ -48,7 +49,7 @@ impl Product {
         let singly = little || (caps.cpu && !vectors);
         let [a_m, a_k] = if self.transpose_a { [1, m] } else { [k, 1] };
         let [b_k, b_n] = if self.transpose_b { [1, k] } else { [n, 1] };
-        // Four k of a row lie together, so one load reads them; or else four rows at one k lie together.
+        // Either four k of a row are contiguous, so one load reads them, or four rows at one k are.
         let vector = !singly && !self.transpose_a && k % 4 == 0;
         let (row, at, load) = if vector {
             (

@@ -6,9 +6,9 @@ use crate::device::Caps;
 /// The index that a product sums over.
 #[derive(Clone, Copy)]
 pub(crate) enum Sum {
-    /// One run of this length. A cut may lie anywhere in it.
+    /// One run of this length, which may be split anywhere.
     Run(usize),
-    /// The sizes of u, v and i. A cut lies between two u.
+    /// The sizes of u, v and i. It is split between two u.
     Nest([usize; 3]),
 }
 
@@ -24,25 +24,25 @@ impl Sum {
 /// How a sum splits into parts, one for each of several workgroups.
 pub(super) struct Split {
     pub(super) parts: usize,
-    /// A part has so many values of u.
+    /// The number of values of u in a part.
     pub(super) part: usize,
     /// The sizes of u, v and i in the kernel.
     pub(super) sizes: [usize; 3],
-    /// Where one u is too long for a thread: how many v it has, and into how many pieces its runs of i are cut. In the
-    /// kernel each piece then has a u of its own.
+    /// If one u is too long for a thread: how many v it has, and into how many pieces its runs of i are split. In the
+    /// kernel each piece then has its own u.
     pub(super) pieces: Option<[usize; 2]>,
     /// How many iterations the loops of a thread make.
     pub(super) iterations: usize,
 }
 
-/// In longer parts rounding errors pile up.
+/// In longer parts rounding errors accumulate.
 const LONGEST: usize = 2048;
 /// More results than these, of all parts together, are not worth their memory.
 const MOST_RESULTS: usize = 4 << 20;
 
 /// Splits a sum into parts, so that enough workgroups have work, no thread's loops are too long, and, while the parts'
-/// results take little memory, no part is so long that rounding errors pile up. Each tile of the result (there are
-/// `tiles`) takes one workgroup for each part. `singly` says that threads read the operands one by one.
+/// results take little memory, no part is so long that rounding errors accumulate. Each of the `tiles` tiles of the
+/// result uses one workgroup for each part. With `singly`, threads read the operands one by one.
 pub(super) fn split(
     sum: Sum,
     tiles: usize,
@@ -52,12 +52,12 @@ pub(super) fn split(
     caps: &Caps,
 ) -> Split {
     let k = sum.len();
-    // A second kernel costs a processor as much as a thousand or so steps of the sum; a GPU has room for many threads.
+    // A second kernel costs a CPU about as much as a thousand steps of the sum; a GPU can run many threads.
     let (workgroups, shortest) = if caps.cpu { (4, 1024) } else { (variant.fill(caps), 128) };
     let room = MOST_RESULTS / results.max(1);
     let by_workgroups = (workgroups / tiles.max(1)).min(k / shortest).min(64).min(room);
     let by_length = k.div_ceil(LONGEST).min(room);
-    // One thread of the second kernel goes through all parts.
+    // One thread of the second kernel iterates over all parts.
     let parts = by_workgroups.max(by_length).clamp(1, caps.loop_piece());
     let longest = variant.longest_run(singly, caps);
     let of = |sizes: [usize; 3], part: usize, run: usize, pieces| Split {
@@ -70,14 +70,14 @@ pub(super) fn split(
     };
     let [u, v, run] = match sum {
         Sum::Run(_) => {
-            // A cut must not tear the vectors that a kernel reads.
+            // A split must not divide the vectors that a kernel reads.
             let inner = k.div_ceil(parts).next_multiple_of(4).clamp(4, longest);
             return of([k.div_ceil(inner).max(1), 1, inner], 1, inner, None);
         }
         Sum::Nest(sizes) => sizes,
     };
     let room = caps.loop_iterations.saturating_sub(Variant::ITERATIONS_AROUND);
-    // How many values of u a thread can go through, where each has `v` runs of this length.
+    // How many values of u a thread can process if each has `v` runs of this length.
     let most = |v: usize, run: usize| room / (1 + v * (1 + variant.iterations(run, singly)));
     let part = (u / parts).max(1).min(most(v, run));
     // A GPU has more threads than there are u.
@@ -85,7 +85,7 @@ pub(super) fn split(
     if part > 0 && !few {
         return of([u, v, run], part, run, None);
     }
-    // Or one u is too long: this cuts its runs as well, and each piece becomes a u.
+    // Or one u is too long: this also splits its runs, and each piece becomes a u.
     let pieces = run.div_ceil(longest);
     let piece = run.div_ceil(pieces).next_multiple_of(64);
     let pieces = run.div_ceil(piece);

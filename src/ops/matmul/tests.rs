@@ -1,4 +1,4 @@
-//! Tests that every variant of the product computes the same as the plain sum, on shapes that fill no tile.
+//! Tests that every variant of the product computes the same as the plain sum, on shapes that do not fill a tile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ impl Operation for Fixed {
     }
 }
 
-/// Small whole numbers, so that every order of the sum gives the same.
+/// Small whole numbers, so that every order of the sum has the same result.
 fn numbers(count: usize, step: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * step) % 11) as f32 - 5.0).collect()
 }
@@ -72,7 +72,7 @@ fn variants_agree_with_the_plain_sum() {
             variants.extend(sizes.map(|(tm, tn4)| Variant::Lanes { lanes, tm, tn4, wx }));
         }
     }
-    // Small matrices of every kind that the device declares; the numbers are exact in f16.
+    // Cooperative matrices of every kind that the device declares; the numbers are exact in f16.
     for kind in &caps.cooperative {
         variants.extend(Variant::of_kind(kind, &caps));
     }
@@ -120,7 +120,7 @@ fn variants_agree_with_the_plain_sum() {
     }
 }
 
-/// Filters so few that threads share the sums, over more channels than the threads take at once.
+/// So few filters that threads share the sums, over more channels than the threads process at once.
 #[test]
 fn few_filters_agree_with_the_plain_sum() {
     let (size, c) = (5, 516);
@@ -168,7 +168,7 @@ fn rounding_is_what_a_variant_says() {
         let worst = errors.fold(0.0, f64::max);
         println!("{variant:?}: {worst:.1e} of the root mean square");
         match variant {
-            // Each of the two factors is rounded to 11 bits: at most 7e-4 a product, and less for sums of many.
+            // Each of the two factors is rounded to 11 bits: at most 7e-4 per product, and less for sums of many.
             Variant::Cooperative { half: true, .. } => assert!((1e-5..2e-3).contains(&worst)),
             _ => assert!(worst < 3e-6, "{variant:?}: {worst:e}"),
         }

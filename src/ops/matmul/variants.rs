@@ -3,7 +3,7 @@
 use crate::device::{Caps, Cooperative};
 use crate::dtype::DType;
 
-/// One way to compute a product. All give the same result up to rounding.
+/// One way to compute a product. All have the same result up to rounding.
 ///
 /// A workgroup of `wx` by `wy` threads computes a tile of the result. A thread has `tm` rows and `tn` columns; `tm4`
 /// and `tn4` count them in vectors of four.
@@ -18,17 +18,17 @@ pub(crate) enum Variant {
     Tiled,
     /// `shaders/gemm_sliced.wgsl`: tiles of 32 by 32 in workgroup memory, four groups of threads sharing the sum.
     Sliced,
-    /// As `Sliced`, for sums of runs that are shorter than the part that a workgroup brings into its memory at once: it gathers
-    /// that from several.
+    /// As `Sliced`, for sums of runs that are shorter than the part that a workgroup loads into its memory at once: it
+    /// gathers that part from several runs.
     Gathered,
     /// `shaders/gemm_cooperative.wgsl`: tiles of `32 * side` rows and columns by `wx` threads, in matrices of `size`.
     Cooperative { size: usize, half: bool, side: usize, wx: usize },
-    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns, all that the product
-    /// has.
+    /// `shaders/gemm_dots.wgsl`: `wx` threads share the sum of `4 * tm4` rows by `tn` columns, which are all columns of
+    /// the product.
     Dots { tm4: usize, tn: usize, wx: usize },
 }
 
-/// The sizes that decide the choice of a variant.
+/// The sizes that determine the choice of a variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) batch: usize,
@@ -40,18 +40,18 @@ pub(crate) struct Problem {
     pub(crate) products: usize,
 }
 
-/// So many multiplications make a large tile worth its compilation.
+/// The number of multiplications from which a large tile is worth its compilation.
 const MUCH_WORK: usize = 1 << 24;
 
-/// A processor finishes fewer multiplications than these before it has compiled a tile for how the operands lie. With
-/// lanes to share loads it takes no longer over them either.
+/// A CPU finishes fewer multiplications than this in less time than compiling a tile for the operands' layout takes.
+/// With lanes that share loads, the simple kernel is not slower either.
 const LITTLE_WORK: usize = 1 << 15;
 const LITTLE_WORK_OF_LANES: usize = 1 << 19;
-/// A shorter run fills less than half of what a workgroup brings into its memory at once.
+/// A shorter run fills less than half of the part that a workgroup loads into its memory at once.
 const SHORT_RUN: usize = 32;
-/// Fewer results than these give a GPU too little to do, a thread each.
+/// Fewer results than this do not keep a GPU busy with one thread each.
 const FEW_RESULTS: usize = 1 << 15;
-/// The threads of a workgroup without lanes that computes a little product.
+/// The threads of a workgroup without lanes that computes a small product.
 const LITTLE_THREADS: usize = 8;
 
 /// The variants that can compute `problem`, the one that the table prefers first.
@@ -67,28 +67,28 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
         tiled(problem, caps),
     ];
     let mut list: Vec<Variant> = special.into_iter().flatten().collect();
-    // Without lanes to share loads, a processor's driver takes long to compile large tiles.
+    // Without lanes that share loads, a CPU driver takes long to compile large tiles.
     let slow_to_compile = caps.cpu && list.is_empty() && !caps.eight_lanes();
     list.push(registers(problem, slow_to_compile, caps));
     list
 }
 
 impl Problem {
-    /// A product of these `batch, m, n` and terms of a sum, in runs of `inner`.
+    /// A product of these `batch, m, n` and terms per sum, in runs of `inner`.
     pub(crate) fn of([batch, m, n, terms]: [usize; 4], inner: usize) -> Self {
         let products = [batch, m, n, terms].into_iter().fold(1, usize::saturating_mul);
         Problem { batch, m, n, inner, products }
     }
 
-    /// Whether compiling takes longer than the product is worth: such products share one kernel, whatever their sizes
-    /// are and however their operands lie.
+    /// Whether the product is not worth a compilation: such products share one kernel, whatever their sizes and the
+    /// layout of their operands.
     pub(crate) fn is_little(self, caps: &Caps) -> bool {
         let most = if caps.eight_lanes() { LITTLE_WORK_OF_LANES } else { LITTLE_WORK };
         caps.cpu && self.products < most
     }
 }
 
-/// The two kernels of all little products. In the one for few columns, how threads stand is a parameter.
+/// The two kernels of all small products. In the one for few columns, the arrangement of threads is a parameter.
 fn little(Problem { n, .. }: Problem, caps: &Caps) -> Variant {
     if caps.eight_lanes() && n > 4 {
         return Variant::Lanes { lanes: 8, tm: 2, tn4: 1, wx: 8 };
@@ -97,21 +97,21 @@ fn little(Problem { n, .. }: Problem, caps: &Caps) -> Variant {
     Variant::Registers { tm: 4, tn4: 1, wx, wy: LITTLE_THREADS / wx }
 }
 
-/// Few columns give few threads work, unless threads share the sum.
+/// With few columns there is work for few threads, unless threads share the sum.
 fn dots(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let wx = if caps.cpu { 8 } else { 64 };
     // SwiftShader, which has four lanes, never finishes compiling eight rows.
     let tm4 = if caps.eight_lanes() && m > 4 { 2 } else { 1 };
-    // Columns that are not there cost a processor less than a text for each number of them.
+    // Unused columns cost a CPU less than a separate text for each number of columns.
     let tn = if caps.cpu && n > 1 { 4 } else { n };
     ((1..=4).contains(&n) && inner >= 8 * wx).then_some(Variant::Dots { tm4, tn, wx })
 }
 
-/// Broadcasts between lanes save loads, which are expensive on processors.
+/// Broadcasts between lanes save loads, which are expensive on CPUs.
 fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant> {
     let lanes = caps.lanes()?;
     let (tm, tn4) = match (m, n) {
-        // SwiftShader reads each number of each lane by itself, and keeps sums in memory anyway.
+        // SwiftShader reads each number of each lane separately, and stores sums in memory anyway.
         (0..=4, _) if lanes == 4 => (1, 1),
         (5..=8, _) if lanes == 4 => (2, 1),
         _ if lanes == 4 => (4, 1),
@@ -121,13 +121,13 @@ fn lanes(Problem { m, n, products, .. }: Problem, caps: &Caps) -> Option<Variant
         (_, 0..=32) => (4, 1),
         _ => (2, 2),
     };
-    // SwiftShader takes longer to compile this than a product of this size takes in a hundred steps of training.
+    // SwiftShader takes longer to compile this than the product takes in a hundred training steps.
     let least = if lanes == 4 { 1 << 20 } else { LITTLE_WORK };
     let pays = m > 4 && n > 2 * lanes && products >= least;
     pays.then_some(Variant::Lanes { lanes, tm, tn4, wx: lanes })
 }
 
-/// On processors workgroup memory is ordinary memory; on GPUs a tile pays where it is mostly full.
+/// On CPUs workgroup memory is ordinary memory; on GPUs a tile pays off if it is mostly full.
 fn tiled(Problem { m, n, inner, .. }: Problem, caps: &Caps) -> Option<Variant> {
     (!caps.cpu && m > 32 && n > 32 && inner >= 16).then_some(Variant::Tiled)
 }
@@ -138,7 +138,7 @@ fn sliced(problem: Problem, caps: &Caps) -> Option<Variant> {
     (problem.inner >= SHORT_RUN && shares_sums(problem, caps)).then_some(Variant::Sliced)
 }
 
-/// As `sliced`, where the run of a sum is too short for it, and the sum is not.
+/// As `sliced`, if the runs of the sum are too short for it but the whole sum is not.
 fn gathered(problem: Problem, caps: &Caps) -> Option<Variant> {
     let Problem { batch, m, n, inner, products } = problem;
     let terms = products / batch.saturating_mul(m).saturating_mul(n).max(1);
@@ -150,7 +150,7 @@ fn shares_sums(Problem { batch, m, n, .. }: Problem, caps: &Caps) -> bool {
     let tiles = batch.saturating_mul(m.div_ceil(64)).saturating_mul(n.div_ceil(64));
     let [threads, bytes] = caps.workgroup;
     let fits = !caps.cpu && threads >= 256 && bytes >= 16 << 10;
-    // A tile that is mostly empty pays where even one thread for each result leaves a card idle.
+    // A mostly empty tile pays off if even one thread per result leaves a card idle.
     let full = m > 16 && n > 16;
     let few = m > 4 && n > 4 && m.saturating_mul(n) < FEW_RESULTS;
     fits && tiles < caps.threads / 64 && (full || few)
@@ -167,11 +167,11 @@ fn registers(problem: Problem, slow_to_compile: bool, caps: &Caps) -> Variant {
     while !caps.cpu && tm > 1 && m.div_ceil(tm) * n.div_ceil(4 * tn4) < caps.threads / 10 {
         (tm, tn4) = if tn4 > 1 { (tm, 1) } else { (tm / 2, 1) };
     }
-    // Few rows leave threads for more columns.
+    // With few rows there are threads for more columns.
     let most_across = 64 / m.div_ceil(tm).next_power_of_two().min(8);
     let wx = n.div_ceil(4 * tn4).next_power_of_two().min(most_across);
     let wy = 64 / wx;
-    // Workgroups spread over a processor's cores; large ones would leave a small product too few.
+    // Workgroups are distributed over a CPU's cores; with large ones a small product would have too few.
     if caps.cpu && m.div_ceil(tm * wy) * n.div_ceil(4 * tn4 * wx) < 4 {
         let wx = wx.min(8);
         return Variant::Registers { tm, tn4, wx, wy: 8 / wx };
@@ -200,7 +200,7 @@ impl Variant {
         }
     }
 
-    /// How many threads of a workgroup stand side by side.
+    /// How many threads of a workgroup are next to each other.
     pub(crate) fn across(self) -> usize {
         match self {
             Variant::Registers { wx, .. } => wx,
@@ -208,9 +208,9 @@ impl Variant {
         }
     }
 
-    /// How many vectors of four results each thread keeps. A processor's driver takes long to compile the code that
-    /// follows a product, so the code stands once, in a loop over results in memory. The loop's count is a parameter,
-    /// so no driver unrolls it.
+    /// How many vectors of four results each thread holds. A CPU driver takes long to compile the code that follows a
+    /// product, so this code appears once, in a loop over results in memory. The loop's count is a parameter, so no
+    /// driver unrolls it.
     pub(crate) fn sums(self) -> usize {
         match self {
             Variant::Registers { tm, tn4, .. } => tm.div_ceil(4) * tm.min(4) * tn4,
@@ -223,7 +223,7 @@ impl Variant {
         }
     }
 
-    /// For a tile of small matrices: its depth in i, and the elements from one i to the next.
+    /// For a tile of cooperative matrices: its depth in i, and the elements from one i to the next.
     pub(crate) fn staged(self) -> [usize; 2] {
         match self {
             Variant::Cooperative { half: true, side, .. } => [32, 32 * side + 8],
@@ -233,7 +233,7 @@ impl Variant {
     }
 }
 
-/// The kernel without tiles, with which tests compare the others.
+/// The kernel without tiles, which tests compare the others with.
 pub(crate) const PLAIN: Variant = Variant::Registers { tm: 1, tn4: 1, wx: 8, wy: 8 };
 
 /// The variants of `candidates` and others that a measurement may prefer, the table's choice first. `PLAIN` is among
@@ -253,7 +253,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
         match caps.subgroups {
             Some([8, 8]) if caps.cpu => add(Variant::Lanes { lanes: 8, tm, tn4, wx: 8 }),
             Some([4, 4]) if caps.cpu => add(Variant::Lanes { lanes: 4, tm, tn4, wx: 4 }),
-            // A workgroup as large as the largest subgroup holds whole subgroups of every size; the kernel counts on
+            // A workgroup as large as the largest subgroup holds whole subgroups of every size; the kernel relies on
             // the lanes of the smallest.
             Some([least, most]) if !caps.cpu && least >= 4 && most <= 128 => {
                 let lanes = least.min(8) as usize;
@@ -270,7 +270,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
     }
     let shared = [gathered(problem, caps), sliced(problem, caps), tiled(problem, caps)];
     shared.into_iter().flatten().for_each(&mut add);
-    // Other processors' drivers take long to compile large tiles.
+    // Drivers of other CPUs take long to compile large tiles.
     let small = caps.cpu && !caps.eight_lanes();
     for (tm, tn4) in [(8, 2), (8, 1), (4, 2), (4, 1)] {
         if !small || tm * tn4 <= 4 {
@@ -289,7 +289,7 @@ pub(crate) fn alternatives(problem: Problem, caps: &Caps) -> Vec<Variant> {
 }
 
 impl Variant {
-    /// A name that means the same kernel in every version that reads it.
+    /// A name that means the same kernel in every version of the crate.
     pub(crate) fn name(self) -> String {
         match self {
             Variant::Registers { tm, tn4, wx, wy } => format!("registers {tm}x{tn4} {wx}x{wy}"),
@@ -306,7 +306,8 @@ impl Variant {
         }
     }
 
-    /// Rows and columns of the smallest block computed whole: a thread's, where threads do not share loads.
+    /// Rows and columns of the smallest block that is computed as a whole: a thread's block, if threads do not share
+    /// loads.
     fn smallest_block(self) -> [usize; 2] {
         match self {
             Variant::Registers { tm, tn4, .. } => [tm, 4 * tn4],
@@ -314,7 +315,7 @@ impl Variant {
         }
     }
 
-    /// The variants with small matrices of this kind, the largest tile that the adapter can hold first.
+    /// The variants with cooperative matrices of this kind, beginning with the largest tile that the adapter can hold.
     pub(crate) fn of_kind(kind: &Cooperative, caps: &Caps) -> impl Iterator<Item = Variant> {
         let half = kind.inputs == DType::F16;
         let size = kind.size as usize;
@@ -350,7 +351,7 @@ impl Variant {
     /// A bound on the iterations before and after the sums, for any tile.
     pub(crate) const ITERATIONS_AROUND: usize = 128;
 
-    /// The longest run that a thread's loops may go along, in whole tiles.
+    /// The longest run that a thread's loops may process, in whole tiles.
     pub(crate) fn longest_run(self, singly: bool, caps: &Caps) -> usize {
         let room = caps.loop_iterations.saturating_sub(Self::ITERATIONS_AROUND + 8);
         (room * 4096 / self.iterations(4096, singly) / 64 * 64).max(64)

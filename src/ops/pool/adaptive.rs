@@ -1,8 +1,9 @@
-//! Pools whose windows are chosen so that there is a given number of results along each axis, by PyTorch's rule.
+//! Adaptive pooling: the windows are chosen so that there is a given number of results along each axis, by PyTorch's
+//! rule.
 //!
-//! Result i of n along an axis of L places takes those from `floor(i L / n)` to `ceil((i + 1) L / n)`, so neighbours may
-//! share a place. Where n divides L all windows are alike, and the pools of images do it. Else the windows' places are
-//! gathered, side by side.
+//! Result i of n along an axis of size L covers the positions from `floor(i L / n)` to `ceil((i + 1) L / n)`, so
+//! neighbours may share a position. If n divides L, all windows are equal, and the pools of images compute the result.
+//! Otherwise the windows' elements are gathered next to each other.
 
 use super::super::conv2d::{FARTHEST, Padding};
 use super::super::gather::GatherOptions;
@@ -21,7 +22,7 @@ macro_rules! adaptive {
             $(#[$doc])*
             ///
             /// # Errors
-            /// [`Error::Shape`] if the rank does not fit, or a size is 0; [`Error::DType`] if the dtype is not float.
+            /// [`Error::Shape`] if the rank is wrong, or a size is 0; [`Error::DType`] if the dtype is not float.
             pub fn $name(&self, output_size: [usize; $axes]) -> Result<Tensor> {
                 expect_rank($op, self, $axes + 2, $layout)?;
                 pool($op, self, &output_size, PoolingType::$kind)
@@ -31,10 +32,10 @@ macro_rules! adaptive {
 }
 // The first becomes `pub fn adaptive_avg_pool1d(&self, output_size: [usize; 1]) -> Result<Tensor>`.
 adaptive! {
-    /// The means of `output_size` windows that cover signals `[N,W,C]`: window i of n takes the places from
+    /// The means of `output_size` windows that cover signals `[N,W,C]`: window i of n covers the positions from
     /// `floor(i W / n)` to `ceil((i + 1) W / n)`.
     adaptive_avg_pool1d, "AdaptiveAvgPool1D", Avg, 1, "[N,W,C]";
-    /// The means of (rows, columns) windows that cover images `[N,H,W,C]`, along each axis as
+    /// The means of (rows, columns) windows that cover images `[N,H,W,C]`, along each axis as in
     /// [`adaptive_avg_pool1d`](Tensor::adaptive_avg_pool1d).
     ///
     /// ```
@@ -46,7 +47,7 @@ adaptive! {
     /// # }
     /// ```
     adaptive_avg_pool2d, "AdaptiveAvgPool2D", Avg, 2, "[N,H,W,C]";
-    /// The means of (depth, rows, columns) windows that cover volumes `[N,D,H,W,C]`, along each axis as
+    /// The means of (depth, rows, columns) windows that cover volumes `[N,D,H,W,C]`, along each axis as in
     /// [`adaptive_avg_pool1d`](Tensor::adaptive_avg_pool1d).
     adaptive_avg_pool3d, "AdaptiveAvgPool3D", Avg, 3, "[N,D,H,W,C]";
     /// The largest elements of the windows of [`adaptive_avg_pool1d`](Tensor::adaptive_avg_pool1d).
@@ -72,11 +73,11 @@ fn pool(op: &str, x: &Tensor, sizes: &[usize], kind: PoolingType) -> Result<Tens
             return kind.images(x, Windows { window, strides: window, padding: Padding::Valid });
         }
     }
-    // The last axis comes first, so that equal maxima are found in the order of the elements.
+    // The last axis is pooled first, so that equal maxima are found in the order of the elements.
     (0..sizes.len()).rev().try_fold(x.clone(), |x, k| along(op, &x, k + 1, sizes[k], kind))
 }
 
-/// The host writes out the places of so many windows.
+/// The most window positions that the host lists.
 const MOST: usize = 1 << 24;
 
 /// Pools to `n` results along one axis.
@@ -101,9 +102,9 @@ fn along(op: &str, x: &Tensor, axis: usize, n: usize, kind: PoolingType) -> Resu
         .iter()
         .flat_map(|&(from, to)| {
             (from..from + longest).map(move |place| match kind {
-                // The last place again is no larger.
+                // Repeating the last position does not change the maximum.
                 PoolingType::Max => place.min(to - 1) as i32,
-                // Nothing lies there: 0.
+                // Outside the window: 0.
                 PoolingType::Avg if place >= to => -1,
                 PoolingType::Avg => place as i32,
             })
@@ -120,7 +121,7 @@ fn along(op: &str, x: &Tensor, axis: usize, n: usize, kind: PoolingType) -> Resu
     if kind == PoolingType::Max {
         return kind.along(&taken(x)?, axis, [longest; 2], Padding::Valid);
     }
-    // A sum in f16 may be beyond its range while the mean is not.
+    // A sum may exceed the range of f16 even if the mean does not.
     let wide = taken(&x.cast(DType::F32)?)?;
     let mut apart = wide.shape().to_vec();
     apart.splice(axis..=axis, [n, longest]);

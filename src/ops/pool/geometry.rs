@@ -1,4 +1,4 @@
-//! The windows of a pooling: their options and their count.
+//! The windows of a pooling: their options and their number.
 
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use crate::error::{Error, Result, message};
@@ -9,9 +9,9 @@ options! {
     /// The placement of a pooling's windows, each size as (rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Pool2dOptions {
-        /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
+        /// The stride of the windows; the window size by default (`None`), so that windows are adjacent.
         strides: Option<[usize; 2]> as [usize; 2] = None,
-        /// How far windows may reach beyond the image; not at all.
+        /// The padding of the image; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
     }
 }

@@ -1,6 +1,6 @@
-//! The kernels behind pooling and its gradients: how they spread the walks through windows over threads.
+//! The kernels of pooling and its gradients: how they distribute the iteration over windows among threads.
 //!
-//! This file is no op: the ops give the WGSL that visits each place.
+//! This file does not define an op: the ops provide the WGSL that visits each position.
 
 use super::super::inferred;
 use super::super::split_k::{split_length, store_to, sum_splits};
@@ -11,20 +11,20 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::shape::Shape;
 use crate::wgsl::{expand, shader};
 
-/// The data that a pooling's kernels, or its gradient's, share.
+/// The data shared by the kernels of a pooling or of its gradient.
 pub(super) struct Form<'a> {
     label: &'static str,
     image: &'a Shape,
     options: Windows,
     output: &'a Spec,
-    /// How many parts the walk through a window, or through the windows over a place, is cut into.
+    /// The number of parts into which the loop over a window, or over the windows that cover a position, is split.
     pub(super) parts: usize,
-    /// The steps of the walk.
+    /// The steps of the loop.
     steps: usize,
 }
 
 impl<'a> Form<'a> {
-    /// A form in which each element walks through at most `rows` by `columns` places, cut where that is too long for a
+    /// A form in which each element visits at most `rows` by `columns` positions, split if that is too long for a
     /// thread.
     pub(super) fn new(
         label: &'static str,
@@ -42,8 +42,8 @@ impl<'a> Form<'a> {
         Form { parts: whole.div_ceil(steps), steps, ..form }
     }
 
-    /// How many elements a thread computes separately: one vector where four channels of a place lie together, else
-    /// four.
+    /// How many elements a thread computes separately: one vector if four channels of a position are contiguous,
+    /// otherwise four.
     fn lanes(&self) -> usize {
         if self.image[3].is_multiple_of(4) { 1 } else { 4 }
     }
@@ -124,8 +124,8 @@ impl<'a> Form<'a> {
         kernel.workgroups(threads.div_ceil(64), self.steps.max(self.parts))
     }
 
-    /// The kernel of `body` where the walk is not cut. Else a kernel that computes its parts, and the kernel of `join`,
-    /// which makes the results of them.
+    /// The kernel of `body` if the loop is not split. Otherwise a kernel that computes its parts, and the kernel of
+    /// `join`, which combines them.
     pub(super) fn lower(
         &self,
         body: &str,
@@ -141,7 +141,7 @@ impl<'a> Form<'a> {
         Lowering::Kernels(Kernels { temps, kernels })
     }
 
-    /// The WGSL function that walks through `rows` and `columns`: all of them, or those of the thread's part.
+    /// The WGSL function that iterates over `rows` and `columns`: all of them, or those of the thread's part.
     pub(super) fn over(&self, begin: &str, first: &str, visit: &str, finish: &str) -> String {
         let (head, loops, end) = match self.parts {
             1 => (
@@ -167,7 +167,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    /// The WGSL function that walks through the parts of element e.
+    /// The WGSL function that iterates over the parts of element e.
     pub(super) fn over_parts(&self, begin: &str, visit: &str, finish: &str) -> String {
         format!(
             "fn pool(e: u32) -> V {{\n    {WINDOW}\n    {begin}\n    \
@@ -184,7 +184,7 @@ pub(super) const WINDOW: &str = "let c = e % p.c;\n    \
      let columns = reach(window % p.ow, p.sw, p.left, p.kw, p.w);\n    \
      let image = window / (p.ow * p.oh) * p.h * p.w * p.c + c;";
 
-/// The windows that hold element e of the image.
+/// The windows that contain element e of the image.
 const HOLDERS: &str = "let c = e % p.c;\n    \
      let pixel = e / p.c;\n    \
      let rows = holders((pixel / p.w) % p.h, p.sh, p.top, p.kh, p.oh);\n    \
@@ -193,7 +193,7 @@ const HOLDERS: &str = "let c = e % p.c;\n    \
 
 pub(super) const MEAN: &str = "return sum / f32((rows.y - rows.x) * (columns.y - columns.x));";
 
-/// Adds up `term` over the windows that hold element e of the image.
+/// Sums `term` over the windows that contain element e of the image.
 pub(super) fn sum_over_holders(
     label: &'static str,
     image: &Shape,

@@ -1,7 +1,7 @@
-//! Computes largest and mean values over windows of images `[N,H,W,C]`.
+//! Max and average pooling of images `[N,H,W,C]`.
 //!
 //! A maximum's gradient goes to the first of the largest elements of its window, in row-major order, as in TensorFlow;
-//! a mean counts only the places of its window that lie inside the image.
+//! a mean counts only the positions of its window that are inside the image.
 
 mod adaptive;
 mod geometry;
@@ -27,7 +27,7 @@ use geometry::{Windows, geometry};
 use kernels::{Form, MEAN, WINDOW, sum_over_holders};
 
 impl Tensor {
-    /// The largest element of each window of (rows, columns); NaN if the window holds one.
+    /// The largest element of each window of (rows, columns); NaN if the window contains NaN.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -44,7 +44,7 @@ impl Tensor {
         dispatch(Pool { kind: Kind::Max, options: Windows::new(window, options) }, &[self])
     }
 
-    /// The mean of the elements of each window that lie in the image. The mean of whole images is
+    /// The mean of the elements of each window that are inside the image. The mean of whole images is
     /// `x.reduce_mean([1, 2])`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Tensor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Max,
-    /// The place of the largest element: its flat index in the image, as `i32`.
+    /// The index of the largest element: its flat index in the image, as `i32`.
     ArgMax,
     Average,
 }
@@ -111,7 +111,7 @@ impl Op for Pool {
                 })
             }
             Kind::ArgMax => {
-                // NaN wins, and once it has won it stays.
+                // NaN is better than any number, and is never replaced.
                 let better = "let better = (v > best) | (is_nan_4(v) & !is_nan_4(best));\n    \
                      best = select(best, v, better);\n    \
                      place = select(place, other, better);";
@@ -120,7 +120,7 @@ impl Op for Pool {
                 let here = format!("let other = vec4<u32>(at) + LANES;\n    {better}");
                 let body = form.over(WINDOW, first, &visit(&here), "return V(place);");
                 form.lower(&body, &inputs, DType::I32, |form| {
-                    // Each of the four places lies in its own lane.
+                    // Each of the four positions is in its own lane.
                     let there = format!(
                         "let other = vec4<u32>(load_places(at));\n    \
                          let v = vec4<f32>(load_x(other.x).x, load_x(other.y).y, load_x(other.z).z, load_x(other.w).w);\n    \
@@ -196,13 +196,13 @@ impl Operation for MaxPoolGrad {
         Keep::Inputs
     }
 
-    // The op moves dy to places, so its gradient reads those places.
+    // The op moves dy to positions, so its gradient reads those positions.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         only(dispatch(MaxPoolPick { options: self.options }, &[back.dy, back.x(1)])?)
     }
 }
 
-/// y[e] = x[place of the largest element of window e].
+/// y[e] = x[index of the largest element of window e].
 #[derive(Debug, Hash, PartialEq, Eq)]
 pub(super) struct MaxPoolPick {
     pub(super) options: Windows,
@@ -218,7 +218,7 @@ impl Op for MaxPoolPick {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        // The four places belong to four neighbouring channels, so each lies in its own lane.
+        // The four positions belong to four neighbouring channels, so each is in its own lane.
         let body = "fn pool(e: u32) -> V {\n    \
              let at = vec4<u32>(load_places(e));\n    \
              return V(load_x(at.x).x, load_x(at.y).y, load_x(at.z).z, load_x(at.w).w);\n}";
@@ -240,7 +240,7 @@ impl Operation for MaxPoolPick {
     }
 }
 
-/// dx[e] = sum of dy / count over the windows that hold e.
+/// dx[e] = sum of dy / count over the windows that contain e.
 #[derive(Debug, Hash, PartialEq, Eq)]
 pub(super) struct AvgPoolGrad {
     pub(super) image: Shape,

@@ -1,8 +1,8 @@
-//! Pools along one axis, of volumes and of any rank, and those that tell the places, made of the pools of images.
+//! Pools along one axis, of volumes and of any rank, and max pooling with indices, composed of the pools of images.
 //!
 //! A window is a box, so a volume is pooled plane by plane, and then along its depth. The first of equal maxima is the
-//! same as in one pass, as the planes come in order; a mean of means is the mean, as all windows of a plane have equally
-//! many places inside.
+//! same as in one pass, because the planes are in order; a mean of means is the mean, because all windows of a plane
+//! have the same number of positions inside.
 
 use super::super::conv2d::{FARTHEST, Padding};
 use super::super::inventory::{self, ANY, Answer, Args, Cases, Entry, Stop, Values, one};
@@ -37,32 +37,32 @@ options! {
 }
 
 options! {
-    /// The placement of a pooling's windows along one to three axes. A list of one number is for all of them.
+    /// The placement of a pooling's windows along one to three axes. A list of one number applies to all axes.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct PoolOptions {
-        /// Steps between windows; 1.
+        /// The stride of the windows; 1 by default.
         strides: Vec<usize> as impl Into<Vec<usize>> = vec![1],
         /// How far windows may reach beyond the ends; not at all.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Distance between the elements that a window takes; 1.
+        /// The distance between the elements within a window; 1 by default.
         dilations: Vec<usize> as impl Into<Vec<usize>> = vec![1],
     }
 }
 
 options! {
-    /// The placement of windows, and how places in images are counted.
+    /// The placement of windows, and how indices in images are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MaxPoolWithArgmaxOptions {
         /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
         strides: Option<[usize; 2]> as [usize; 2] = None,
         /// How far windows may reach beyond the image; not at all.
         padding: Padding as impl Into<Padding> = Padding::Valid,
-        /// Whether a place counts the images before its own; `false`.
+        /// Whether an index counts the images before its own; `false` by default.
         include_batch_in_index: bool = false,
     }
 }
 
-/// What a pooling takes of each window.
+/// The reduction of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PoolingType {
     /// The largest element.
@@ -138,7 +138,7 @@ impl PoolingType {
 }
 
 impl Tensor {
-    /// The largest element of each window of `window` places of signals `[N,W,C]`; NaN if the window holds one.
+    /// The largest element of each window of size `window` of signals `[N,W,C]`; NaN if the window contains NaN.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -155,7 +155,7 @@ impl Tensor {
         PoolingType::Max.signals(self, window, options)
     }
 
-    /// The mean of the elements of each window of signals `[N,W,C]` that lie inside.
+    /// The mean of the elements of each window of signals `[N,W,C]` that are inside.
     ///
     /// # Errors
     /// As [`Tensor::max_pool1d`].
@@ -163,8 +163,8 @@ impl Tensor {
         PoolingType::Avg.signals(self, window, options)
     }
 
-    /// The largest element of each window of (depth, rows, columns) of volumes `[N,D,H,W,C]`; NaN if the window holds
-    /// one.
+    /// The largest element of each window of (depth, rows, columns) of volumes `[N,D,H,W,C]`; NaN if the window
+    /// contains NaN.
     ///
     /// # Errors
     /// As [`Tensor::max_pool2d`], with a rank of 5.
@@ -172,7 +172,7 @@ impl Tensor {
         PoolingType::Max.volumes(self, window, options)
     }
 
-    /// The mean of the elements of each window of volumes `[N,D,H,W,C]` that lie inside.
+    /// The mean of the elements of each window of volumes `[N,D,H,W,C]` that are inside.
     ///
     /// # Errors
     /// As [`Tensor::max_pool3d`].
@@ -180,8 +180,8 @@ impl Tensor {
         PoolingType::Avg.volumes(self, window, options)
     }
 
-    /// Pools along the axes between batch and channels, of which there may be one to three, by windows of `window`
-    /// places. The windows may have gaps (dilations) if nothing is padded.
+    /// Pools along the axes between batch and channels, of which there may be one to three, with windows of the sizes
+    /// `window`. The windows may be dilated if nothing is padded.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -194,8 +194,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] if the rank is not 3, 4 or 5, a list has neither one number nor one an axis, a size is 0, or
-    /// windows with gaps are padded; [`Error::DType`] if the dtype is not float.
+    /// [`Error::Shape`] if the rank is not 3, 4 or 5, a list has neither one number nor one for each axis, a size is 0,
+    /// or dilated windows are padded; [`Error::DType`] if the dtype is not float.
     pub fn pool(
         &self,
         window: &[usize],
@@ -222,7 +222,7 @@ impl Tensor {
                 let windows = Windows { window: of, strides, padding: options.padding };
                 return pooling_type.images(self, windows);
             }
-            // The last axis comes first, so that equal maxima are found in the order of the elements.
+            // The last axis is pooled first, so that equal maxima are found in the order of the elements.
             return (0..axes).rev().try_fold(self.clone(), |x, axis| {
                 pooling_type.along(
                     &x,
@@ -244,8 +244,8 @@ impl Tensor {
         })
     }
 
-    /// The largest element of each window of (rows, columns) of images `[N,H,W,C]`, and its place: the flat index
-    /// `(y * W + x) * C + c` in its image, as `i32`, the first where several are equal.
+    /// The largest element of each window of (rows, columns) of images `[N,H,W,C]`, and its flat index
+    /// `(y * W + x) * C + c` in its image, as `i32`; the first one in case of ties.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -276,7 +276,7 @@ impl Tensor {
     }
 }
 
-/// Pools along one axis by windows with gaps: the places that are one remainder apart lie side by side, as columns.
+/// Pools along one axis with dilated windows: positions whose indices have the same remainder become a column.
 fn with_gaps(
     kind: PoolingType,
     x: &Tensor,
@@ -286,7 +286,7 @@ fn with_gaps(
     let size = x.shape()[axis];
     let span = (window - 1).saturating_mul(dilation).saturating_add(1);
     let out = (size + 1).saturating_sub(span);
-    // Windows beyond the end are cut off again, whatever is there.
+    // Windows beyond the end are removed afterwards, whatever their values.
     let gaps = dilation.min(size.max(1));
     let rows = size.div_ceil(gaps);
     let mut edges = smallvec::smallvec![(0, 0, 1); x.rank()];

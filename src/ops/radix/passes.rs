@@ -1,8 +1,9 @@
-//! The passes of a radix sort. Each puts the keys in the order of one digit; keys with the same digit keep the order that the passes
-//! before, of lower digits, gave them.
+//! The passes of a radix sort. Each sorts the keys by one digit; keys with the same digit keep the order of the
+//! previous passes, which sort by lower digits.
 //!
-//! A pass has three kernels: the first counts the digits of every chunk of a row, the second adds the counts up, and the third puts
-//! the keys where they belong. A thread of a processor has a chunk to itself; a workgroup of a GPU shares one.
+//! A pass has three kernels: the first counts the digits of every chunk of a row, the second computes running sums of
+//! the counts, and the third moves the keys to their positions. On a CPU each thread has its own chunk; on a GPU a
+//! workgroup shares one.
 
 use super::{Give, Sorting};
 use crate::device::Caps;
@@ -13,15 +14,15 @@ use crate::wgsl::{expand, shader};
 /// The most bits of a digit.
 const WIDEST: u32 = 8;
 
-/// Threads of a workgroup on a processor.
+/// Threads of a workgroup on a CPU.
 const LANES: usize = 8;
-/// The fewest elements that a thread of a processor goes through.
+/// The minimum number of elements that a CPU thread processes.
 const CHUNK: usize = 2048;
 
-/// The threads of a workgroup that share a chunk on a GPU. Each has 8 keys, which with the counts take 16 KiB, or 4 where an adapter
-/// has less.
+/// The threads of a workgroup that share a chunk on a GPU. Each has 8 keys, which with the counts take 16 KiB, or 4
+/// keys if an adapter has less memory.
 const THREADS: usize = 256;
-/// So many digits, whose counts are neighbours in memory, does a workgroup of a GPU add up.
+/// The number of digits, whose counts are adjacent in memory, that a workgroup of a GPU sums.
 const DIGITS: usize = 8;
 
 impl Sorting {
@@ -37,7 +38,7 @@ impl Sorting {
         let (rows, len) = (self.rows, self.len);
         let passes = Passes::new(self, caps);
         let stride = if give == Give::Values { 1 } else { 2 };
-        // What one pass writes the next one reads; the last writes the result.
+        // Each pass reads the output of the previous one; the last writes the result.
         let mut next = || {
             temps.push(DType::U32.bytes(stride * rows * len));
             Bind::Temp(temps.len() - 1)
@@ -81,7 +82,7 @@ struct Passes {
     /// Keys of a chunk, and the chunks of a row.
     chunk: usize,
     chunks: usize,
-    /// The keys of each thread, where a workgroup shares a chunk.
+    /// The keys of each thread, if a workgroup shares a chunk.
     keys: Option<usize>,
 }
 
@@ -90,11 +91,12 @@ impl Passes {
         let Sorting { rows, len, keys } = sorting;
         let [low, bits] = keys.bits();
         let most = caps.loop_piece();
-        // A thread of a processor also goes through all digits, so short rows have few of them.
+        // A CPU thread also iterates over all digit values, so short rows have few of them.
         let room = if caps.cpu { (most / 2).ilog2().min(len.max(16).ilog2()) } else { WIDEST };
         let count = bits.div_ceil(WIDEST.min(room).max(1)).max(1);
         let digit = bits.div_ceil(count).max(1);
-        // About 256 threads fill a processor; more of them would only count more digits. Another thread goes through all chunks.
+        // About 256 threads keep a CPU busy; more would only count more digits. Another thread iterates over all
+        // chunks.
         let alone = || {
             let even = (rows * len).div_ceil(256).max(CHUNK).max(len.div_ceil(most));
             even.min(most - (1 << digit)).min(len).max(1)
@@ -117,7 +119,7 @@ impl Passes {
         1 << self.digit
     }
 
-    /// How many counts there are. Their sums over the chunks of each row lie behind them.
+    /// The number of counts. They are followed by their sums over the chunks of each row.
     fn totals(&self) -> usize {
         self.rows * self.chunks * self.bins()
     }

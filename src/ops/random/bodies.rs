@@ -1,9 +1,9 @@
-//! The formulas of distributions whose numbers are drawn until one is accepted.
+//! The formulas of distributions that use rejection sampling.
 //!
-//! Each element has 256 counters of its own, and a try takes one, so that what one element accepts moves no other. Four
-//! elements are drawn side by side until all have accepted: at most 64 tries, of which fewer than one in a hundred
-//! billion billion elements would need more. Differences of large numbers, in which digits would be lost, are taken in
-//! the forms that Loader 2000, "Fast and accurate computation of binomial probabilities", gives.
+//! Each element has 256 counters of its own, and a try uses one, so that the tries of one element do not affect others.
+//! Four elements are drawn together until all have accepted, in at most 64 tries; fewer than one in a hundred billion
+//! billion elements would need more. Differences of large numbers, which would lose digits, are computed by the
+//! formulas of Loader 2000, "Fast and accurate computation of binomial probabilities".
 
 /// Four words for each of the four elements in try `n`, as uniform numbers in (0, 1): those of the first element are
 /// `u0.x`, `u1.x`, `u2.x`.
@@ -58,7 +58,7 @@ pub(super) fn gamma(log: bool) -> String {
     )
 }
 
-/// `(1 + t) log(1 + t) - t`: how far the part `1 + t` of the mean is from the mean. A series near 0; 1 at -1.
+/// `(1 + t) log(1 + t) - t`: the deviance of `1 + t` times the mean from the mean. A series near 0; 1 at -1.
 fn deviance(t: &str, name: &str) -> String {
     format!(
         "        let {name}_near = {t} * {t} * (0.5 + {t} * (-0.16666667 + {t} * (0.083333336 + {t} * (-0.05 \
@@ -77,8 +77,8 @@ fn stirling(k: &str) -> String {
     )
 }
 
-/// Walks through the distribution function from 0 up: `first` is the chance of 0, `ratio` that of `k` divided by that of
-/// `k - 1`. The end of the walk, where the chances are lost in rounding, is where they fall below 1e-9.
+/// Sums the distribution function from 0 up: `first` is the probability of 0, `ratio` that of `k` divided by that of `k
+/// - 1`. The loop ends when the probabilities fall below 1e-9, where they are lost in rounding.
 fn walk(first: &str, mean: &str, ratio: &str) -> String {
     format!(
         "    let w0 = philox(advance_256(start, i.x), key).x;
@@ -99,8 +99,8 @@ fn walk(first: &str, mean: &str, ratio: &str) -> String {
     )
 }
 
-/// Poisson numbers: for means below 10 by their distribution function, else by the transformed rejection of Hörmann
-/// 1993 (PTRS), which TensorFlow takes too.
+/// Poisson numbers: for means below 10 by their distribution function, otherwise by the transformed rejection of
+/// Hörmann 1993 (PTRS), which TensorFlow also uses.
 pub(super) fn poisson() -> String {
     let walk = walk("exp_4(-small)", "small", "(small / k)");
     let (deviance, stirling) = (deviance("t", "far"), stirling("k"));
@@ -133,8 +133,8 @@ pub(super) fn poisson() -> String {
     )
 }
 
-/// Binomial numbers: for means below 10 by their distribution function, else by the transformed rejection of Hörmann
-/// 1993 (BTRS). For `probs > 1/2` the failures are drawn.
+/// Binomial numbers: for means below 10 by their distribution function, otherwise by the transformed rejection of
+/// Hörmann 1993 (BTRS). For `probs > 1/2` the number of failures is drawn.
 pub(super) fn binomial() -> String {
     let walk =
         walk("exp_4(counts * log1p_4(-q))", "counts * q", "((counts - (k - 1.0)) / k * odds)");

@@ -1,9 +1,9 @@
-//! Random numbers from a counter: Philox 4x32, as TensorFlow numbers its streams.
+//! Counter-based random numbers: Philox 4x32, with TensorFlow's numbering of streams.
 //!
-//! Key and counter are runtime scalars, so a new draw needs no new plan. Words and uniform numbers have the same bits on
-//! every adapter; what is computed from them agrees as far as the adapters round alike. Where a number is drawn until one
-//! is accepted (`bodies.rs`), rounding may let an adapter accept another try: of a million numbers one or so is then
-//! another one, of the same distribution.
+//! Key and counter are runtime scalars, so a new draw needs no new plan. Words and uniform numbers have the same bits
+//! on every adapter; numbers computed from them agree up to the adapters' rounding. In rejection sampling
+//! (`bodies.rs`), rounding may make an adapter accept another try: about one number in a million then differs, with the
+//! same distribution.
 
 mod bodies;
 mod multinomial;
@@ -20,7 +20,7 @@ use crate::runtime::Device;
 use crate::shape::{Shape, broadcast};
 use crate::tensor::Tensor;
 
-/// A distribution of numbers. A program contains the formulas of those alone that it draws from.
+/// A distribution of numbers. A program contains only the formulas of the distributions that it uses.
 pub(crate) struct Distribution {
     /// The formula's name among kernels.
     kernel: &'static str,
@@ -32,7 +32,7 @@ pub(crate) struct Distribution {
     body: fn() -> String,
 }
 
-/// Four neighbouring elements come from one counter.
+/// Four neighbouring elements use one counter.
 const WORDS: &str = "philox(advance(vec4<u32>(c0, c1, c2, c3), i.x / 4u), vec2<u32>(k0, k1))";
 
 impl Distribution {
@@ -44,7 +44,7 @@ impl Distribution {
     /// 32 random bits, as `u32`.
     pub(crate) const BITS: &'static Self =
         &Self::plain("random_bits", "StatelessRandomUniformFullIntV2", || WORDS.to_string());
-    /// Mean 0, deviation 1.
+    /// Mean 0, standard deviation 1.
     pub(crate) const NORMAL: &'static Self =
         &Self::plain("random_normal", "StatelessRandomNormalV2", || {
             format!(
@@ -52,8 +52,8 @@ impl Distribution {
                  return box_muller_4(u);"
             )
         });
-    /// Normal; numbers beyond two deviations are drawn again. Each four elements own 256 counters. Half of 2^-8 draws
-    /// need a second one; 64 never suffice with a chance of 1e-80.
+    /// Normal; numbers beyond two standard deviations are drawn again. Each four elements have 256 counters. Half of
+    /// 2^-8 draws need a second one; the probability that 64 are not enough is 1e-80.
     pub(crate) const TRUNCATED_NORMAL: &'static Self = &Self::plain(
         "truncated_normal",
         "StatelessTruncatedNormalV2",
@@ -92,7 +92,7 @@ impl Distribution {
         parameters: &["mean"],
         body: bodies::poisson,
     };
-    /// Whole numbers as `f32`; the parameters are how many trials there are, and the chance of each.
+    /// Whole numbers as `f32`; the parameters are the number of trials and the probability of success.
     pub(crate) const BINOMIAL: &'static Self = &Distribution {
         kernel: "random_binomial",
         name: "StatelessRandomBinomial",
@@ -111,7 +111,7 @@ impl std::fmt::Debug for Distribution {
     }
 }
 
-// Their names tell them apart.
+// They are identified by their names.
 impl PartialEq for Distribution {
     fn eq(&self, other: &Self) -> bool {
         self.kernel == other.kernel
@@ -139,7 +139,7 @@ pub(crate) fn philox_random_of(
     eager::dispatch_varying(random, parameters, owner)
 }
 
-/// Draws a tensor of `shape` at the key and counter in `words`; `owner` gives those of the next draw.
+/// Draws a tensor of `shape` at the key and counter in `words`; `owner` provides those of the next draw.
 pub(crate) fn philox_random(
     device: Option<&Device>,
     distribution: &'static Distribution,
@@ -206,7 +206,8 @@ impl Operation for Random {
         Keep::Nothing
     }
 
-    // How the numbers move with a parameter, as TensorFlow has it for alpha, would be a kernel of its own.
+    // The derivative of the numbers with respect to a parameter, which TensorFlow has for alpha, would need a separate
+    // kernel.
     fn grad(&self, _: &Backward) -> Result<Grads> {
         let which = self.distribution.parameters.join(" and ");
         let why = format!("how the numbers that are drawn depend on {which} is not known");

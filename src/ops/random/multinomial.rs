@@ -1,6 +1,6 @@
-//! The classes on which random words fall: `y[b,s] = the first n with shares[b,0] + .. + shares[b,n] > r[b,s]`.
+//! Draws classes by random words: `y[b,s] = the first n with shares[b,0] + .. + shares[b,n] > r[b,s]`.
 //!
-//! Shares are whole numbers, and so is `r`, which is uniform below their sum: nothing here depends on rounding.
+//! Shares are whole numbers, and so is `r`, which is uniform below their sum: the result does not depend on rounding.
 
 use crate::dtype::DType;
 use crate::eager::dispatch;

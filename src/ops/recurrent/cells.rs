@@ -1,11 +1,11 @@
-//! The steps of recurrent layers, of other ops: gradients of every order.
+//! The steps of recurrent layers, composed of other ops, with gradients of every order.
 
 use super::check;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// A step of an LSTM (Hochreiter and Schmidhuber 1997): input `[B,F]`, state `h` and `c` `[B,U]`, kernel `[F,4*U]`,
-/// recurrent kernel `[U,4*U]`, bias `[4*U]`; the gates in Keras's order i, f, c, o. Gives the next `h` and `c`.
+/// One step of an LSTM (Hochreiter and Schmidhuber 1997): input `[B,F]`, state `h` and `c` `[B,U]`, kernel `[F,4*U]`,
+/// recurrent kernel `[U,4*U]`, bias `[4*U]`; the gates are in Keras's order i, f, c, o. Returns the next `h` and `c`.
 ///
 /// `i, f, o = sigmoid(z)`, `g = tanh(z)`, `c' = f c + i g`, `h' = o tanh(c')`, where `z = x kernel + h recurrent_kernel +
 /// bias`.
@@ -24,7 +24,7 @@ use crate::tensor::Tensor;
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) if the shapes do not fit together; [`Error::DType`](crate::Error::DType) if the
+/// [`Error::Shape`](crate::Error::Shape) if the shapes are incompatible; [`Error::DType`](crate::Error::DType) if the
 /// dtypes differ or are not float.
 pub fn lstm_cell(
     x: &Tensor,
@@ -37,11 +37,12 @@ pub fn lstm_cell(
     lstm_step(&project(x, kernel, bias)?, state, recurrent_kernel)
 }
 
-/// A step of a GRU (Cho et al. 2014): input `[B,F]`, state `[B,U]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the gates
-/// in Keras's order z, r, h. Gives the next state.
+/// One step of a GRU (Cho et al. 2014): input `[B,F]`, state `[B,U]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the
+/// gates are in Keras's order z, r, h. Returns the next state.
 ///
-/// With `reset_after`, Keras's default, `n = tanh(x + r (h recurrent_kernel))` and the bias is `[2,3*U]`: of the input, and
-/// of the state. Without, `n = tanh(x + (r h) recurrent_kernel)`, and the bias is `[3*U]`. `h' = z h + (1 - z) n`.
+/// With `reset_after`, Keras's default, `n = tanh(x + r (h recurrent_kernel))` and the bias is `[2,3*U]`: one row for
+/// the input, one for the state. Without it, `n = tanh(x + (r h) recurrent_kernel)`, and the bias is `[3*U]`.
+/// `h' = z h + (1 - z) n`.
 ///
 /// # Errors
 /// As [`lstm_cell`].
@@ -60,8 +61,8 @@ pub fn gru_cell(
     gru_step(&products, state, recurrent_kernel, of_state.as_ref(), reset_after)
 }
 
-/// A step of a simple recurrent layer: `activation(x kernel + h recurrent_kernel + bias)`, input `[B,F]`, state `[B,U]`,
-/// kernel `[F,U]`, recurrent kernel `[U,U]`, bias `[U]`. Keras's activation is [`Tensor::tanh`].
+/// One step of a simple recurrent layer: `activation(x kernel + h recurrent_kernel + bias)`, input `[B,F]`, state
+/// `[B,U]`, kernel `[F,U]`, recurrent kernel `[U,U]`, bias `[U]`. Keras's activation is [`Tensor::tanh`].
 ///
 /// # Errors
 /// As [`lstm_cell`].
@@ -83,7 +84,7 @@ pub(super) fn project(x: &Tensor, kernel: &Tensor, bias: Option<&Tensor>) -> Res
     bias.map_or_else(|| Ok(product.clone()), |bias| product.add(bias))
 }
 
-/// The state after a step, from the product of the input.
+/// The state after a step, from the product of the input and the kernel.
 pub(super) fn lstm_step(
     x: &Tensor,
     [h, c]: [&Tensor; 2],
@@ -118,7 +119,7 @@ pub(super) fn gru_step(
         let [z, r, n] = project(h, recurrent_kernel, bias)?.split_n(1)?;
         (x_z.add(z)?.sigmoid()?, x_n.add(x_r.add(r)?.sigmoid()?.multiply(n)?)?)
     } else {
-        // The reset comes before the last gate's product, so there are two.
+        // The reset precedes the last gate's product, so there are two products.
         let units = h.shape()[1];
         let parts = recurrent_kernel.split_sizes(&[2 * units, units], 1)?;
         let [z, r] = h.matmul(&parts[0])?.split_n(1)?;

@@ -1,10 +1,10 @@
-//! What recurrent cells and layers refuse.
+//! Argument checks of recurrent cells and layers.
 
 use crate::error::{Error, Result, message};
 use crate::ops::{FLOATS, expect_dtype, same_dtype};
 use crate::tensor::Tensor;
 
-/// Checks a cell's shapes: `x` `[B,F]`, states `[B,U]`, kernels `[F,G*U]` and `[U,G*U]`, bias `[G*U]`, or `[2,G*U]` where
+/// Checks a cell's shapes: `x` `[B,F]`, states `[B,U]`, kernels `[F,G*U]` and `[U,G*U]`, bias `[G*U]`, or `[2,G*U]` if
 /// it has two rows.
 pub(super) fn cell(
     op: &str,
@@ -25,7 +25,7 @@ pub(super) fn cell(
     states.iter().try_for_each(|state| one_state(op, state, [x.shape()[0], units], x))
 }
 
-/// Checks kernels and bias against the last axis of `x`; gives the units.
+/// Checks kernels and bias against the last axis of `x`; returns the number of units.
 pub(super) fn kernels_and_bias(
     op: &str,
     gates: usize,

@@ -1,7 +1,7 @@
 //! A recurrent layer over a whole sequence as one op, and its gradient as another; `kernels.rs` has their kernels.
 //!
-//! The op takes the products of all steps' inputs, which are one product, and packs all states and gates: the gradient
-//! needs them. `second_order.rs` has the gradient of the gradient.
+//! The op's input is the product of all steps' inputs with the kernel, and its result contains all states and gates,
+//! which the gradient needs. `second_order.rs` has the second-order gradient.
 
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, MatmulOptions, Operation, concat, fill};
 use crate::tensor::Tensor;
 
-/// What a layer gives: `h` `[T,B,U]` in the order of the walk, and the state behind the last step.
+/// The result of a layer: `h` `[T,B,U]` in the order of the steps, and the state after the last step.
 pub(super) struct Run {
     pub(super) sequence: Tensor,
     pub(super) state: Vec<Tensor>,
@@ -71,8 +71,8 @@ impl Operation for Sequence {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        // What the gradient reads of the layer's result is a function of the inputs, gates and all; the layer's own rule
-        // is for the states behind the first, which the program sees.
+        // The values that the gradient reads from the layer's result, including the gates, are functions of the inputs;
+        // the layer's own rule covers only the states after the first, which the program uses.
         let mut inputs: SmallVec<[&Tensor; 5]> = SmallVec::from_slice(&[back.y()]);
         inputs.extend((0..back.inputs.len()).map(|i| back.x(i)));
         let whole = dispatch(Whole { walk: self.walk }, &inputs)?;
@@ -80,8 +80,8 @@ impl Operation for Sequence {
     }
 }
 
-/// The result of a [`Sequence`], its first input, as a function of the sequence's inputs, which follow. Unlike the sequence's,
-/// its gradient counts the gates and the state before the first step.
+/// The result of a [`Sequence`], its first input, as a function of the sequence's inputs, which follow. Unlike the
+/// sequence's, its gradient includes the gates and the state before the first step.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Whole {
     walk: Walk,
@@ -111,14 +111,14 @@ impl Operation for Whole {
     }
 }
 
-/// The gradients of a sequence's inputs, which are those of `back` from `first` on; `y` is the sequence's result.
+/// The gradients of a sequence's inputs, which are the inputs of `back` from `first` on; `y` is the sequence's result.
 fn by_inputs(walk: &Walk, y: &Tensor, back: &Backward, first: usize, whole: bool) -> Result<Grads> {
     let walk = *walk;
     let Walk { cell, steps, batch, units, .. } = walk;
     let (gates, states) = (cell.gates(), cell.states());
     let [x, u, start] = [0, 1, 2].map(|i| first + i);
     let weights = back.x(u);
-    // The product of the walk back reads columns of the recurrent kernel: as rows they lie together.
+    // The product of the backward pass reads columns of the recurrent kernel, which are contiguous after the transpose.
     let turned = weights.slice(&[0, 0], &[units as i64, -1])?.transpose([1, 0])?;
     let mut inputs = vec![y, back.dy, &turned];
     inputs.extend(walk.masked.then(|| back.x(first + 3)));
@@ -129,7 +129,7 @@ fn by_inputs(walk: &Walk, y: &Tensor, back: &Backward, first: usize, whole: bool
     let slopes = part(0, gates, -1)?.reshape_to([steps * batch, gates * units].into())?;
     let mut grads: Grads = (0..first).map(|_| None).collect();
     grads.push(if back.needs(x) {
-        // The GRU's last gate is reached by the input without the reset.
+        // The input reaches the GRU's last gate without the reset.
         let by_x = match cell {
             Cell::Gru => concat([part(0, 2, -1)?, part(3, 1, -1)?], 2)?,
             _ => part(0, gates, -1)?,
@@ -183,7 +183,7 @@ fn cast(x: Tensor, dtype: DType) -> Result<Tensor> {
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct SequenceGrad {
     walk: Walk,
-    /// Whether the gates have gradients of their own.
+    /// Whether the gates have their own gradients.
     whole: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The kernels of a recurrent layer's steps and of their gradients. On a processor each step is one, whose threads have sums
-//! of their own. On a GPU the threads of a workgroup share sums, and while the recurrent kernel is small a workgroup goes
-//! through the steps of its rows by itself.
+//! The kernels of a recurrent layer's steps and of their gradients. On a CPU each step is one kernel, whose threads
+//! have separate sums. On a GPU the threads of a workgroup share sums, and if the recurrent kernel is small, a
+//! workgroup runs all steps of its rows.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::{expand, shader};
 
-/// Threads of a workgroup where nothing says more.
+/// The default number of threads of a workgroup.
 const WG: usize = 64;
 
-/// Threads of a processor compute the gates of four units at once.
+/// CPU threads compute the gates of four units at once.
 const FOUR: &str = "alias E = vec4<f32>;";
 
 /// The kernels of a layer: inputs x, u, start, and the mask if there is one.
 pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
     let Walk { cell, steps, batch, units, masked, .. } = *walk;
     let quads = units / 4;
-    // `more` is what a kernel reads besides x, u and the mask.
+    // `more` are a kernel's inputs other than x, u and the mask.
     let base = |label, more: &[(&str, &str, Bind)]| {
         let kernel = Kernel::new(label, "")
             .alias("T", dtype)
@@ -73,8 +73,8 @@ pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
     [first_state(walk, dtype)].into_iter().chain((0..steps).map(kernel)).collect()
 }
 
-/// The kernels of a layer's gradient: inputs y, dy, w, and the mask if there is one. `whole` says whether the gates have
-/// gradients of their own.
+/// The kernels of a layer's gradient: inputs y, dy, w, and the mask if there is one. `whole`: the gates have their own
+/// gradients.
 pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<Kernel> {
     let Walk { cell, steps, batch, units, masked, .. } = *walk;
     let quads = units / 4;
@@ -107,7 +107,7 @@ pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<K
         let text = team.expand(text, walk);
         let kernel = |(first, count): (usize, usize)| {
             let kernel = base("recurrent_walk_grad").declare(slopes(team.one)).declare(&text);
-            // The walk begins at its last step, behind which there is no product.
+            // The backward pass begins at the last step, after which there is no product.
             team.launch(kernel, walk, steps - 1 - first, count).flops(flops.saturating_mul(count))
         };
         return team.launches(steps).map(kernel).collect();
@@ -133,7 +133,7 @@ pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<K
     (0..steps).rev().map(kernel).collect()
 }
 
-/// The kernel that puts the state before the first step where the steps find it.
+/// The kernel that copies the state before the first step to the location from which the steps read it.
 fn first_state(walk: &Walk, start: DType) -> Kernel {
     let Walk { cell, batch, units, .. } = *walk;
     let stored = cell.stored();
@@ -151,7 +151,7 @@ fn first_state(walk: &Walk, start: DType) -> Kernel {
         .workgroups(total.div_ceil(WG), 0)
 }
 
-/// Binds what else a kernel reads, by name, type of elements and input; the mask, the result, and the parameters.
+/// Binds a kernel's other inputs (name, element type and binding), the mask, the result, and the parameters.
 fn bound(mut kernel: Kernel, more: &[(&str, &str, Bind)], masked: bool, result: &str) -> Kernel {
     // The mask is the last input.
     let mask = masked.then_some(("mask", "u32", Bind::Input(3)));
@@ -169,9 +169,9 @@ fn bound(mut kernel: Kernel, more: &[(&str, &str, Bind)], masked: bool, result: 
     ))
 }
 
-/// The shape of a workgroup's work on a processor.
+/// The shape of a workgroup's work on a CPU.
 struct Tile {
-    /// Eight threads have the same rows.
+    /// Eight threads share the same rows.
     lanes: bool,
     /// Rows of a thread are `ti` times `tr`.
     ti: usize,
@@ -182,12 +182,12 @@ struct Tile {
 }
 
 impl Tile {
-    /// How the threads share a step's product, of which each has `each` vectors a row.
+    /// How the threads share a step's product; each has `each` vectors per row.
     fn of(walk: &Walk, each: usize, caps: &Caps) -> Tile {
         let Walk { batch, units, .. } = *walk;
         let rows = |most: usize| batch.next_power_of_two().min(most);
         let lanes = caps.eight_lanes();
-        // A processor has the product's numbers in registers for longer.
+        // A CPU holds the product's numbers in registers for longer.
         let (ti, tr) = match lanes {
             true if each == 1 => (rows(16).div_ceil(8), 8),
             true => (1, 8),
@@ -213,7 +213,8 @@ impl Tile {
     }
 }
 
-/// Whether there are kernels for a layer of these sizes: whole vectors of units, and buffers that hold what all steps store.
+/// Whether there are kernels for a layer of these sizes: they need whole vectors of units, and buffers that hold the
+/// values of all steps.
 pub(super) fn fits(
     cell: Cell,
     [batch, steps, units]: [usize; 3],

@@ -1,5 +1,5 @@
-//! What the layer as one op, its gradient and the gradient of that share: the kinds of cells, and how the states and gates
-//! of all steps lie in one tensor.
+//! Definitions shared by the fused layer, its gradient and its second-order gradient: the kinds of cells, and the
+//! layout of the states and gates of all steps in one tensor.
 
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -7,14 +7,14 @@ use crate::tensor::Tensor;
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Cell {
     Lstm,
-    /// With the reset behind the product.
+    /// With the reset after the product.
     Gru,
     /// With tanh.
     Simple,
 }
 
 impl Cell {
-    /// Gates of the product.
+    /// The number of gates in the product.
     pub(super) fn gates(self) -> usize {
         match self {
             Cell::Lstm => 4,
@@ -23,12 +23,12 @@ impl Cell {
         }
     }
 
-    /// Parts of the state: h, and the LSTM's c.
+    /// The number of parts of the state: h, and the LSTM's c.
     pub(super) fn states(self) -> usize {
         if self == Cell::Lstm { 2 } else { 1 }
     }
 
-    /// What a step stores: the state and what its gradient needs of the gates.
+    /// How many parts a step stores: the state, and the gate values that its gradient needs.
     pub(super) fn stored(self) -> usize {
         match self {
             Cell::Lstm => 6,
@@ -37,7 +37,7 @@ impl Cell {
         }
     }
 
-    /// What a step's gradient stores, and which of it is passed on beside the product.
+    /// How many parts a step's gradient stores, and the first of those that are passed on without the product.
     pub(super) fn passed(self) -> (usize, usize) {
         match self {
             Cell::Lstm => (6, 4),
@@ -74,7 +74,7 @@ impl Walk {
         [self.steps + 1, self.batch, self.cell.stored(), self.units]
     }
 
-    /// The step in the input that the walk comes to at `step`.
+    /// The index in the input of the layer's step `step`.
     pub(super) fn place(&self, step: usize) -> usize {
         if self.backwards { self.steps - 1 - step } else { step }
     }

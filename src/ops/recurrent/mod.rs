@@ -1,7 +1,7 @@
-//! Recurrent layers: LSTM, GRU and the simple one, as functions of a whole sequence and as cells of one step.
+//! Recurrent layers: LSTM, GRU and the simple RNN, as functions of a whole sequence and as cells of one step.
 //!
-//! The product of all steps' inputs with the kernel is one, before the walk. `fused.rs` then makes the walk one op with
-//! kernels of its own; where it has none, and on demand, the walk calls the cells of `cells.rs`.
+//! All steps' inputs are multiplied by the kernel in one product, before the first step. `fused.rs` then computes all
+//! steps as one op with custom kernels; if it has none, or on request, the cells of `cells.rs` are called.
 
 mod cells;
 mod check;
@@ -25,77 +25,78 @@ use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 
 options! {
-    /// How an LSTM goes through a sequence.
+    /// Options of [`lstm`].
     #[derive(Debug, Clone)]
     pub struct LstmOptions {
-        /// `h` and `c` before the first step, `[B,U]`; zeros.
+        /// `h` and `c` before the first step, `[B,U]`; zeros by default.
         initial_state: Option<[Tensor; 2]> as impl Into<Option<[Tensor; 2]>> = None,
-        /// The steps that count, `[B,T]`, `bool`: at the others the state stays, and the result is that of the step before;
-        /// all.
+        /// The steps that count, `[B,T]`, `bool`: at the other steps the state does not change, and the result is that
+        /// of the previous step; all by default.
         mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// Whether the walk begins at the last step; the results come in its order; `false`.
+        /// Whether to process the sequence from the last step to the first, and return the results in that order;
+        /// `false` by default.
         go_backwards: bool = false,
-        /// Whether the result is that of all steps, `[B,T,U]`, or that of the last one, `[B,U]`; `false`.
+        /// Whether to return the results of all steps, `[B,T,U]`, instead of the last one, `[B,U]`; `false` by default.
         return_sequences: bool = false,
-        /// Whether each step is called as a cell, of ordinary ops, or the walk has kernels of its own. Both have gradients of every
-        /// order; `false`.
+        /// Whether to compute each step as a cell composed of ordinary ops instead of using custom kernels; `false` by
+        /// default. Both have gradients of every order.
         unroll: bool = false,
     }
 }
 
 options! {
-    /// How a GRU goes through a sequence.
+    /// Options of [`gru`].
     #[derive(Debug, Clone)]
     pub struct GruOptions {
-        /// The state before the first step, `[B,U]`; zeros.
+        /// The state before the first step, `[B,U]`; zeros by default.
         initial_state: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// As [`LstmOptions::mask`]; all.
+        /// As [`LstmOptions::mask`]; all by default.
         mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// As [`LstmOptions::go_backwards`]; `false`.
+        /// As [`LstmOptions::go_backwards`]; `false` by default.
         go_backwards: bool = false,
-        /// As [`LstmOptions::return_sequences`]; `false`.
+        /// As [`LstmOptions::return_sequences`]; `false` by default.
         return_sequences: bool = false,
-        /// As [`LstmOptions::unroll`]; `false`.
+        /// As [`LstmOptions::unroll`]; `false` by default.
         unroll: bool = false,
-        /// Whether the reset gate comes behind the product with the recurrent kernel; the bias is `[2,3*U]` then, else
-        /// `[3*U]`, and each step is several kernels; `true`.
+        /// Whether the reset gate is applied after the product with the recurrent kernel; `true` by default. The bias
+        /// is then `[2,3*U]`; otherwise it is `[3*U]`, and each step takes several kernels.
         reset_after: bool = true,
     }
 }
 
 options! {
-    /// How a simple recurrent layer goes through a sequence.
+    /// Options of [`simple_rnn`].
     #[derive(Debug, Clone)]
     pub struct SimpleRnnOptions {
-        /// The state before the first step, `[B,U]`; zeros.
+        /// The state before the first step, `[B,U]`; zeros by default.
         initial_state: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// As [`LstmOptions::mask`]; all.
+        /// As [`LstmOptions::mask`]; all by default.
         mask: Option<Tensor> as impl Into<Option<Tensor>> = None,
-        /// As [`LstmOptions::go_backwards`]; `false`.
+        /// As [`LstmOptions::go_backwards`]; `false` by default.
         go_backwards: bool = false,
-        /// As [`LstmOptions::return_sequences`]; `false`.
+        /// As [`LstmOptions::return_sequences`]; `false` by default.
         return_sequences: bool = false,
-        /// As [`LstmOptions::unroll`]; `false`.
+        /// As [`LstmOptions::unroll`]; `false` by default.
         unroll: bool = false,
-        /// The function behind the product; with any but [`Tensor::tanh`], which `None` stands for, steps are cells; tanh.
+        /// The activation; [`Tensor::tanh`] by default (`None`). With any other function, steps are computed as cells.
         activation: Option<fn(&Tensor) -> Result<Tensor>> as impl Into<Option<fn(&Tensor) -> Result<Tensor>>> = None,
     }
 }
 
-/// What a recurrent layer gives: its result and the last state.
+/// The results of a recurrent layer: its output and the last state.
 #[derive(Debug, Clone)]
 pub struct Recurrence {
-    /// `[B,T,U]` with `return_sequences`, else `[B,U]`.
+    /// `[B,T,U]` with `return_sequences`, otherwise `[B,U]`.
     pub output: Tensor,
-    /// `h` `[B,U]`, and of an LSTM also `c`.
+    /// `h` `[B,U]`, and for an LSTM also `c`.
     pub state: Vec<Tensor>,
 }
 
-/// Goes through a sequence with an LSTM: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the
-/// gates in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
+/// Applies an LSTM to a sequence: `x` `[B,T,F]`, kernel `[F,4*U]`, recurrent kernel `[U,4*U]`, bias `[4*U]`; the gates
+/// are in Keras's order i, f, c, o. [`lstm_cell`] has the formula.
 ///
-/// A step is one kernel, and one more with gradients; on a GPU all steps are one, while the recurrent kernel has at most
-/// 512 KiB. The gradient's own gradient is made of ordinary ops.
+/// A step is one kernel, and one more with gradients; on a GPU all steps are one kernel if the recurrent kernel has at
+/// most 512 KiB. Second-order gradients are composed of ordinary ops.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -110,7 +111,7 @@ pub struct Recurrence {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if the shapes do not fit together or there is no step; [`Error::DType`] if the dtypes differ or are
+/// [`Error::Shape`] if the shapes are incompatible or there is no step; [`Error::DType`] if the dtypes differ or are
 /// not float, or the mask is not `bool`.
 pub fn lstm(
     x: &Tensor,
@@ -136,10 +137,10 @@ pub fn lstm(
     walk.run(cells::project(x, kernel, bias)?, units, recurrent_kernel, None, &step)
 }
 
-/// Goes through a sequence with a GRU: `x` `[B,T,F]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the gates in Keras's
-/// order z, r, h. [`gru_cell`] has the formula and the bias's shape.
+/// Applies a GRU to a sequence: `x` `[B,T,F]`, kernel `[F,3*U]`, recurrent kernel `[U,3*U]`; the gates are in Keras's
+/// order z, r, h. [`gru_cell`] has the formula and the shape of the bias.
 ///
-/// With `reset_after` steps are kernels as [`lstm`] says.
+/// With `reset_after`, steps use the same kind of kernels as [`lstm`].
 ///
 /// # Errors
 /// As [`lstm`].
@@ -170,10 +171,10 @@ pub fn gru(
     walk.run(products, units, recurrent_kernel, of_state.as_ref(), &step)
 }
 
-/// Goes through a sequence with a simple recurrent layer: `x` `[B,T,F]`, kernel `[F,U]`, recurrent kernel `[U,U]`, bias
-/// `[U]`. [`simple_rnn_cell`] has the formula.
+/// Applies a simple recurrent layer to a sequence: `x` `[B,T,F]`, kernel `[F,U]`, recurrent kernel `[U,U]`, bias `[U]`.
+/// [`simple_rnn_cell`] has the formula.
 ///
-/// With tanh steps are kernels as [`lstm`] says.
+/// With tanh, steps use the same kind of kernels as [`lstm`].
 ///
 /// # Errors
 /// As [`lstm`].
@@ -204,7 +205,7 @@ pub fn simple_rnn(
 /// The states after a step, from the step's product of the input and the states before it.
 type Step<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>;
 
-/// How a layer of any kind goes through a sequence.
+/// How a layer of any kind processes a sequence.
 struct Walk {
     op: &'static str,
     cell: Cell,
@@ -216,7 +217,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Checks the call and gives the units.
+    /// Checks the call and returns the number of units.
     fn check(
         &self,
         x: &Tensor,
@@ -254,7 +255,8 @@ impl Walk {
         Ok(units)
     }
 
-    /// `products` `[B,T,G*U]` are those of the inputs with the kernel, the bias added; `bias` `[G*U]` is that of the state's.
+    /// `products` `[B,T,G*U]` are those of the inputs with the kernel, plus the bias; `bias` `[G*U]` is the bias of the
+    /// state's product.
     fn run(
         &self,
         products: Tensor,
@@ -281,7 +283,8 @@ impl Walk {
         };
         let masked = self.mask.is_some();
         let caps = products.device().caps();
-        // The kernels take four units at once. Up to three more, whose state stays 0, cost less than the steps of cells.
+        // The kernels process four units at once. Up to three additional units, whose state stays 0, cost less than the
+        // steps of cells.
         let wide = units.next_multiple_of(4);
         if self.fused && kernels::fits(self.cell, [batch, steps, wide], masked, caps) {
             return self.run_fused(&products, &start, recurrent, bias, wide);
@@ -300,7 +303,7 @@ impl Walk {
             let mut now = next[0].clone();
             if let Some(mask) = &mask {
                 let seen = mask[place].expand_dims(1)?;
-                // As Keras: before the first step that counts there is no result, and zeros stand for it.
+                // As in Keras, the result before the first step that counts is zeros.
                 let before = output.as_ref().map_or_else(|| now.zeros_like(), |y| Ok(y.clone()))?;
                 now = select(&seen, &now, &before)?;
                 for (next, before) in next.iter_mut().zip(&state) {
@@ -318,7 +321,7 @@ impl Walk {
         Ok(Recurrence { output, state })
     }
 
-    /// `wide` is the number of units that the kernels see.
+    /// `wide` is the number of units in the kernels.
     fn run_fused(
         &self,
         products: &Tensor,
@@ -364,7 +367,7 @@ impl Walk {
             false => state[0].clone(),
         };
         if let (Some(mask), Some(_)) = (mask, &self.start) {
-            // Where no step has counted yet, the state is the first one, and the result zeros.
+            // As long as no step has counted, the state is the initial one, and the result is zeros.
             let counts = mask.cast(DType::I32)?;
             let counts = if self.backwards { counts.reverse(1)? } else { counts };
             let any = match self.sequences {
@@ -377,7 +380,7 @@ impl Walk {
     }
 }
 
-/// `x` `[A,..,G*U]` with zeros behind the U units of each part, so that they are `wide`, and with `rows` more along A.
+/// `x` `[A,..,G*U]` with zeros after the U units of each part, which pad them to `wide`, and with `rows` more along A.
 fn widen(x: &Tensor, parts: usize, wide: usize, rows: usize) -> Result<Tensor> {
     let &[ref lead @ .., columns] = x.shape() else { return Ok(x.clone()) };
     let units = columns / parts;
@@ -397,8 +400,8 @@ pub(crate) fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
     steps_along(x, 1)
 }
 
-/// The slices of `x` along an axis. They are cut out of pieces of it: each slice's gradient has the size of what it was cut
-/// from, so cutting all from the whole would cost the square of their number.
+/// The slices of `x` along an axis. They are taken from pieces of it: each slice's gradient has the size of the tensor
+/// that it was taken from, so taking all from the whole would cost the square of their number.
 fn steps_along(x: &Tensor, axis: usize) -> Result<Vec<Tensor>> {
     let (count, along) = (x.shape()[axis], axis as i64);
     if count <= 8 {
@@ -426,7 +429,7 @@ const fn inputs<const G: usize>(bias: &'static [usize]) -> [Input; 5] {
     const F: [&[usize]; 5] = [&[3, 4], &[], &[3, 12], &[3, 16], &[]];
     const U: [&[usize]; 5] = [&[4, 4], &[], &[4, 12], &[4, 16], &[]];
     let at = if G == 1 { 0 } else { G - 1 };
-    // Larger numbers saturate the gates, and the differences lose their digits.
+    // Larger numbers saturate the gates, and the numeric differences lose precision.
     const SMALL: Values = Values::Within(-0.6, 0.6);
     [(&[2, 3, 3], SMALL), (&[2, 4], SMALL), (F[at], SMALL), (U[at], SMALL), (bias, SMALL)]
 }
@@ -436,7 +439,7 @@ fn some_steps() -> Result<Tensor> {
     Tensor::from_slice(&[false, true, true, true, false, true], [2, 3])
 }
 
-/// The output and all states in one.
+/// The output and all states in one tensor.
 fn all_of(result: Recurrence) -> Result<Tensor> {
     let flat = |x: &Tensor| x.reshape([-1]);
     let mut parts = vec![flat(&result.output)?];
@@ -446,10 +449,11 @@ fn all_of(result: Recurrence) -> Result<Tensor> {
     concat(&parts, 0)
 }
 
-/// Calls that bring every kernel of a layer, and its gradient's, with every dtype.
+/// Calls that use every kernel of a layer and of its gradient, with every dtype.
 fn kernel_calls(cell: Cell, make: Make, dtype: DType) -> Result<Vec<Tensor>> {
     let gates = cell.gates();
-    // Several rows for a workgroup, and units of which a GPU's step is a launch, as the recurrent kernel is large.
+    // Several rows per workgroup, and so many units that each step is a launch on a GPU, because the recurrent kernel
+    // is large.
     let wide = (team::MOST_BYTES / (gates * dtype.size())).isqrt() / 4 * 4 + 4;
     let sizes = [[3, 2, 8], [65, 2, 8], [2, 2, 36], [5, 1, wide]];
     let mut results = Vec::new();

@@ -1,8 +1,9 @@
-//! The gradient of the gradient that `fused.rs` computes, by ordinary ops, so that it has gradients of every order.
+//! The gradient of the gradient in `fused.rs`, composed of ordinary ops, so that it has gradients of every order.
 //!
-//! A step back (shaders/recurrent_step_grad.wgsl) is linear in what it passes on, so its transpose goes from the first step to
-//! the last: a product of the recurrent kernel with what the step before has given, and sums of products with slopes. Only
-//! that goes step by step; the slopes before it and the gradients behind it are computed for all steps at once.
+//! A step of the backward pass (shaders/recurrent_step_grad.wgsl) is linear in the gradients that it passes on, so its
+//! transpose runs from the first step to the last: a product of the recurrent kernel with the previous step's result,
+//! and sums of products with slopes. Only this part is sequential; the slopes before it and the gradients after it are
+//! computed for all steps at once.
 
 use super::layout::{Cell, Walk};
 use super::steps_along;
@@ -11,8 +12,8 @@ use crate::error::Result;
 use crate::ops::{Backward, Grads, MatmulOptions, concat, fill, stack};
 use crate::tensor::Tensor;
 
-/// The gradients of `y`, `dy` and the turned recurrent kernel `w` from that of `q`. `whole` says whether `dy` has gradients of
-/// the gates.
+/// The gradients of `y`, `dy` and the transposed recurrent kernel `w` from that of `q`. `whole`: `dy` includes
+/// gradients of the gates.
 pub(super) fn grad(walk: &Walk, whole: bool, back: &Backward) -> Result<Grads> {
     let call = Call::of(walk, whole, back)?;
     let results = match walk.cell {
@@ -47,7 +48,7 @@ pub(super) fn grad(walk: &Walk, whole: bool, back: &Backward) -> Result<Grads> {
 struct Results {
     /// Of `y[1..]`.
     own: Vec<Tensor>,
-    /// Of `y[..T]`, which one part of has another.
+    /// Of `y[..T]`: the index of the part that has one, and its gradient.
     before: Option<(usize, Tensor)>,
     /// Of `dy[1..]`, as `own`.
     upstream: Vec<Tensor>,
@@ -57,16 +58,16 @@ fn each(parts: &[Tensor]) -> Result<Vec<Tensor>> {
     parts.iter().map(|part| part.expand_dims(2)).collect()
 }
 
-/// A call of the gradient: tensors of all steps, in the order of the walk.
+/// A call of the gradient: tensors of all steps, in the order of the steps.
 struct Call<'a> {
     walk: &'a Walk,
     whole: bool,
     back: &'a Backward<'a>,
     /// `[G*U,U]`.
     kernel: Tensor,
-    /// Where the steps count, as 1 and 0, `[T,B,1]`.
+    /// Which steps count, as 1 and 0, `[T,B,1]`.
     seen: Option<Tensor>,
-    /// The gradient of h behind each step, where the step counts.
+    /// The gradient of h after each step, if the step counts.
     dh: Tensor,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Call<'a> {
         Ok(call)
     }
 
-    /// Part `part` of `q`, the gradient's result, of the step behind each; zeros behind the last.
+    /// Part `part` of `q`, the gradient's result, of the step after each; zeros after the last.
     fn behind(&self, part: usize) -> Result<Tensor> {
         let steps = self.walk.steps - 1;
         let part = self.walk.states(self.back.y(), part, 1, steps)?;
@@ -115,7 +116,7 @@ impl<'a> Call<'a> {
         self.seen.as_ref().map_or_else(|| Ok(x.clone()), |seen| x.multiply(seen))
     }
 
-    /// Part `part` of `y` behind each step.
+    /// Part `part` of `y` after each step.
     fn own(&self, part: usize) -> Result<Tensor> {
         self.walk.states(self.back.x(0), part, 1, self.walk.steps)
     }
@@ -130,12 +131,12 @@ impl<'a> Call<'a> {
         self.walk.states(self.back.x(1), part, 1, self.walk.steps)
     }
 
-    /// `x`, and what `dy` has for part `part`, a gate.
+    /// `x` plus the gradient in `dy` of part `part`, a gate.
     fn with_gate(&self, x: Tensor, part: usize) -> Result<Tensor> {
         if self.whole { x.add(self.upstream(part)?) } else { Ok(x) }
     }
 
-    /// The gradient of the turned kernel from those of `dh`.
+    /// The gradient of the transposed kernel from those of `dh`.
     fn by_kernel(&self, dh: &Tensor) -> Result<Tensor> {
         let Walk { steps, batch, units, .. } = *self.walk;
         let dtype = self.back.spec(2).dtype;
@@ -155,9 +156,9 @@ impl<'a> Call<'a> {
         self.walk.states(self.back.dy, part, 0, self.walk.steps)
     }
 
-    /// Goes from the first step to the last. `step` takes slices of `slopes` and, by their parts, the gradients of `q`, to which
-    /// the step before has added; it gives the gradients of what it has added up: of `dh`, and of the LSTM's `dc`. Returns
-    /// the gradients of `q` of all steps, and those that `step` has given.
+    /// Runs from the first step to the last. `step` receives slices of `slopes` and the parts of the gradient of `q`,
+    /// to which the previous step has added; it returns the gradients of its sums: of `dh`, and of the LSTM's `dc`.
+    /// Returns the gradients of `q` of all steps, and the results of `step`.
     fn forth(
         &self,
         slopes: &[&Tensor],
@@ -190,7 +191,7 @@ impl<'a> Call<'a> {
             let own: Vec<Tensor> = slopes.iter().map(|x| x[t].clone()).collect();
             let mut given = step(&own, &q)?;
             if let Some(seen) = &seen {
-                // What a step that does not count passes on is what it was given.
+                // A step that does not count passes its input on unchanged.
                 for (given, passed) in given.iter_mut().zip(&q[carry..]) {
                     *given = given.multiply(&seen[t])?.add(passed.multiply(1.0 - &seen[t])?)?;
                 }
@@ -219,12 +220,12 @@ fn sum(terms: &[(&Tensor, &Tensor)]) -> Result<Tensor> {
     Ok(sum.expect("a sum has terms"))
 }
 
-/// The slope of a sigmoid by its value, `s (1 - s)`.
+/// The derivative of a sigmoid from its value, `s (1 - s)`.
 fn of_sigmoid(s: &Tensor) -> Result<Tensor> {
     s.multiply(1.0 - s)
 }
 
-/// The slope of tanh by its value, `1 - t^2`.
+/// The derivative of tanh from its value, `1 - t^2`.
 fn of_tanh(t: &Tensor) -> Result<Tensor> {
     Ok(1.0 - t.square()?)
 }
@@ -243,7 +244,7 @@ fn lstm(call: &Call) -> Result<Results> {
     let dh = &call.dh;
     let by_h = o.multiply(&slope_k)?;
     let dc = call.counted(&call.upstream(1)?.add(call.behind(5)?)?)?.add(dh.multiply(&by_h)?)?;
-    // What dc' is multiplied by in q, and dh in its fourth part.
+    // The factors of dc' in q, and of dh in its fourth part.
     let by_c = [g.multiply(&slope_i)?, old.multiply(&slope_f)?, i.multiply(&slope_g)?, f.clone()];
     let by_o = k.multiply(&slope_o)?;
     let slopes = [&by_c[0], &by_c[1], &by_c[2], &by_c[3], &by_o, &by_h];

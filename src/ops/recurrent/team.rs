@@ -11,12 +11,12 @@ use crate::wgsl::{expand, shader};
 /// The most threads of a workgroup.
 const THREADS: usize = 256;
 
-/// A workgroup goes through all steps if it reads a recurrent kernel of at most so many bytes in each. It reads about 100 bytes
-/// in a nanosecond, and a launch for each step would cost some microseconds.
+/// A workgroup runs all steps if the recurrent kernel, which it reads in each step, has at most this many bytes. It
+/// reads about 100 bytes in a nanosecond, and a launch for each step would cost some microseconds.
 pub(super) const MOST_BYTES: usize = 512 << 10;
 
-/// So many workgroups keep most GPUs busy. All read the recurrent kernel, so more of them with fewer rows each would wait for
-/// the cache that they share.
+/// This many workgroups keep most GPUs busy. All read the recurrent kernel, so more of them with fewer rows each would
+/// wait for the cache that they share.
 const BUSY: usize = 32;
 
 /// More slices would take longer to join than their sums take.
@@ -25,9 +25,9 @@ const MOST_SLICES: usize = 16;
 /// The shape of a workgroup's work.
 #[derive(Debug, PartialEq)]
 pub(super) struct Team {
-    /// A workgroup has all units of its rows and goes through the steps by itself; else a launch is a step.
+    /// A workgroup has all units of its rows and runs all steps; otherwise each step is a launch.
     pub(super) walks: bool,
-    /// Threads compute the gates of one unit, not of four.
+    /// Threads compute the gates of one unit instead of four.
     pub(super) one: bool,
     rows: usize,
     threads: usize,
@@ -37,14 +37,15 @@ pub(super) struct Team {
     slices: usize,
     part: usize,
     groups: usize,
-    /// The quads that rows have in workgroup memory.
+    /// The number of quads of a row in workgroup memory.
     room: usize,
     /// Steps of a launch.
     steps: usize,
 }
 
 impl Team {
-    /// A step has for each quad of units `each` vectors of sums, of `sums` quads; `weight` is what the recurrent kernel holds.
+    /// For each quad of units a step has `each` vectors of sums over `sums` quads; `weight` is the dtype of the
+    /// recurrent kernel.
     pub(super) fn of(walk: &Walk, each: usize, sums: usize, weight: DType, caps: &Caps) -> Team {
         Team::walking(walk, each, sums, weight, caps)
             .unwrap_or_else(|| Team::stepping(walk, each, sums, caps))
@@ -113,18 +114,19 @@ impl Team {
         self.slices = sums.div_ceil(self.part);
     }
 
-    /// The quads whose weights a thread loads at once, as many as registers allow: it waits for memory each time.
+    /// The quads whose weights a thread loads at once, as many as registers allow, because it waits for memory each
+    /// time.
     fn at_once(&self) -> usize {
         if self.rows > 2 { 2 } else { 4 }
     }
 
-    /// Iterations of a thread for a step.
+    /// Iterations of a thread per step.
     fn iterations(&self) -> usize {
         let at_once = self.at_once();
         self.part / at_once + self.part.min(at_once - 1) + self.slices + 1
     }
 
-    /// Iterations before the first step: what rows have in workgroup memory, or the parts of a state.
+    /// Iterations before the first step, to load the rows' workgroup memory or the parts of a state.
     fn begin(&self) -> usize {
         (4 * self.room).div_ceil(self.threads).max(6)
     }
@@ -135,7 +137,7 @@ impl Team {
         expand(text, &counts, &[("WALKS", self.walks), ("ONE", self.one), ("LSTM", lstm)])
     }
 
-    /// The first step of each launch, counted as the kernel goes, and how many it has.
+    /// The first step of each launch, in the order of the kernel, and its number of steps.
     pub(super) fn launches(&self, steps: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let most = self.steps;
         (0..steps).step_by(most).map(move |first| (first, most.min(steps - first)))

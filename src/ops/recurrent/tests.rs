@@ -1,4 +1,4 @@
-//! Recurrent layers by kernels of a step against the same layers by cells.
+//! Compares recurrent layers with custom kernels with the same layers composed of cells.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ fn near(what: &str, got: &Tensor, want: &Tensor, by: f32) {
     }
 }
 
-/// A layer with one way to walk, on inputs x, h, kernel, recurrent kernel, bias.
+/// A layer with given options, on inputs x, h, kernel, recurrent kernel, bias.
 fn run(cell: Cell, x: &[Tensor], mask: Option<&Tensor>, backwards: bool, unroll: bool) -> Tensor {
     let (mask, h, bias) = (mask.cloned(), x[1].clone(), Some(&x[4]));
     let result = match cell {
@@ -50,7 +50,7 @@ struct Case {
     /// Batch, steps, features, units.
     sizes: [usize; 4],
     dtype: DType,
-    /// Whether the gradients of the gradients are compared, too.
+    /// Whether second-order gradients are compared, too.
     second: bool,
 }
 
@@ -70,7 +70,7 @@ const NAMES: [&str; 12] = [
 ];
 
 impl Case {
-    /// The result, its gradients, and those of the gradients, which are multiplied by other numbers.
+    /// The result, its gradients, and the second-order gradients, which are multiplied by other numbers.
     fn results(&self, masked: bool, backwards: bool, unroll: bool) -> Vec<Tensor> {
         let Case { cell, sizes: [batch, steps, features, units], dtype, second } = *self;
         let wide = cell.gates() * units;
@@ -142,7 +142,8 @@ fn kernels_of_a_step_compute_what_cells_do() {
     }
 }
 
-/// A device with the kernels of a GPU that ends loops where kernels say that they end, and lets workgroups share so many bytes.
+/// A device with the kernels of a GPU that ends loops where kernels state that they end, and with this much workgroup
+/// memory.
 fn gpu(memory: u32, loops: usize) -> Device {
     let device = Device::new().unwrap();
     device.set_tuning(crate::plan::Tuning::Off);
@@ -172,7 +173,7 @@ fn compare_on(gpu: &Device, all: &[[usize; 4]], dtype: DType, second: bool, by: 
 
 #[test]
 fn workgroups_that_walk_compute_what_cells_do() {
-    // One row and two for a workgroup, rows beyond the last, units that fill no slices.
+    // One row and two per workgroup, rows beyond the last, units that do not fill slices.
     let sizes = [[1, 1, 1, 4], [3, 3, 2, 12], [2, 3, 2, 132], [64, 2, 2, 16], [65, 2, 2, 20]];
     compare_on(&gpu(16 << 10, 1 << 15), &sizes, DType::F32, false, 2e-4);
 }
@@ -244,7 +245,8 @@ fn units_that_fill_no_vectors_are_widened() {
     }
 }
 
-/// Kernels of a layer of so many steps and units in one flush, with or without gradients: the layer's own, and all.
+/// The number of kernels of a layer with this many steps and units in one flush, with or without gradients: the layer's
+/// own, and all.
 fn kernels(device: &Device, cell: Cell, [steps, units]: [usize; 2], gradients: bool) -> [usize; 2] {
     let wide = cell.gates() * units;
     let bias: &[usize] = if cell == Cell::Gru { &[2, wide] } else { &[wide] };
@@ -252,7 +254,7 @@ fn kernels(device: &Device, cell: Cell, [steps, units]: [usize; 2], gradients: b
     device.scope(|| {
         let x: Vec<Tensor> = shapes.iter().map(|shape| numbers(shape, 7)).collect();
         let mut count = [0; 2];
-        // The first run of a structure may be by single ops.
+        // The first run of a structure may use single ops.
         for _ in 0..2 {
             device.synchronize().unwrap();
             let tape = GradientTape::new();
@@ -286,7 +288,7 @@ fn a_step_is_one_kernel_of_a_processor_and_two_with_gradients() {
     device.change_caps(|caps| caps.cpu = true);
     for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
         for units in [16, 10] {
-            // One puts the first state in its place.
+            // One kernel copies the initial state.
             assert_eq!(of_few_and_many(&device, cell, units, false), [11, 21], "{cell:?}");
             assert_eq!(of_few_and_many(&device, cell, units, true), [21, 41], "{cell:?}");
         }

@@ -1,4 +1,4 @@
-//! How a scan becomes kernels, whatever it combines.
+//! The kernels of a scan, for any combination.
 
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -7,20 +7,20 @@ use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
 use crate::shape::Shape;
 use crate::wgsl::shader;
 
-/// What a scan combines, and how.
+/// The elements of a scan, and how they are combined.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// The WGSL type that is carried from element to element, and the words in it.
     pub(super) carried: &'static str,
     pub(super) words: usize,
-    /// What changes nothing.
+    /// The identity element.
     pub(super) identity: &'static str,
     /// `a` and then `b`: an expression, or statements that end in a `return`.
     pub(super) combine: &'static str,
-    /// What is carried from the inputs' elements `x0[at]` and so on.
+    /// The carried value of the inputs' elements `x0[at]` and so on.
     pub(super) load: &'static str,
     pub(super) inputs: usize,
-    /// The result in what is carried, `a`.
+    /// The result from the carried value `a`.
     pub(super) result: &'static str,
 }
 
@@ -32,18 +32,17 @@ pub(super) struct Scan {
     pub(super) code: Code,
 }
 
-/// One thread goes through an axis that is short, or through a longer one where so many lines lie beside it that they
-/// fill a device.
+/// One thread processes a whole axis if it is short, or a longer one if there are enough lines to keep a device busy.
 const SHORT: usize = 64;
 const MANY: usize = 4096;
-/// A processor is filled by fewer rows: its cores, times the numbers in a vector. Columns are not for it: each step down a
-/// long one is another page of memory.
+/// Fewer rows keep a CPU busy: its cores, times the numbers in a vector. This does not apply to columns: each step down
+/// a long one accesses another page of memory.
 const MANY_ON_A_CPU: usize = 256;
-/// The threads of a workgroup that goes through rows, and the elements of each in a tile.
+/// The threads of a workgroup that processes rows, and the elements of each in a tile.
 const THREADS: usize = 256;
 const EACH: usize = 8;
 const TILE: usize = THREADS * EACH;
-/// So many workgroups fill a device.
+/// This many workgroups keep a device busy.
 const FILL: usize = 1024;
 
 impl Scan {
@@ -63,14 +62,16 @@ impl Scan {
             return walk(len, len).kernel(x.dtype, None, Write::Running(Bind::Output)).into();
         }
         let chunk = match rows {
-            // Whole tiles, as many as fill the device; a workgroup goes through no more than the loops may.
+            // Whole tiles, enough to keep the device busy; a workgroup processes at most as many as the loop limit
+            // allows.
             true => {
                 let parts = (FILL / lines.max(1)).clamp(1, len.div_ceil(TILE));
                 let tiles = len.div_ceil(parts).div_ceil(TILE);
                 tiles.min((most / ITERATIONS).max(1)) * TILE
             }
-            // There are about as many chunks as a chunk has elements: one thread for each line goes through the sums of
-            // the chunks. An odd number of cache lines, so that neighbours do not share their places in a cache.
+            // There are about as many chunks as a chunk has elements: one thread for each line iterates over the sums
+            // of the chunks. The length is an odd number of cache lines, so that neighbours do not map to the same
+            // cache sets.
             false => {
                 let chunk = len.isqrt().max(len.div_ceil(most));
                 if inner == 1 && chunk > 64 { (chunk.div_ceil(16) | 1) * 16 } else { chunk }
@@ -87,7 +88,7 @@ impl Scan {
             return kernel(&whole, &source, None, Write::Running(Bind::Output)).into();
         }
         let (sums, carries) = (Bind::Temp(0), Bind::Temp(1));
-        // The chunks are in the order of the walk already.
+        // The chunks are already in the order of the scan.
         let between =
             Walk { exclusive: true, reverse: false, ..walk(chunks, chunks.next_multiple_of(TILE)) };
         let between = match rows {
@@ -107,7 +108,7 @@ impl Scan {
 /// The iterations of a tile.
 const ITERATIONS: usize = 2 * EACH + 9;
 
-/// How threads go through the lines of the axis.
+/// How threads iterate over the lines of the axis.
 struct Walk {
     len: usize,
     chunk: usize,
@@ -118,13 +119,13 @@ struct Walk {
     code: Code,
 }
 
-/// What a kernel goes through: the op's inputs of a dtype, or what another kernel carried.
+/// The input of a kernel: the op's inputs of a dtype, or another kernel's carried values.
 enum Source {
     Inputs(DType),
     Carried(Bind),
 }
 
-/// What a kernel writes: results, the sums of chunks, or what each chunk starts from.
+/// The output of a kernel: results, the sums of chunks, or the start value of each chunk.
 enum Write {
     Running(Bind),
     Sums(Bind),
@@ -136,12 +137,12 @@ impl Walk {
         self.lines(&Source::Inputs(dtype), carries, write)
     }
 
-    /// The kernel whose threads each go through a chunk.
+    /// The kernel whose threads each process a chunk.
     fn lines(&self, x: &Source, carries: Option<Bind>, write: Write) -> Kernel {
         let kernel = Kernel::new("scan", shader!(include_str!("../../../shaders/scan.wgsl")));
         let chunks = self.len.div_ceil(self.chunk);
         let (first, step) = self.direction();
-        // Few threads in a workgroup spread over the cores of a processor.
+        // Small workgroups are distributed better over the cores of a CPU.
         let threads = self.lines * chunks;
         let size = if threads < 64 * 64 { 16 } else { 64 };
         self.declared(kernel.constant("WG", size as u32), x, carries, write)
@@ -155,7 +156,7 @@ impl Walk {
             .workgroups(threads.div_ceil(size), self.chunk)
     }
 
-    /// The kernel whose workgroups each go through a chunk of a row.
+    /// The kernel whose workgroups each process a chunk of a row.
     fn rows(&self, x: &Source, carries: Option<Bind>, write: Write) -> Kernel {
         let shader = shader!(include_str!("../../../shaders/scan_rows.wgsl"));
         let kernel = Kernel::new("scan_rows", shader)
@@ -178,7 +179,7 @@ impl Walk {
         if self.reverse { (self.len - 1, -1) } else { (0, 1) }
     }
 
-    /// With what both kernels need in front of their text, and the bindings.
+    /// Adds the declarations and bindings that both kernels need.
     fn declared(
         &self,
         mut kernel: Kernel,

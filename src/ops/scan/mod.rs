@@ -1,5 +1,5 @@
-//! Scans along an axis: what the elements up to each one come to as a sum, a product, the largest, the smallest, or a
-//! logarithm of a sum.
+//! Scans along an axis: the sum, product, maximum, minimum, or logarithm of a sum of exponentials of the elements up to
+//! each one.
 
 mod kernels;
 mod recurrence;
@@ -21,20 +21,20 @@ pub(super) use recurrence::LinearRecurrence;
 use recurrence::{Way, linear_recurrence};
 
 options! {
-    /// Which elements a running sum includes, or another result of a scan.
+    /// Which elements a running sum, or the result of another scan, includes.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct CumsumOptions {
-        /// Whether a sum leaves out the element at its own place; `false`.
+        /// Whether a sum excludes the element at its own position; `false` by default.
         exclusive: bool = false,
-        /// Whether the sums run from the end of the axis to its beginning; `false`.
+        /// Whether the sums run from the end of the axis to its beginning; `false` by default.
         reverse: bool = false,
     }
 }
 
-/// Running results along an axis. The result has the tensor's shape and dtype; `f16` is combined in `f32`. Every one comes
-/// in a form with [`CumsumOptions`].
+/// Running results along an axis. The result has the tensor's shape and dtype; `f16` is combined in `f32`. Each method
+/// has a variant with [`CumsumOptions`].
 impl Tensor {
-    /// Sums the elements up to each one along `axis`. Integers wrap.
+    /// The cumulative sum along `axis`. Integers wrap.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -52,7 +52,7 @@ impl Tensor {
         self.cumsum_with(axis, CumsumOptions::new())
     }
 
-    /// As [`Tensor::cumsum`], with options.
+    /// Like [`Tensor::cumsum`], with options.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -70,9 +70,9 @@ impl Tensor {
         scan(self, &SUM, axis.into(), options)
     }
 
-    /// Multiplies the elements up to each one along `axis`. Integers wrap. The gradient divides nowhere, so it is right for
-    /// zeros too, where TensorFlow's is 0. Long
-    /// axes are multiplied in chunks, so that a 0 far before a product beyond all numbers gives NaN.
+    /// The cumulative product along `axis`. Integers wrap. The gradient does not divide, so it is also correct for
+    /// zeros; TensorFlow's is 0 there. Long axes are multiplied in chunks, so if a 0 is far before elements whose
+    /// product overflows, the result is NaN.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -88,7 +88,7 @@ impl Tensor {
         self.cumprod_with(axis, CumsumOptions::new())
     }
 
-    /// As [`Tensor::cumprod`], with options.
+    /// Like [`Tensor::cumprod`], with options.
     ///
     /// # Errors
     /// As [`Tensor::cumsum`].
@@ -96,8 +96,8 @@ impl Tensor {
         scan(self, &PRODUCT, axis.into(), options)
     }
 
-    /// The largest element up to each one along `axis`; NaN from the first NaN on, and the lowest number where there is none.
-    /// Of equal elements the first gets the gradient. TensorFlow has no such function.
+    /// The cumulative maximum along `axis`; NaN from the first NaN on, and the lowest number if there are no elements.
+    /// The first of equal elements receives the gradient. TensorFlow has no such function.
     ///
     /// # Errors
     /// As [`Tensor::cumsum`].
@@ -105,7 +105,7 @@ impl Tensor {
         self.cummax_with(axis, CumsumOptions::new())
     }
 
-    /// As [`Tensor::cummax`], with options.
+    /// Like [`Tensor::cummax`], with options.
     ///
     /// # Errors
     /// As [`Tensor::cumsum`].
@@ -113,7 +113,7 @@ impl Tensor {
         scan(self, &LARGEST, axis.into(), options)
     }
 
-    /// The smallest element up to each one along `axis`, as [`Tensor::cummax`] gives the largest.
+    /// The cumulative minimum along `axis`; otherwise like [`Tensor::cummax`].
     ///
     /// # Errors
     /// As [`Tensor::cumsum`].
@@ -121,7 +121,7 @@ impl Tensor {
         self.cummin_with(axis, CumsumOptions::new())
     }
 
-    /// As [`Tensor::cummin`], with options.
+    /// Like [`Tensor::cummin`], with options.
     ///
     /// # Errors
     /// As [`Tensor::cumsum`].
@@ -129,7 +129,8 @@ impl Tensor {
         scan(self, &SMALLEST, axis.into(), options)
     }
 
-    /// `log(sum(e^x))` of the elements up to each one along `axis`, stable for elements of any size; -infinity for none.
+    /// `log(sum(e^x))` of the elements up to each one along `axis`, stable for elements of any size; -infinity if there
+    /// are none.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -147,7 +148,7 @@ impl Tensor {
         self.cumulative_logsumexp_with(axis, CumsumOptions::new())
     }
 
-    /// As [`Tensor::cumulative_logsumexp`], with options.
+    /// Like [`Tensor::cumulative_logsumexp`], with options.
     ///
     /// # Errors
     /// As [`Tensor::cumulative_logsumexp`].
@@ -186,7 +187,7 @@ static SUM: Row = Row {
     int: ("A(0)", "a + b"),
     uint: ("A(0)", "a + b"),
     keep: Keep::Nothing,
-    // dx[j] = the sum of dy over the results that x[j] is in: those from j on.
+    // dx[j] = the sum of dy over the results that include x[j]: those from j on.
     grad: |op, back| {
         let options = CumsumOptions { reverse: !op.options.reverse, ..op.options };
         back.dy.cumsum_with(op.axis, options)
@@ -253,7 +254,7 @@ static LOG_SUM_EXP: Row = Row {
     },
 };
 
-/// `e^(a - b)`, and 1 where they are equal, also infinite.
+/// `e^(a - b)`, and 1 where they are equal, even if infinite.
 fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     select(&a.equal(b)?, &a.zeros_like()?, &a.subtract(b)?)?.exp()
 }
@@ -267,7 +268,7 @@ pub(super) struct Cumulative {
 }
 
 impl Cumulative {
-    /// The same call on rows, which lie along an axis more in front.
+    /// The same call on rows, which are along an additional first axis.
     pub(super) fn of_rows(&self, rows: &Tensor) -> Result<Tensor> {
         dispatch(Cumulative { axis: self.axis + 1, ..*self }, &[rows])
     }
@@ -276,13 +277,13 @@ impl Cumulative {
         Way { axis: self.axis, reverse: self.options.reverse }
     }
 
-    /// `s[j] = dy[j] + rates[j] s[j+1]` on the way, the first one left out if the scan leaves out its own element.
+    /// `s[j] = dy[j] + rates[j] s[j+1]` along the scan; if the scan is exclusive, dy is shifted by one.
     fn sums_behind(&self, rates: &Tensor, dy: &Tensor) -> Result<Tensor> {
         let dy = if self.options.exclusive { &self.way().next(dy)? } else { dy };
         linear_recurrence(rates, dy, self.axis, !self.options.reverse)
     }
 
-    /// The gradient where each result is one of the elements: the last one up to there that is `new`.
+    /// The gradient of a scan whose results are elements: each result is the last element so far that is `new`.
     fn to_the_new(&self, back: &Backward, new: &Tensor) -> Result<Tensor> {
         let old = new.logical_not()?.cast(back.dy.dtype())?;
         let sums = self.sums_behind(&self.way().next(&old)?, back.dy)?;
@@ -324,7 +325,7 @@ impl Operation for Cumulative {
     }
 }
 
-/// The four ways of options.
+/// The four combinations of options.
 const WAYS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
 macro_rules! entry {
@@ -339,14 +340,14 @@ macro_rules! entry {
         .cases(|cases| {
             cases.add(stringify!($name), &[(&[3, 5], $values)], |x| x[0].$name(1));
             cases.add(concat!(stringify!($name), " in chunks"), &[(&[2, 70, 2], $values)], |x| {
-                // Products of many elements would leave the range where differences tell anything.
+                // Products of many elements would leave the range in which numeric differences are meaningful.
                 x[0].multiply(0.3)?.add(0.8)?.$name(1)
             });
             for (exclusive, reverse) in WAYS {
                 let options = CumsumOptions::new().exclusive(exclusive).reverse(reverse);
                 let name = format!("{} {exclusive} {reverse}", stringify!($with));
                 cases.add(name, &[(&[3, 4, 2], $values)], move |x| {
-                    // What has no element yet may be infinite, which differences cannot see.
+                    // Results without elements may be infinite, which numeric differences cannot check.
                     let y = x[0].$with(1, options)?;
                     select(&y.is_finite()?, &y, &y.zeros_like()?)
                 });
@@ -366,8 +367,8 @@ macro_rules! entry {
     };
 }
 
-/// The longest loops. Their results are compared with those of loops that are cut, so no logarithms are among them, which round
-/// in another way.
+/// The longest loops. Their results are compared with those of split loops, so they contain no logarithms, which would
+/// round differently.
 macro_rules! looping {
     ($name:ident, $with:ident) => {
         &[|make, n| {

@@ -1,5 +1,5 @@
-//! Linear recurrences along an axis, `y[i] = a[i] y[i-1] + b[i]`: what the gradients of scans are made of. Their own
-//! gradients are recurrences too, in the other direction.
+//! Linear recurrences along an axis, `y[i] = a[i] y[i-1] + b[i]`: the gradients of scans are composed of them. Their
+//! own gradients are recurrences too, in the other direction.
 
 use super::kernels::{Code, Scan};
 use crate::eager::dispatch;
@@ -20,7 +20,7 @@ pub(super) fn linear_recurrence(
     dispatch(LinearRecurrence { axis, reverse }, &[a, b])
 }
 
-/// Where each place's neighbour stands, on the way that a scan goes.
+/// The axis and direction of a scan, which determine each element's neighbour.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub(super) axis: usize,
@@ -28,7 +28,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// All elements but the last on the way, or all but the first.
+    /// All elements except the last of the scan, or except the first.
     fn part(self, x: &Tensor, first: bool) -> Result<Tensor> {
         let (mut begin, mut size) = (vec![0; x.rank()], vec![-1; x.rank()]);
         let front = first != self.reverse;
@@ -37,14 +37,14 @@ impl Way {
         x.slice(&begin, &size)
     }
 
-    /// The tensor and a 0 at the end of the way.
+    /// The tensor with a 0 appended at the end of the scan.
     fn with_zero(self, x: &Tensor) -> Result<Tensor> {
         let mut pads = vec![(0, 0); x.rank()];
         pads[self.axis] = if self.reverse { (1, 0) } else { (0, 1) };
         x.pad_with(&pads, PadMode::Constant(0.into()))
     }
 
-    /// In each place what `f` makes of its element and the next one on the way; 0 in the last.
+    /// `f` of each element and the next one of the scan; 0 for the last.
     pub(super) fn neighbours(
         self,
         x: &Tensor,
@@ -56,7 +56,7 @@ impl Way {
         self.with_zero(&f(&self.part(x, true)?, &self.part(x, false)?)?)
     }
 
-    /// The next element on the way; 0 in the last place.
+    /// The next element of the scan; 0 for the last.
     pub(super) fn next(self, x: &Tensor) -> Result<Tensor> {
         if x.shape()[self.axis] < 2 {
             return x.zeros_like();
@@ -76,7 +76,7 @@ pub(in crate::ops) struct LinearRecurrence {
 }
 
 impl LinearRecurrence {
-    /// The same call on rows, which lie along an axis more in front.
+    /// The same call on rows, which are along an additional first axis.
     pub(in crate::ops) fn of_rows(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         linear_recurrence(a, b, self.axis + 1, self.reverse)
     }

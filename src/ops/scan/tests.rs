@@ -1,10 +1,10 @@
-//! Scans against loops on the host.
+//! Compares scans with loops on the host.
 
 use super::*;
 use crate::tape::GradientTape;
 use crate::tensor::constant;
 
-/// What a loop comes to.
+/// The result of a loop.
 fn looped<T: Copy>(
     x: &[T],
     [len, inner]: [usize; 2],

@@ -10,18 +10,18 @@ use crate::tensor::Tensor;
 /// A transform of the second axis, or its inverse.
 type Direct = fn(&Tensor, bool) -> Result<Tensor>;
 
-/// Transforms the second axis of `[B,N,I,2]`, with the help of `direct`, which does so for lengths that have factors.
+/// Transforms the second axis of `[B,N,I,2]`, with `direct`, which transforms lengths that have small factors.
 pub(super) fn transform(x: &Tensor, inverse: bool, direct: Direct) -> Result<Tensor> {
     let n = x.shape()[1];
-    // An inverse transform is one of numbers whose parts are exchanged.
+    // An inverse transform is a transform of numbers with exchanged parts.
     if inverse {
         let y = transform(&x.reverse(-1)?, false, direct)?.reverse(-1)?;
         return y.multiply(1.0 / n as f64);
     }
     let long = (2 * n - 1..).find(|&size| factors(size).is_some()).unwrap_or(2 * n);
-    // The host writes out as many numbers, so it asks first whether the device could hold them.
+    // The host computes this many numbers, so it first checks whether the device could hold them.
     x.device().check_size("FFT", &Spec::new([long, 2], DType::F32))?;
-    // e^(-pi i k^2 / n); k^2 repeats itself after 2 n.
+    // e^(-pi i k^2 / n); k^2 is periodic modulo 2 n.
     let angle = |k: usize| {
         let square = (k as u128 * k as u128 % (2 * n as u128)) as f64;
         std::f64::consts::PI * square / n as f64

@@ -13,14 +13,16 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// Which cosine transform.
+    /// The kind of cosine transform.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct DctOptions {
-        /// The type, 1 to 4; 2.
+        /// The type, 1 to 4; 2 by default.
         kind: u8 = 2,
-        /// How many numbers are transformed: more are cut off, and zeros stand for missing ones; all that there are.
+        /// The length of the transform: longer inputs are cropped, shorter ones padded with zeros; the length of the
+        /// axis by default.
         n: Option<usize> as impl Into<Option<usize>> = None,
-        /// Whether the transform is scaled so that it is orthonormal (`norm="ortho"`), which type 1 is not; `false`.
+        /// Whether the transform is scaled so that it is orthonormal (`norm="ortho"`), which is not supported for type
+        /// 1; `false` by default.
         ortho: bool = false,
     }
 }
@@ -42,7 +44,7 @@ pub fn dct(input: &Tensor) -> Result<Tensor> {
     dct_with(input, DctOptions::new())
 }
 
-/// As [`dct`], of another type, length or scale. TensorFlow's argument `type` is `kind`:
+/// Like [`dct`], with another type, length or scale. TensorFlow's argument `type` is `kind`:
 ///
 /// - 1: `y[k] = x[0] + (-1)^k x[n-1] + 2 sum over 0 < j < n - 1 of x[j] cos(pi k j / (n - 1))`
 /// - 3: `y[k] = x[0] + 2 sum over j > 0 of x[j] cos(pi (2 k + 1) j / 2 n)`
@@ -100,7 +102,7 @@ pub fn dct_with(input: &Tensor, options: DctOptions) -> Result<Tensor> {
     }
 }
 
-/// The inverse of [`dct`], but for a factor of `2 n` where it is not orthonormal.
+/// The inverse of [`dct`], except for a factor of `2 n` if it is not orthonormal.
 ///
 /// # Errors
 /// As [`dct`].
@@ -108,8 +110,8 @@ pub fn idct(input: &Tensor) -> Result<Tensor> {
     idct_with(input, DctOptions::new())
 }
 
-/// The inverse of [`dct_with`] with the same options, but for a factor of `2 n`, or `2 (n - 1)` for type 1, where it is not
-/// orthonormal: types 2 and 3 undo each other, and types 1 and 4 themselves.
+/// The inverse of [`dct_with`] with the same options, except for a factor of `2 n`, or `2 (n - 1)` for type 1, if it is
+/// not orthonormal: types 2 and 3 are inverses of each other, and types 1 and 4 of themselves.
 ///
 /// # Errors
 /// As [`dct_with`].
@@ -131,7 +133,7 @@ fn second(x: &Tensor, n: usize, first: f64, rest: f64) -> Result<Tensor> {
     spectrum.multiply(turns(x, n, 2.0 * first, 2.0 * rest, 1.0)?)?.reduce_sum(-1)
 }
 
-/// Type 3: the first n of the 2 n real numbers whose spectrum is `2 n x[j] e^(pi i j / 2 n)`, x weighed as in type 2.
+/// Type 3: the first n of the 2 n real numbers whose spectrum is `2 n x[j] e^(pi i j / 2 n)`, x weighted as in type 2.
 fn third(x: &Tensor, n: usize, first: f64, rest: f64) -> Result<Tensor> {
     let scale = 2.0 * n as f64;
     let spectrum = x.expand_dims(-1)?.multiply(turns(x, n, scale * first, scale * rest, 1.0)?)?;

@@ -18,7 +18,8 @@ options! {
     /// The length of a transform of real numbers.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct FftOptions {
-        /// How many real numbers are transformed: more are cut off, and zeros stand for missing ones; all that there are.
+        /// The number of real numbers to transform: longer inputs are cropped, shorter ones padded with zeros; the
+        /// length of the axis by default.
         fft_length: Option<usize> as impl Into<Option<usize>> = None,
     }
 }
@@ -27,7 +28,7 @@ options! {
     /// The lengths of a transform of real numbers along two axes.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Fft2dOptions {
-        /// How many rows and columns of real numbers are transformed, as [`FftOptions::fft_length`].
+        /// The number of rows and columns of real numbers to transform, as in [`FftOptions::fft_length`].
         fft_length: Option<[usize; 2]> as impl Into<Option<[usize; 2]>> = None,
     }
 }
@@ -63,7 +64,7 @@ pub fn ifft(input: &Tensor) -> Result<Tensor> {
 /// [`fft`] along rows and columns, `[..,h,w,2]`.
 ///
 /// # Errors
-/// As [`fft`], of both sizes.
+/// As [`fft`], for both sizes.
 pub fn fft2d(input: &Tensor) -> Result<Tensor> {
     axis("FFT2D", &axis("FFT2D", input, 1, false)?, 2, false)
 }
@@ -76,7 +77,7 @@ pub fn ifft2d(input: &Tensor) -> Result<Tensor> {
     axis("IFFT2D", &axis("IFFT2D", input, 1, true)?, 2, true)
 }
 
-/// Transforms the axis that is `back` axes before the parts.
+/// Transforms the axis that is `back` axes before that of the parts.
 fn axis(op: &str, x: &Tensor, back: usize, inverse: bool) -> Result<Tensor> {
     check_pairs(op, x)?;
     let shape = x.shape();
@@ -112,8 +113,8 @@ fn middle(x: &Tensor, inverse: bool) -> Result<Tensor> {
     }
 }
 
-/// The first half, `n / 2 + 1` numbers, of the spectrum of real numbers, `[..,n]` to `[..,n/2+1,2]`; the other half is its
-/// mirror image.
+/// The first half, `n / 2 + 1` numbers, of the spectrum of real numbers, `[..,n]` to `[..,n/2+1,2]`; the other half
+/// consists of their complex conjugates.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -130,7 +131,7 @@ pub fn rfft(input: &Tensor) -> Result<Tensor> {
     rfft_with(input, FftOptions::new())
 }
 
-/// As [`rfft`], with a length.
+/// Like [`rfft`], with a length.
 ///
 /// # Errors
 /// As [`rfft`].
@@ -161,7 +162,7 @@ pub fn irfft(input: &Tensor) -> Result<Tensor> {
     irfft_with(input, FftOptions::new())
 }
 
-/// As [`irfft`], with the length n of the result, which is `2 (k - 1)` for k numbers if nothing is said.
+/// Like [`irfft`], with the length n of the result, which is `2 (k - 1)` for k numbers by default.
 ///
 /// # Errors
 /// As [`irfft`].
@@ -183,7 +184,7 @@ pub fn irfft_with(input: &Tensor, options: FftOptions) -> Result<Tensor> {
     dispatch(Irfft, &[&x])?.reshape_to(shape.into())
 }
 
-/// The inverse transform of a whole spectrum, whose second half mirrors the first: for lengths without a shorter way.
+/// The inverse transform of a whole spectrum, whose second half mirrors the first: for lengths without a faster method.
 fn mirrored(x: &Tensor, at: usize, n: usize) -> Result<Tensor> {
     let mut signs = vec![1f32; 2 * (n / 2 + 1)];
     signs[1] = 0.0;
@@ -198,12 +199,12 @@ fn mirrored(x: &Tensor, at: usize, n: usize) -> Result<Tensor> {
 /// [`rfft`] along columns, then [`fft`] along rows: `[..,h,w]` to `[..,h,w/2+1,2]`.
 ///
 /// # Errors
-/// As [`rfft`], of both sizes.
+/// As [`rfft`], for both sizes.
 pub fn rfft2d(input: &Tensor) -> Result<Tensor> {
     rfft2d_with(input, Fft2dOptions::new())
 }
 
-/// As [`rfft2d`], with lengths.
+/// Like [`rfft2d`], with lengths.
 ///
 /// # Errors
 /// As [`rfft2d`].
@@ -219,12 +220,12 @@ pub fn rfft2d_with(input: &Tensor, options: Fft2dOptions) -> Result<Tensor> {
 /// The inverse of [`rfft2d`].
 ///
 /// # Errors
-/// As [`irfft`], of both sizes.
+/// As [`irfft`], for both sizes.
 pub fn irfft2d(input: &Tensor) -> Result<Tensor> {
     irfft2d_with(input, Fft2dOptions::new())
 }
 
-/// As [`irfft2d`], with the lengths of the result.
+/// Like [`irfft2d`], with the lengths of the result.
 ///
 /// # Errors
 /// As [`irfft2d`].
@@ -242,7 +243,7 @@ pub fn irfft2d_with(input: &Tensor, options: Fft2dOptions) -> Result<Tensor> {
     irfft_with(&axis(OP, &x, 2, true)?, FftOptions::new().fft_length(w))
 }
 
-/// Of `[B,N,I,2]`, along the second axis; N is above 1 and has factors.
+/// The transform of `[B,N,I,2]` along the second axis; N is above 1 and has small factors.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Fft {
     inverse: bool,
@@ -287,7 +288,8 @@ fn ends(like: &Tensor, n: usize, inner: f64) -> Result<Tensor> {
     select(&end, &number(1.0)?, &number(inner)?)?.expand_dims(-1)
 }
 
-/// Of `[B,N]`, N even with factors: a transform of the N/2 pairs, from which a last kernel makes the half spectrum.
+/// The transform of `[B,N]`, N even with small factors: a transform of the N/2 pairs, from which a last kernel computes
+/// the half spectrum.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Rfft;
 
@@ -325,7 +327,7 @@ impl Operation for Rfft {
     }
 }
 
-/// Of `[B,N/2+1,2]`, N even with factors.
+/// The inverse, of `[B,N/2+1,2]`, N even with small factors.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Irfft;
 
@@ -353,7 +355,7 @@ impl Operation for Irfft {
         Keep::Nothing
     }
 
-    // The transpose of the rule above: dx[k] = c / n times rfft(dy)[k], c being 2 but at the ends.
+    // The transpose of the rule above: dx[k] = c / n times rfft(dy)[k], where c is 2 except at the ends.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let n = back.dy.shape()[1];
         let spectrum = rfft(back.dy)?.multiply(ends(back.dy, n, 2.0)?)?;
@@ -363,7 +365,7 @@ impl Operation for Irfft {
 
 const SINGLE: &[DType] = &[DType::F32];
 
-/// Lengths of every factor, of several, and of none.
+/// Lengths with every factor, with several, and with none.
 const LENGTHS: [usize; 14] = [2, 3, 4, 5, 7, 8, 11, 13, 16, 60, 64, 128, 17, 38];
 
 /// The inventory of this file.

@@ -1,4 +1,4 @@
-//! Signals in frames that overlap, and short-time Fourier transforms of them.
+//! Overlapping frames of signals, and short-time Fourier transforms.
 
 use super::super::inventory::{ANY, Entry, Gradient, Kind, one};
 use super::super::{Backward, Grads, Keep, Operation, only, select};
@@ -15,14 +15,14 @@ use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
 
 options! {
-    /// How a signal is cut into frames.
+    /// How a signal is split into frames.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct FrameOptions {
-        /// Whether a last frame that the signal does not fill is there too; `false`.
+        /// Whether to pad the end of the signal so that incomplete last frames are included; `false` by default.
         pad_end: bool = false,
-        /// What fills it up; 0.
+        /// The padding value; 0 by default.
         pad_value: Scalar as impl Into<Scalar> = Scalar::Int(0),
-        /// The axis of the signal; the last.
+        /// The axis of the signal; the last by default.
         axis: Axis as impl Into<Axis> = Axis(-1),
     }
 }
@@ -42,12 +42,12 @@ pub enum Window {
     Vorbis,
     /// No window: all weights are 1.
     Rectangular,
-    /// These weights, one for each place of a frame.
+    /// Custom weights, one for each sample of a frame.
     Weights(Tensor),
 }
 
 impl Window {
-    /// The weights beside `x`; `None` if all are 1.
+    /// The weights on the device of `x`; `None` if all are 1.
     fn weights(&self, op: &str, x: &Tensor, length: usize) -> Result<Option<Tensor>> {
         let weights = x.device().scope(|| {
             Ok(Some(match self {
@@ -70,14 +70,14 @@ impl Window {
 }
 
 options! {
-    /// How a short-time Fourier transform is made, or undone.
+    /// Options of the short-time Fourier transform and its inverse.
     #[derive(Debug, Clone)]
     pub struct StftOptions {
-        /// The length of each transform; the least power of two that holds a frame.
+        /// The length of each transform; by default the smallest power of two that is at least the frame length.
         fft_length: Option<usize> as impl Into<Option<usize>> = None,
-        /// The window; Hann's.
+        /// The window; the Hann window by default.
         window: Window = Window::Hann,
-        /// As [`FrameOptions::pad_end`]; `false`.
+        /// As [`FrameOptions::pad_end`]; `false` by default.
         pad_end: bool = false,
     }
 }
@@ -91,7 +91,7 @@ impl StftOptions {
     }
 }
 
-/// Cuts the last axis into frames of `frame_length` places, each `frame_step` after the one before: `[..,n]` to
+/// Splits the last axis into frames of `frame_length` samples, which begin `frame_step` samples apart: `[..,n]` to
 /// `[..,frames,frame_length]`.
 ///
 /// ```
@@ -109,7 +109,7 @@ pub fn frame(signal: &Tensor, frame_length: usize, frame_step: usize) -> Result<
     frame_with(signal, frame_length, frame_step, FrameOptions::new())
 }
 
-/// As [`frame`], with options; the frames and their places come where the axis was.
+/// Like [`frame`], with options; the axes of the frames and their samples replace the axis.
 ///
 /// # Errors
 /// As [`frame`]; [`Error::Index`] if the axis does not exist; [`Error::DType`] if the pad value does not fit.
@@ -147,8 +147,8 @@ fn check_frame(op: &str, length: usize, step: usize) -> Result<()> {
     )))
 }
 
-/// Adds up frames that overlap, `[..,frames,length]` to `[..,(frames - 1) * frame_step + length]`: each begins `frame_step`
-/// places after the one before.
+/// Adds overlapping frames, `[..,frames,length]` to `[..,(frames - 1) * frame_step + length]`: each begins `frame_step`
+/// samples after the previous one.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -181,8 +181,8 @@ pub fn overlap_and_add(signal: &Tensor, frame_step: usize) -> Result<Tensor> {
             signal.dtype(),
         );
     }
-    // Frame f fills `segments` steps from step f on. Behind each frame come as many empty steps; rows of one step less
-    // then put each segment under the step that it fills.
+    // Frame f fills `segments` steps from step f on. The frames are followed by as many empty steps; rows that are one
+    // step shorter then align each segment with the step that it fills.
     let segments = length.div_ceil(frame_step);
     let whole = segments.saturating_mul(frame_step);
     let wide = fit(&signal.reshape_to([rows, frames, length].into())?, 2, whole)?;
@@ -198,8 +198,8 @@ pub fn overlap_and_add(signal: &Tensor, frame_step: usize) -> Result<Tensor> {
     take(&sum, 1, 0, end)?.reshape_to(sized(&[end])[..].into())
 }
 
-/// The spectra of overlapping frames: `[..,n]` to `[..,frames,fft_length/2+1,2]`. Each frame is weighed by a window and
-/// filled up with zeros to a power of two.
+/// The spectra of overlapping frames: `[..,n]` to `[..,frames,fft_length/2+1,2]`. Each frame is multiplied by a window
+/// and padded with zeros to a power of two.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -216,10 +216,10 @@ pub fn stft(signals: &Tensor, frame_length: usize, frame_step: usize) -> Result<
     stft_with(signals, frame_length, frame_step, StftOptions::new())
 }
 
-/// As [`stft`], with options.
+/// Like [`stft`], with options.
 ///
 /// # Errors
-/// As [`stft`], and [`Error::Shape`] if the window has not `frame_length` weights.
+/// As [`stft`], and [`Error::Shape`] if the window does not have `frame_length` weights.
 pub fn stft_with(
     signals: &Tensor,
     frame_length: usize,
@@ -237,8 +237,8 @@ pub fn stft_with(
     rfft_with(&frames, FftOptions::new().fft_length(length))
 }
 
-/// The signals of spectra, `[..,frames,fft_length/2+1,2]` to `[..,n]`: the inverse transforms, weighed by a window, are
-/// added up. With the window of [`inverse_stft_window`] this undoes [`stft`].
+/// The signals of spectra, `[..,frames,fft_length/2+1,2]` to `[..,n]`: the inverse transforms are multiplied by a
+/// window and overlap-added. With the window of [`inverse_stft_window`] this is the inverse of [`stft`].
 ///
 /// # Errors
 /// As [`irfft`](super::irfft) and [`overlap_and_add`].
@@ -246,10 +246,10 @@ pub fn inverse_stft(stfts: &Tensor, frame_length: usize, frame_step: usize) -> R
     inverse_stft_with(stfts, frame_length, frame_step, StftOptions::new())
 }
 
-/// As [`inverse_stft`], with options; `pad_end` changes nothing.
+/// Like [`inverse_stft`], with options; `pad_end` has no effect.
 ///
 /// # Errors
-/// As [`inverse_stft`], and [`Error::Shape`] if the window has not `frame_length` weights.
+/// As [`inverse_stft`], and [`Error::Shape`] if the window does not have `frame_length` weights.
 pub fn inverse_stft_with(
     stfts: &Tensor,
     frame_length: usize,
@@ -270,11 +270,12 @@ pub fn inverse_stft_with(
     overlap_and_add(&frames, frame_step)
 }
 
-/// The window with which [`inverse_stft`] gives back what [`stft`] had with `window`, where every place is in a frame:
-/// the window over the sum of the squares of all that overlap there (`tf.signal.inverse_stft_window_fn`).
+/// The window with which [`inverse_stft`] reconstructs the signal of [`stft`] with `window`, provided that every sample
+/// is in a frame: the window divided by the sum of the squares of all windows that overlap there
+/// (`tf.signal.inverse_stft_window_fn`).
 ///
 /// # Errors
-/// As [`frame`], and [`Error::Shape`] if the window has not `frame_length` weights.
+/// As [`frame`], and [`Error::Shape`] if the window does not have `frame_length` weights.
 pub fn inverse_stft_window(
     frame_length: usize,
     frame_step: usize,
@@ -295,7 +296,7 @@ pub fn inverse_stft_window(
     select(&sums.equal(0.0)?, &own.zeros_like()?, &own.divide(sums)?)
 }
 
-/// A view: frame f begins at place f * step of the axis.
+/// A view: frame f begins at index f * step of the axis.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Frame {
     axis: usize,
@@ -331,11 +332,11 @@ impl Operation for Frame {
         Keep::Nothing
     }
 
-    // Every place gets the gradients of all frames that it is in.
+    // Every sample receives the gradients of all frames that contain it.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let x = back.spec(0);
         let rank = x.shape.len();
-        // The frames come last, are added up, and go back to where the axis was.
+        // The frames are moved to the end, added, and moved back to the original axis.
         let mut order: Vec<i64> = (0..=rank as i64).collect();
         let moved: Vec<i64> = order.drain(self.axis..self.axis + 2).collect();
         order.extend(moved);

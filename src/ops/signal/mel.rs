@@ -1,4 +1,4 @@
-//! The mel scale, in which steps of hearing are equal.
+//! The mel scale, on which equal steps sound equal.
 
 use super::super::inventory::{Entry, Gradient, Kind, one};
 use super::dct::dct;
@@ -11,21 +11,21 @@ options! {
     /// The bands of [`linear_to_mel_weight_matrix`], with TensorFlow's defaults.
     #[derive(Debug, Clone, Copy, PartialEq)]
     pub struct MelOptions {
-        /// How many bands there are; 20.
+        /// The number of bands; 20 by default.
         num_mel_bins: usize = 20,
-        /// How many numbers a spectrum has, `fft_length / 2 + 1`; 129.
+        /// The number of bins of a spectrum, `fft_length / 2 + 1`; 129 by default.
         num_spectrogram_bins: usize = 129,
-        /// The samples of a second; 8000.
+        /// The number of samples per second; 8000 by default.
         sample_rate: f64 = 8000.0,
-        /// Where the lowest band begins, in hertz; 125.
+        /// The lower edge of the lowest band, in hertz; 125 by default.
         lower_edge_hertz: f64 = 125.0,
-        /// Where the highest band ends, in hertz, at most half the sample rate; 3800.
+        /// The upper edge of the highest band, in hertz, at most half the sample rate; 3800 by default.
         upper_edge_hertz: f64 = 3800.0,
     }
 }
 
-/// The matrix `[num_spectrogram_bins, num_mel_bins]` by which spectra `[..,num_spectrogram_bins]` are multiplied to be in
-/// mels: each column is a triangle over its band. The host computes it, in `f64`.
+/// The matrix `[num_spectrogram_bins, num_mel_bins]` that converts spectra `[..,num_spectrogram_bins]` to mel spectra
+/// by a matrix product: each column is a triangle over its band. The host computes it, in `f64`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {

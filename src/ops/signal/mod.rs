@@ -1,8 +1,8 @@
 //! Signals and their spectra: TensorFlow's `tf.signal`.
 //!
 //! WGSL has no complex numbers. Here, and everywhere in wgrad, a complex number is a pair of `f32`, its real and its
-//! imaginary part, along a last axis of size 2: `n` complex numbers are a tensor `[.., n, 2]`. [`complex`] makes pairs,
-//! [`real`], [`imag`], [`abs`] and [`angle`] read them. Gradients are those of the parts as separate numbers.
+//! imaginary part, along a last axis of size 2: `n` complex numbers are a tensor `[.., n, 2]`. [`complex`] creates
+//! pairs; [`real`], [`imag`], [`abs`] and [`angle`] read them. Gradients treat the parts as separate real numbers.
 
 mod chirp;
 mod dct;
@@ -39,7 +39,7 @@ pub(super) use windows::ENTRIES as WINDOWS;
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-/// Refuses a tensor of fewer axes than `rank`; `axes` names what it should have.
+/// Returns an error for a tensor with fewer axes than `rank`; `axes` describes the expected axes.
 fn at_least(op: &str, x: &Tensor, rank: usize, axes: &str) -> Result<()> {
     if x.rank() >= rank {
         return Ok(());
@@ -47,7 +47,7 @@ fn at_least(op: &str, x: &Tensor, rank: usize, axes: &str) -> Result<()> {
     Err(Error::Shape(message!("{op}: the tensor is {:?}; it must be {axes}.", x.shape())))
 }
 
-/// Cuts an axis to `size` places, or puts zeros behind it.
+/// Crops an axis to `size`, or pads its end with zeros.
 fn fit(x: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     let own = x.shape()[axis];
     if own < size {
@@ -58,7 +58,7 @@ fn fit(x: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     take(x, axis, 0, size)
 }
 
-/// `len` places of an axis from `begin` on, which are there.
+/// `len` elements of an axis from `begin` on, which must exist.
 fn take(x: &Tensor, axis: usize, begin: usize, len: usize) -> Result<Tensor> {
     if len == x.shape()[axis] {
         return Ok(x.clone());
@@ -69,7 +69,7 @@ fn take(x: &Tensor, axis: usize, begin: usize, len: usize) -> Result<Tensor> {
     x.slice(&first, &sizes)
 }
 
-/// Numbers from the host beside `x`.
+/// Numbers from the host, on the device of `x`.
 fn beside(x: &Tensor, numbers: &[f32], shape: &[usize]) -> Result<Tensor> {
     x.device().scope(|| Tensor::from_slice(numbers, shape))
 }

@@ -28,7 +28,7 @@ fn part(op: &str, x: &Tensor, which: usize) -> Result<Tensor> {
     part.reshape_to(x.shape()[..last].into())
 }
 
-/// Makes pairs `[..,2]` of the real and the imaginary parts, which have one shape.
+/// Makes pairs `[..,2]` of real and imaginary parts, which must have the same shape.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -50,7 +50,7 @@ pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
 /// The real parts, `[..,2]` to `[..]`.
 ///
 /// # Errors
-/// [`Error::Shape`] if the last axis has not the size 2; [`Error::DType`] if the dtype is not `f32`.
+/// [`Error::Shape`] if the size of the last axis is not 2; [`Error::DType`] if the dtype is not `f32`.
 pub fn real(input: &Tensor) -> Result<Tensor> {
     part("Real", input, 0)
 }
@@ -63,7 +63,7 @@ pub fn imag(input: &Tensor) -> Result<Tensor> {
     part("Imag", input, 1)
 }
 
-/// The same real parts, and imaginary parts of the other sign.
+/// The complex conjugates: the imaginary parts change their sign.
 ///
 /// # Errors
 /// As [`real`].
@@ -71,7 +71,8 @@ pub fn conj(x: &Tensor) -> Result<Tensor> {
     complex(&real(x)?, &imag(x)?.negative()?)
 }
 
-/// `sqrt(re^2 + im^2)`, `[..,2]` to `[..]`, also where the squares would be infinite or too small; the gradient at 0 is 0.
+/// `sqrt(re^2 + im^2)`, `[..,2]` to `[..]`, correct even if the squares would be infinite or too small; the gradient at
+/// 0 is 0.
 ///
 /// # Errors
 /// As [`real`].
@@ -84,7 +85,7 @@ pub fn abs(x: &Tensor) -> Result<Tensor> {
     let size = select(&zero, &sum.ones_like()?, &sum)?.sqrt()?;
     let size = size.divide(scale.reshape_to(sum.spec().shape.clone())?)?;
     let known = select(&zero, &sum.zeros_like()?, &size)?;
-    // An infinite part makes the whole infinite, whatever the other is.
+    // If one part is infinite, the result is infinite, whatever the other part is.
     let far = fixed.equal(f32::INFINITY)?.reduce_any(-1)?;
     let end = super::super::fill(
         x.device(),

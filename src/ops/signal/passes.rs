@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering};
 use crate::wgsl::{expand, shader};
 
-/// The factors of a length, one for each pass; `None` where it has a prime factor above 13.
+/// The factors of a length, one for each pass; `None` if it has a prime factor above 13.
 pub(super) fn factors(n: usize) -> Option<Vec<usize>> {
     let (mut rest, mut factors) = (n, Vec::new());
     for prime in [13, 11, 7, 5, 3] {
@@ -19,7 +19,7 @@ pub(super) fn factors(n: usize) -> Option<Vec<usize>> {
     if rest != 1 << twos {
         return None;
     }
-    // As few passes as factors of up to 16 allow, all of about one size.
+    // As few passes as factors of up to 16 allow, all of about the same size.
     let passes = twos.div_ceil(4);
     factors
         .extend((0..passes).map(|pass| 1 << (twos / passes + usize::from(pass < twos % passes))));
@@ -36,7 +36,7 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    /// A kernel for each pass, which nothing is bound to yet; `n` must have factors.
+    /// A kernel for each pass, without bindings; `n` must have factors.
     pub(super) fn kernels(&self, factors: &[usize]) -> Vec<Kernel> {
         let Passes { batch, n, inner, inverse } = *self;
         let (mut m, mut s) = (n, inner);
@@ -44,7 +44,7 @@ impl Passes {
         for (pass, &r) in factors.iter().enumerate() {
             m /= r;
             let last = pass + 1 == factors.len();
-            // An inverse transform is one of numbers whose parts are exchanged, before and after.
+            // An inverse transform is a transform with exchanged parts, before and after.
             let swap = usize::from(inverse && pass == 0) + 2 * usize::from(inverse && last);
             let scale = if inverse && last { 1.0 / n as f64 } else { 1.0 };
             let total = batch * (n / r) * inner;
@@ -81,7 +81,7 @@ pub(super) fn halves(batch: usize, m: usize, inverse: bool) -> Kernel {
         .workgroups(total.div_ceil(64), 0)
 }
 
-/// Lets each kernel read what the one before it wrote; between them lie at most `pairs` pairs.
+/// Connects the kernels: each reads the output of the previous one, at most `pairs` pairs.
 pub(super) fn chain(kernels: Vec<Kernel>, pairs: usize) -> Lowering {
     let last = kernels.len() - 1;
     let bind = |(i, kernel): (usize, Kernel)| {
@@ -93,8 +93,8 @@ pub(super) fn chain(kernels: Vec<Kernel>, pairs: usize) -> Lowering {
     Lowering::Kernels(Kernels { temps: vec![DType::F32.bytes(2 * pairs); last.min(2)], kernels })
 }
 
-/// `turn(k, n)`: e^(-2 pi i k / n) for k < n, to the last digit: whole numbers say in which eighth of the circle it is, so
-/// that the polynomials see an angle of at most pi / 4.
+/// `turn(k, n)`: e^(-2 pi i k / n) for k < n, accurate to the last digit: integer arithmetic finds the eighth of the
+/// circle, so that the argument of the polynomials is at most pi / 4.
 const TURN: &str = "fn turn(k: u32, n: u32) -> vec2<f32> {
     let eighth = 8u * k / n;
     let rest = 8u * k - eighth * n;
@@ -142,7 +142,7 @@ fn transform(text: &mut String, count: &mut usize, v: &[String]) -> Vec<String> 
     let mut sums = vec![String::new(); r];
     for j in 0..r / 2 {
         let (e, o) = (&even[j], &other[j]);
-        // The other half turns by j / r of a circle.
+        // The other half is rotated by j / r of a circle.
         let turned = match (8 * j) as f64 / r as f64 {
             0.0 => o.clone(),
             2.0 => format!("vec2<f32>({o}.y, -{o}.x)"),
@@ -165,7 +165,7 @@ fn transform(text: &mut String, count: &mut usize, v: &[String]) -> Vec<String> 
     sums
 }
 
-/// The transform of an odd number of values: those at equal distances from the first go together.
+/// The transform of an odd number of values: those at equal distances from the first are combined.
 fn odd(
     text: &mut String,
     name: &mut dyn FnMut(&mut String, String) -> String,

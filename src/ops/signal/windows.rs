@@ -1,4 +1,4 @@
-//! Windows: weights that let a piece of a signal begin and end softly. The host computes them, in `f64`.
+//! Windows: weights that fade a frame of a signal in and out. The host computes them, in `f64`.
 
 use std::f64::consts::PI;
 
@@ -9,15 +9,15 @@ use crate::options::options;
 use crate::tensor::Tensor;
 
 options! {
-    /// The form of a raised cosine.
+    /// Options of raised-cosine windows.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct WindowOptions {
-        /// Whether the window goes on where it ends, as frames that overlap want it; else it is symmetric; `true`.
+        /// Whether the window is periodic, as overlapping frames require, instead of symmetric; `true` by default.
         periodic: bool = true,
     }
 }
 
-/// `0.5 - 0.5 cos(2 pi k / n)` for k below `window_length`, which is n for a periodic window of an even length, else
+/// `0.5 - 0.5 cos(2 pi k / n)` for k below `window_length`, which is n for a periodic window of even length, otherwise
 /// n + 1. On the current device, in `f32`.
 ///
 /// ```
@@ -29,12 +29,12 @@ options! {
 /// ```
 ///
 /// # Errors
-/// [`Error::Device`] if there is no device or no memory.
+/// [`Error::Device`] if there is no device or it is out of memory.
 pub fn hann_window(window_length: usize) -> Result<Tensor> {
     hann_window_with(window_length, WindowOptions::new())
 }
 
-/// As [`hann_window`], with options.
+/// Like [`hann_window`], with options.
 ///
 /// # Errors
 /// As [`hann_window`].
@@ -42,7 +42,7 @@ pub fn hann_window_with(window_length: usize, options: WindowOptions) -> Result<
     window(raised_cosine(window_length, options, [0.5, 0.5]))
 }
 
-/// As [`hann_window`], of the form `0.54 - 0.46 cos(2 pi k / n)`.
+/// Like [`hann_window`], with the formula `0.54 - 0.46 cos(2 pi k / n)`.
 ///
 /// # Errors
 /// As [`hann_window`].
@@ -50,7 +50,7 @@ pub fn hamming_window(window_length: usize) -> Result<Tensor> {
     hamming_window_with(window_length, WindowOptions::new())
 }
 
-/// As [`hamming_window`], with options.
+/// Like [`hamming_window`], with options.
 ///
 /// # Errors
 /// As [`hann_window`].
@@ -59,10 +59,10 @@ pub fn hamming_window_with(window_length: usize, options: WindowOptions) -> Resu
 }
 
 /// `I0(beta sqrt(1 - (2 k / (n - 1) - 1)^2)) / I0(beta)` for k below `window_length` = n; I0 is the Bessel function.
-/// TensorFlow's `beta` is 12 if nothing is said.
+/// TensorFlow's default for `beta` is 12.
 ///
 /// # Errors
-/// [`Error::Index`] if `beta` is negative or not finite; else as [`hann_window`].
+/// [`Error::Index`] if `beta` is negative or not finite; otherwise as [`hann_window`].
 pub fn kaiser_window(window_length: usize, beta: f64) -> Result<Tensor> {
     if !beta.is_finite() || beta < 0.0 {
         return Err(Error::Index(message!(
@@ -99,7 +99,7 @@ fn raised_cosine(length: usize, options: WindowOptions, [a, b]: [f64; 2]) -> Vec
     (0..length).map(|k| a - b * (turn * k as f64).cos()).collect()
 }
 
-/// `e^-x I0(x)` for x of 0 or more: by its series, and where that is long by the one for large x.
+/// `e^-x I0(x)` for x of 0 or more: by its series, or by the one for large x where that is shorter.
 fn scaled_bessel(x: f64) -> f64 {
     if x > 50.0 {
         let ratio = |k: f64| (2.0 * k - 1.0) * (2.0 * k - 1.0) / (8.0 * k * x);

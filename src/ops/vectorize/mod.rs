@@ -1,9 +1,9 @@
-//! Runs on many rows at once what is written for one: [`Trace`] notes which ops are called on a stand-in for one row,
-//! and repeats these calls on all rows together, which lie along a leading axis.
+//! Vectorizes code that is written for one row: [`Trace`] records which ops are called on a placeholder for one row,
+//! and repeats these calls on all rows together, which are along a leading axis.
 //!
-//! It needs no rule for ops that move or compute elements, nor for folds: [`RowsOf`] lowers such an op to the same code
-//! with an axis more. `rules.rs` has the ops with shaders that can be called with an axis more. Any other op is
-//! called once for each row.
+//! It needs no rules for ops that move or compute elements, or for folds: [`RowsOf`] lowers such an op to the same code
+//! with an additional axis. `rules.rs` has the ops with shaders that can be called with an additional axis. Any other
+//! op is called once for each row.
 
 mod rows_of;
 mod rules;
@@ -33,7 +33,7 @@ enum Lane {
     Rows(Tensor),
 }
 
-/// What was called on stand-ins for one row.
+/// The calls on placeholders for one row.
 #[derive(Default)]
 pub(crate) struct Trace {
     calls: RefCell<Vec<Call>>,
@@ -42,7 +42,7 @@ pub(crate) struct Trace {
 }
 
 struct Call {
-    /// None where gradients were stopped.
+    /// `None` for a stopped gradient.
     op: Option<Arc<dyn Operation>>,
     inputs: SmallVec<[Source; 3]>,
     output: u64,
@@ -69,7 +69,7 @@ impl Observer for Trace {
         varying.insert(output.id());
     }
 
-    // What is stopped for tapes still varies.
+    // A tensor whose gradient is stopped still varies.
     fn stopped(&self, x: &Tensor, y: &Tensor) {
         let mut varying = self.varying.borrow_mut();
         if varying.contains(&x.id()) {
@@ -81,7 +81,7 @@ impl Observer for Trace {
 }
 
 impl Trace {
-    /// Runs `f` and notes its calls on what depends on `stand_ins`: tensors of one row's shape.
+    /// Runs `f` and records its calls on tensors that depend on `stand_ins`, which have the shape of one row.
     pub(crate) fn of<R>(
         stand_ins: &[&Tensor],
         f: impl FnOnce() -> Result<R>,
@@ -92,7 +92,7 @@ impl Trace {
         Ok((trace, done))
     }
 
-    /// Repeats the calls on all rows: `given` has the rows of each stand-in. Returns for each of `wanted` its rows,
+    /// Repeats the calls on all rows: `given` has the rows of each placeholder. Returns for each of `wanted` its rows,
     /// stacked along a leading axis.
     pub(crate) fn replay(
         &self,

@@ -1,4 +1,4 @@
-//! An op on all rows at once, as the same code with an axis more.
+//! An op on all rows at once, as the same code with an additional axis.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-/// `op` on `rows` rows. An input that carries rows has them along its first axis, as the result has.
+/// `op` on `rows` rows. An input with rows has them along its first axis, like the result.
 pub(super) struct RowsOf {
     op: Arc<dyn Operation>,
     rows: usize,
@@ -62,7 +62,7 @@ impl RowsOf {
         Ok((own, output))
     }
 
-    /// How an element of all rows is found, where `view` finds that of one.
+    /// The view of all rows that corresponds to `view` of one row.
     fn view(&self, view: View, input: usize, x: &Spec) -> View {
         let first = if self.carries[input] { x.elements() as i64 } else { 0 };
         let (offset, of_row) = match view {
@@ -176,7 +176,7 @@ impl Operation for RowsOf {
     }
 }
 
-/// What the op gives to a key.
+/// The op's bytes in a key.
 struct Bytes(Vec<u8>);
 
 impl Hasher for Bytes {

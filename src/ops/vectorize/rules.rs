@@ -1,4 +1,4 @@
-//! Ops with shaders that take the rows as one of their own axes, or as an axis more in front.
+//! Ops with shaders that accept the rows as one of their own axes, or as an additional first axis.
 
 use std::any::Any;
 
@@ -43,7 +43,7 @@ pub(super) fn call(op: &dyn Operation, inputs: &[Lane], rows: usize) -> Result<O
 
 fn matmul(op: &MatMul, a: &Lane, b: &Lane) -> Result<Tensor> {
     let options = MatmulOptions::new().transpose_a(op.transpose_a).transpose_b(op.transpose_b);
-    // How many axes one row has.
+    // The number of axes of one row.
     let rank = |x: &Lane| match x {
         Lane::Rows(x) => x.rank() - 1,
         Lane::One(x) => x.rank(),
@@ -56,7 +56,7 @@ fn matmul(op: &MatMul, a: &Lane, b: &Lane) -> Result<Tensor> {
     aligned(a)?.matmul_with(&aligned(b)?, options)
 }
 
-/// `x` with `count` axes of size 1 behind its first.
+/// `x` with `count` axes of size 1 after its first.
 fn with_axes(x: &Tensor, count: usize) -> Result<Tensor> {
     let mut shape = vec![x.shape()[0]];
     shape.resize(1 + count, 1);
@@ -80,7 +80,7 @@ fn gather(op: &Gather, x: &Lane, indices: &Lane, rows: usize) -> Result<Tensor> 
 }
 
 fn sum_segments(op: &SegmentSum, x: &Lane, ids: &Lane, rows: usize) -> Result<Tensor> {
-    // The rows are batches, of which there are some already.
+    // The rows become batches, in addition to the existing ones.
     let joined = |x: &Tensor| {
         let mut shape = vec![x.shape()[0] * x.shape()[1]];
         shape.extend_from_slice(&x.shape()[2..]);

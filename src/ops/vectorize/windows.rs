@@ -1,5 +1,5 @@
-//! Convolutions and pools on all rows: rows are images of one batch where they share the filters, and groups of channels
-//! where they do not.
+//! Convolutions and pools on all rows: rows are images of one batch if they share the filters, and groups of channels
+//! otherwise.
 
 use std::any::Any;
 
@@ -41,7 +41,7 @@ pub(super) fn call(op: &dyn Any, inputs: &[Lane], rows: usize) -> Result<Option<
                 if kind != Kind::ArgMax {
                     return Ok(Some(y));
                 }
-                // Places in all rows become places in one.
+                // Indices in all rows become indices in one row.
                 let Some(first) = first_places(x.len(), rows, y.rank())? else { return Ok(None) };
                 y.subtract(&first)?
             } else if let Some(AvgPoolGrad { image, options }) = op.downcast_ref() {
@@ -185,14 +185,15 @@ fn more_images(image: &Shape, rows: usize) -> Shape {
     more_channels(image, 0, rows)
 }
 
-/// `shape` with an axis so many times as long.
+/// `shape` with an axis `rows` times as long.
 fn more_channels(shape: &Shape, axis: usize, rows: usize) -> Shape {
     let mut sizes = shape.to_vec();
     sizes[axis] *= rows;
     Shape::new(&sizes)
 }
 
-/// Where each row begins among `elements` of all rows, as `[R,1,..]` of this rank; none if that exceeds `i32`.
+/// The index at which each row begins among `elements` of all rows, as `[R,1,..]` of this rank; `None` if it exceeds
+/// `i32`.
 fn first_places(elements: usize, rows: usize, rank: usize) -> Result<Option<Tensor>> {
     let (Ok(_), Ok(own)) = (i32::try_from(elements), i32::try_from(elements / rows)) else {
         return Ok(None);
@@ -203,7 +204,7 @@ fn first_places(elements: usize, rows: usize, rank: usize) -> Result<Option<Tens
     first.multiply(own)?.reshape_to(shape[..].into()).map(Some)
 }
 
-/// Places in one row as places among `elements` of all rows; none if they exceed `i32`.
+/// Indices in one row as indices among `elements` of all rows; `None` if they exceed `i32`.
 fn places_in_all(places: &Lane, elements: usize, rows: usize) -> Result<Option<Tensor>> {
     let places = spread(places, rows)?;
     debug_assert!(places.dtype() == DType::I32, "places are i32");
