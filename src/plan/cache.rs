@@ -1,5 +1,5 @@
-//! Plans by structure, up to a bound of bytes. When there are too many, the least useful ones go first: those whose
-//! planning costs little for the bytes that they hold, and that have run seldom or long ago.
+//! Plans by structure, up to a bound of bytes. When there are too many, the least useful ones are evicted first: those
+//! whose planning is cheap for the bytes that they hold, and that have run rarely or long ago.
 
 use std::sync::OnceLock;
 
@@ -15,9 +15,9 @@ pub(crate) struct PlanCache {
     plans: Vec<Entry>,
     /// Bytes of all plans.
     bytes: u64,
-    /// How many structures of optimizers' steps have come.
+    /// How many structures of optimizer steps there have been.
     steps: u32,
-    /// What the plan was worth that went last: plans that came since then count as much more.
+    /// The worth of the plan evicted last, which is added to the worth of later plans.
     floor: f64,
     last: Option<PlanReport>,
 }
@@ -30,23 +30,26 @@ struct Entry {
     worth: f64,
 }
 
-/// A program counts as trying one thing after another once so many structures came only once.
+/// A program counts as exploratory once this many structures have occurred only once.
 const TRIES: usize = 4;
-/// So many structures of optimizers' steps are planned by the step's number: those of first steps, of full batches and of the last
-/// ones. Where more come, as lengths vary, compiling them all in full would take longer than they lose, so their runs count.
+/// This many structures of optimizer steps are planned by the step's number: those of the first steps, of full batches
+/// and of the last ones. If there are more, because lengths vary, compiling them all in full would take longer than it
+/// saves, so their runs count instead.
 const STEPS: u32 = 8;
-/// The bytes of host memory that plans may hold. A training step has a hundredth of it; 60 graphs of 4,096 ops, each with
-/// a kernel of its own, have all of it.
+/// The bytes of host memory that plans may hold. A training step uses a hundredth of it; 60 graphs of 4,096 ops, each
+/// with a separate kernel, use all of it.
 const LIMIT: u64 = 256 << 20;
-/// A plan that has run so often has its bind groups.
+/// A plan that has run this often has its bind groups.
 const SETTLED: u32 = 4;
-/// A plan that has run so often stays while the whole cache is filled again so many times, and no longer.
+/// Runs beyond this number do not increase the worth of a plan: it stays until the whole cache has been refilled this
+/// many times.
 const MOST_USES: u32 = 32;
 
 impl PlanCache {
-    /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has run
-    /// as often as it was made for; of an optimizer's step the steps that were `made` before it count. `make` gets the stage of
-    /// the known plan, whether the plan is for few runs, and whether structures have seldom come again so far.
+    /// The plan for `key`, and whether it was known. Calls `make` if there is none, and again when the known plan has
+    /// run as often as it was made for; for an optimizer step, the number of steps `made` before it counts instead.
+    /// `make` receives the stage of the known plan, whether the plan is for few runs, and whether structures have
+    /// rarely repeated so far.
     pub(crate) fn get(
         &mut self,
         key: Key,
@@ -109,7 +112,7 @@ impl PlanCache {
         at
     }
 
-    /// Where the plan for `key` is. Of two keys with one hash the index knows the later.
+    /// The index of the plan for `key`. If two keys have the same hash, the index has the later one.
     fn find(&self, key: &Key) -> Option<usize> {
         let at = *self.index.get(&key.hash())? as usize;
         (self.plans[at].key == *key).then_some(at)
@@ -133,7 +136,7 @@ impl PlanCache {
         Some(entry)
     }
 
-    /// The plan that somebody asked for last.
+    /// The plan that was requested last.
     pub(crate) fn last(&self) -> Option<PlanReport> {
         self.last.clone()
     }
@@ -143,7 +146,7 @@ impl PlanCache {
         (self.plans.len() as u64, self.bytes)
     }
 
-    /// Drops every plan, and with the plans the bind groups that name buffers.
+    /// Drops every plan, including the bind groups that refer to buffers.
     pub(crate) fn clear(&mut self) {
         self.index.clear();
         self.plans.clear();
@@ -151,9 +154,9 @@ impl PlanCache {
         self.bytes = 0;
     }
 
-    /// Drops the plan that is worth least: what it costs to plan again, which goes with the length of its key, for each
-    /// byte that it holds, as often as it has run. What went before raises the worth of all that comes after, so that a
-    /// plan nobody asks for any more goes at last.
+    /// Drops the plan with the least worth: the cost of planning again, which is proportional to the length of its key,
+    /// per byte that it holds, times the number of its runs. Each eviction raises the worth of all later plans, so that
+    /// an unused plan is finally evicted.
     fn evict(&mut self) {
         let worth = |at: &usize| self.plans[*at].worth;
         let least = (0..self.plans.len()).min_by(|a, b| worth(a).total_cmp(&worth(b)));

@@ -1,5 +1,5 @@
-//! What the planner knows of a graph before it decides which nodes share a kernel: how each node is lowered, which nodes
-//! are common subexpressions, and which every reader computes for itself.
+//! The planner's knowledge of a graph before it decides which nodes share a kernel: how each node is lowered, which
+//! nodes are common subexpressions, and which ones every reader computes itself.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use crate::device::Caps;
 use crate::graph::lower::{Lowering, Term, View};
 use crate::graph::{Graph, HashIndex, Input, hash_bytes};
 
-/// A graph, and what the planner has found out about its nodes.
+/// A graph, and the planner's information about its nodes.
 pub(super) struct PlanContext<'a> {
     pub(super) graph: &'a Graph,
     pub(super) lowerings: &'a Lowerings,
-    /// For each node the node or leaf in whose buffer its value lies: itself, or what it is an alias of.
+    /// For each node, the node or leaf whose buffer holds its value: itself, or the one that it is an alias of.
     pub(super) canonical: &'a [Input],
-    /// Nodes that any reader may compute for itself: constants and views.
+    /// Nodes that any reader may compute itself: constants and views.
     pub(super) rematerialisable: &'a [bool],
     pub(super) caps: &'a Caps,
-    /// A further launch costs less than a further text: the plan is for few runs on a processor.
+    /// An additional launch costs less than an additional text, because the plan is for few runs on a CPU.
     pub(super) brief: bool,
 }
 
@@ -29,7 +29,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// True if the node is one value everywhere, which every reader computes for itself.
+    /// True if all elements of the node have one value, which every reader computes itself.
     pub(super) fn is_constant(&self, node: usize) -> bool {
         matches!(&self.lowerings[node], Lowering::Elementwise(p) if p.is_uniform())
     }
@@ -42,7 +42,7 @@ impl<'a> PlanContext<'a> {
         self.graph.nodes[node as usize].spec.elements()
     }
 
-    /// A view of `node`, which says of its scalars whose they are. Of nodes with equal scalars that is the first one.
+    /// A view of `node` whose scalars refer to the node that carries them: the first one of nodes with equal scalars.
     pub(super) fn placed<'v>(&self, node: u32, view: &'v View) -> Cow<'v, View> {
         let View::Strided(own) = view else { return Cow::Borrowed(view) };
         if !own.varies() {
@@ -95,7 +95,7 @@ pub(super) fn find_common_subexpressions(
     canonical
 }
 
-/// Nodes that any reader may compute for itself: constants, and views if nodes are fused at all.
+/// Nodes that any reader may compute itself: constants, and views if nodes are fused at all.
 pub(super) fn rematerialisable(graph: &Graph, lowerings: &Lowerings, fusion: bool) -> Vec<bool> {
     let nodes = graph.nodes.iter().zip(lowerings.iter());
     nodes

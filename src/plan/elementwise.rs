@@ -39,7 +39,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
         } else {
             position.coordinates = Coordinates::Four;
             let last = writer.params.add(format_args!("last"), elements as u32 - 1);
-            // The last quad may reach beyond the end; there it reads the last element again.
+            // The last quad may reach beyond the end; there, it reads the last element again.
             for lane in 0..4 {
                 let at = format!("min(4u * q + {lane}u, {last})");
                 text.push_str(&format!("let c{lane} = {prefix}coordinates({at});\n"));
@@ -67,7 +67,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
     Section::new(writer, graph, &stores, text, loops, WORKGROUP)
 }
 
-/// Writes the loop through the turns of `roll`. Returns the names of the values to store after it.
+/// Writes the loop over the turns of `roll`. Returns the names of the values to store after it.
 fn rolled(
     writer: &mut Writer,
     roll: &Roll,
@@ -76,7 +76,7 @@ fn rolled(
     text: &mut String,
 ) -> Vec<String> {
     let ir = writer.ir;
-    // These are the inputs of the first turn, and what all turns read alike.
+    // These are the inputs of the first turn, and the values that all turns read.
     let loads = (0..ir.loads.len()).map(Operand::Load);
     text.push_str(&writer.compute(position, loads, defined));
     let handed: Vec<(usize, Operand)> =

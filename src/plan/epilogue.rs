@@ -1,7 +1,7 @@
-//! Emits the epilogue of kernels with a shader of their own: where the shader stores its results, it first computes the
-//! elementwise nodes that go on from them, while they are in registers.
+//! Emits the epilogue of kernels with a custom shader: where the shader stores its results, the epilogue first computes
+//! the elementwise nodes that follow, while the results are in registers.
 //!
-//! Such a shader hands four consecutive results at a time to `c_store(at, count, v)`; this file writes that function.
+//! Such a shader passes four consecutive results at a time to `c_store(at, count, v)`; this file writes that function.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::device::Access;
 use crate::dtype::DType;
 use crate::graph::lower::{self, Bind};
 
-/// An invocation of any kernel stores at most so many vectors of four results.
+/// The most vectors of four results that an invocation of any kernel stores.
 const STORES: usize = 64;
 
 /// How many iterations the loops of `kernel` make together with its epilogue.
@@ -33,7 +33,7 @@ pub(super) fn generate(ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     let mut binds: Vec<Bound> = (0..kernel.binds.len()).map(Bound::Own).collect();
     let mut accesses: Vec<Access> = kernel.binds.iter().map(|(_, access)| *access).collect();
     accesses.push(Access::Uniform);
-    // The kernel's own uniform `p` comes after its other bindings.
+    // The kernel's own uniform `p` follows its other bindings.
     let first = accesses.len();
     for (k, (bound, name, ty)) in writer.loads().into_iter().enumerate() {
         declare(&mut wgsl, first + k, "read", &name, ty);
@@ -43,7 +43,7 @@ pub(super) fn generate(ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     let own = kernel.binds.iter().position(|(bind, _)| *bind == Bind::Output);
     let kind = if aligned { Kind::Vector } else { Kind::Scalar };
     for (k, output) in ir.outputs.iter().enumerate() {
-        // The first output takes the place of the kernel's own result.
+        // The first output replaces the kernel's own result.
         let at = match (k, own) {
             (0, Some(at)) => {
                 binds[at] = Bound::Output(0);
@@ -81,7 +81,7 @@ pub(super) fn generate(ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
     }
 }
 
-/// Writes the function that takes four results, computes the epilogue and stores its outputs.
+/// Writes the function that receives four results, computes the epilogue and stores its outputs.
 fn store(writer: &mut Writer, aligned: bool) -> String {
     let ir = writer.ir;
     let mut text = String::new();
@@ -102,7 +102,7 @@ fn store(writer: &mut Writer, aligned: bool) -> String {
         if walks && ir.space.aligned() {
             text.push_str("let c = coordinates(at);\n");
         } else if walks {
-            // The results' last axis is whole vectors, but that of what goes on from them is not.
+            // The results' last axis consists of whole vectors, but that of the following nodes does not.
             coordinates = Coordinates::Four;
             for lane in 0..4 {
                 let _ = writeln!(text, "let c{lane} = coordinates(at + {lane}u);");

@@ -1,12 +1,12 @@
-//! Chooses the plan for a structure's first run. Programs also try things once, and then one kernel that does much can
-//! take longer to compile than everything else together. If it would, the first run uses a kernel for each op: their
-//! texts are small, and other plans use them, too. When the structure comes again, the planner fuses it; on a processor, when
-//! launching single ops has taken as much longer as compiling fused kernels would.
+//! Chooses the plan for a structure's first run. Programs also run some structures only once, and then one large kernel
+//! can take longer to compile than everything else together. If it would, the first run uses a kernel for each op:
+//! their texts are small, and other plans use them, too. When the structure repeats, the planner fuses it; on a CPU, it
+//! does so when launching single ops has cost as much additional time as compiling fused kernels would.
 //!
-//! There the planner fuses with [`Fusion::Brief`] at first, and again in full when that plan has run [`MANY`] times: by
-//! then it has lost about the time that compiling larger kernels takes. A driver may round what stands in one kernel otherwise
-//! than what stands in two, so for an optimizer's step its number counts, not the runs in this process: a training that is
-//! resumed gets the kernels that it would have had.
+//! On a CPU the planner first fuses with [`Fusion::Brief`], and in full when that plan has run [`MANY`] times: by then
+//! it has lost about the time that compiling larger kernels takes. A driver may round differently if code is split into
+//! two kernels, so for an optimizer step its number counts, not the runs in this process: resumed training gets the
+//! same kernels as uninterrupted training.
 //!
 //! [`Fusion::Brief`]: super::Fusion::Brief
 
@@ -14,26 +14,27 @@ use super::{Plan, Stage};
 use crate::device::Gpu;
 use crate::graph::HashIndex;
 
-/// What any kernel costs to compile, in units of ten microseconds; its weight comes on top.
+/// The base cost of compiling a kernel, in units of ten microseconds; its weight is added.
 const KERNEL: u64 = 2500;
-/// What a launch costs, in the same units.
+/// The cost of a launch, in the same units.
 const LAUNCH: u64 = 6;
 /// How many bytes a kernel reads and writes in one of these units.
 const BYTES: u64 = 50_000;
-/// The small kernels are worth it if the fused first run takes this much longer: so many units, and so many thirds.
+/// The small kernels are worthwhile if the fused first run takes longer by this many units, and by this factor in
+/// thirds.
 const SLOWER: (u64, u64) = (5_000, 6);
-/// The same in a program that tries one thing after another. Its next structures will find the small kernels compiled,
-/// so only a part of their compilation counts.
+/// The same for an exploratory program. Its next structures will find the small kernels already compiled, so only a
+/// part of their compilation counts.
 const SLOWER_AGAIN: (u64, u64) = (1_000, 4);
 const SHARE: u64 = 8;
-/// The small kernels may take so many bytes more: fusion may keep a large value in registers.
+/// The most additional bytes that the small kernels may take: fusion may keep a large value in registers.
 const MORE_BYTES: u64 = 64 << 20;
 
-/// After so many runs of a plan its structure is planned in full. A step of a small network loses 0.1 to 0.5 ms until then,
-/// and compiles for 0.1 to 0.7 s.
+/// After this many runs of a plan its structure is planned in full. A step of a small network loses 0.1 to 0.5 ms until
+/// then, and compiles for 0.1 to 0.7 s.
 pub(super) const MANY: u32 = 1000;
 
-/// What a plan takes to compile, and to run once.
+/// The cost of compiling a plan, and of running it once.
 struct Cost {
     compile: u64,
     run: u64,
@@ -45,8 +46,8 @@ impl Plan {
         Plan { stage: Stage::Brief, until: MANY, ..self }
     }
 
-    /// This plan, or the plan of single ops that `apart` makes if it makes the first run much shorter. `tries` says
-    /// that the program's structures seldom come again, and `calls` how many ops would have a kernel.
+    /// This plan, or the plan of single ops that `apart` makes if it makes the first run much shorter. `tries` is true
+    /// if the program's structures rarely repeat; `calls` is the number of ops that would have a kernel.
     pub(crate) fn for_first_run(
         self,
         gpu: &Gpu,
@@ -68,8 +69,8 @@ impl Plan {
         if !fits || !slower(other.compile / share + other.run) {
             return self;
         }
-        // On a processor it stays until it has lost the time that compiling this plan takes: then at most twice as much is
-        // lost as by the better of the two.
+        // On a CPU it is used until it has lost the time that compiling this plan takes: the loss is then at most twice
+        // that of the better choice.
         let loses = other.run.saturating_sub(own.run).max(1);
         let until = if gpu.caps.cpu { (own.compile / loses).clamp(1, MANY.into()) } else { 1 };
         Plan { stage: Stage::SingleOps, until: until as u32, ..apart }

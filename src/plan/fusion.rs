@@ -1,9 +1,9 @@
 //! Decides which nodes share a kernel.
 //!
-//! Every node begins as a fusion group of its own. Groups are joined where one kernel can do the work of both: first
-//! each node with its only reader, so that its value never leaves the registers; then the other groups that read each
-//! other, whose values are stored as well; then those that read the same value. The fuser finds out whether two groups
-//! fit by trying to build their [`KernelIr`].
+//! Every node begins as its own fusion group. Groups are joined if one kernel can do the work of both: first each node
+//! with its only reader, so that its value stays in registers; then the other groups that read each other, whose values
+//! are also stored; then those that read the same value. To check whether two groups fit together, the fuser tries to
+//! build their [`KernelIr`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,10 +20,10 @@ use super::{epilogue, loop_rerolling};
 use crate::graph::lower::{Bind, Kernels, Lowering};
 use crate::graph::{HashIndex, Input, hash_bytes};
 
-/// A kernel of its own for what follows a product costs little more than its launch up to so many results.
+/// Up to this many results, a separate kernel for the nodes after a product costs little more than its launch.
 const FEW_RESULTS: usize = 1 << 15;
 
-/// A node is tried with so many that read the same value before it.
+/// The number of earlier readers of the same value with which a node is tried.
 const SIBLINGS: usize = 2;
 
 /// The fusion groups that cover all wanted nodes, in an order in which they can run.
@@ -53,11 +53,11 @@ struct Fuser<'a, 'b> {
     labels: Vec<Labels>,
     /// The nodes that read each node, also through aliases.
     readers: Vec<Vec<u32>>,
-    /// Somebody holds the node's value, or that of an alias of it.
+    /// The value of the node, or of an alias of it, is held outside the graph.
     keep: Vec<bool>,
     order: Order,
-    /// Hashes of pairs of groups that did not fit, with the sizes that both had then. Two pairs with one hash cost a
-    /// join and nothing else.
+    /// Hashes of pairs of groups that did not fit, with their sizes at that time. If two pairs have the same hash, the
+    /// only cost is a missed join.
     failed: HashIndex,
 }
 
@@ -88,7 +88,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
             for input in &node.inputs {
                 if let Input::Node(j) = context.canonical(*input) {
                     let readers = &mut fuser.readers[j as usize];
-                    // A node that reads a value twice counts once; nodes come in order.
+                    // A node that reads a value twice counts once; nodes are in order.
                     if readers.last() != Some(&(i as u32)) {
                         readers.push(i as u32);
                     }
@@ -104,8 +104,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         self.join_siblings();
     }
 
-    /// Lets several turns of a run share a kernel where the turns cannot be one loop. Returns whether there are such
-    /// runs.
+    /// Lets several turns of a run share a kernel if the turns cannot be one loop. Returns whether there are such runs.
     fn gather_turns(&mut self) -> bool {
         let mut gathers = false;
         for run in 0..self.turns.runs.len() {
@@ -132,7 +131,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
             }
             groups
         };
-        // The turns in the middle are alike; the first and the last have other neighbours.
+        // The turns in the middle are equal; the first and the last have different neighbours.
         let middle = run.count.div_ceil(2);
         let (now, next) = (turn(middle), turn(middle + 1));
         let elementwise = |group: &u32| {
@@ -140,7 +139,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
                 .iter()
                 .all(|&m| matches!(self.context.lowerings[m as usize], Lowering::Elementwise(_)))
         };
-        // If each turn has a fold or a kernel of its own, that costs more than the launch saved.
+        // If each turn has a fold or a custom kernel, its cost exceeds the saved launch.
         if !now.iter().all(elementwise) {
             return 1;
         }
@@ -162,7 +161,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         1 << most.ilog2()
     }
 
-    /// Joins each node with the group that alone reads it.
+    /// Joins each node with the group that is its only reader.
     fn join_only_readers(&mut self) {
         for i in (0..self.of.len()).rev() {
             let Some(own) = self.of[i] else { continue };
@@ -223,7 +222,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// How many elements a group goes through: those of its largest member, or what a member folds.
+    /// How many elements a group processes: those of its largest member, or those that a member folds.
     fn size(&self, group: u32) -> usize {
         let graph = self.context.graph;
         let size = |&m: &u32| match self.context.lowerings[m as usize] {
@@ -247,14 +246,14 @@ impl<'a, 'b> Fuser<'a, 'b> {
         }
     }
 
-    /// Joins two groups if they fit; `from` may lead to `to`.
+    /// Joins two groups if they fit together; `from` may lead to `to`.
     fn join(&mut self, from: u32, to: u32) -> bool {
         let (first, second) = (from as usize, to as usize);
         let Some(labels) = self.turns.join(&self.labels[first], &self.labels[second]) else {
             return false;
         };
         let Some(anchor) = self.anchor(first, second) else { return false };
-        // If a way led through a third group, the joined groups would form a circle.
+        // If a path led through a third group, the join would create a cycle.
         let nodes = &self.context.graph.nodes;
         let (members, readers, of, context) =
             (&self.members, &self.readers, &self.of, self.context);
@@ -290,8 +289,8 @@ impl<'a, 'b> Fuser<'a, 'b> {
         true
     }
 
-    /// The kernels of the one member that has its own, if there is one; `None` if the two groups cannot share a kernel
-    /// because of such kernels.
+    /// The kernels of the one member that has custom kernels, if there is one; `None` if the two groups cannot share a
+    /// kernel because of such kernels.
     fn anchor(&self, a: usize, b: usize) -> Option<Option<&'a Kernels>> {
         let mut anchor = None;
         for &member in self.members[a].iter().chain(&self.members[b]) {
@@ -305,7 +304,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         Some(anchor)
     }
 
-    /// The `members` whose values somebody else needs.
+    /// The `members` whose values are needed outside the group.
     fn outputs(&self, members: &[u32]) -> Vec<u32> {
         let outside = |r: &u32| members.binary_search(r).is_err();
         let needed =
@@ -318,7 +317,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let (caps, last) = (self.context.caps, anchor.and_then(|kernels| kernels.kernels.last()));
         let own = last.map_or(0, |k| k.binds.iter().filter(|(b, _)| *b != Bind::Output).count());
         let folds = ir.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_))).count();
-        // The epilogue may loop as well.
+        // The epilogue may also loop.
         let (most, bindings) = (caps.loop_iterations, caps.storage_buffers.max(4));
         if last.is_some_and(|k| epilogue::iterations(ir, k) > most) {
             return false;
@@ -327,8 +326,8 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let Some(schedule) = schedule.filter(|schedule| schedule.chunks > 1) else {
             return own + ir.bindings() <= bindings;
         };
-        // Where a row is cut into chunks, only the second kernel has the whole fold. The first stores what each chunk
-        // comes to in place of the rows' results.
+        // If a row is split into chunks, only the second kernel has the whole fold. The first stores the result of each
+        // chunk instead of the rows' results.
         let rows_bound = ir.outputs.iter().filter(|output| output.row).count();
         if ir.bindings() - rows_bound + folds > bindings {
             return false;
@@ -346,11 +345,12 @@ impl<'a, 'b> Fuser<'a, 'b> {
         })
     }
 
-    /// True if it takes longer to compile `ir` than to launch what is in it many times by itself. That is so on a processor
-    /// where what does little computes gradients and uses them, too, as each activation with each optimizer would be a text
-    /// of its own; where little products are followed by anything; where folds of few elements are followed by values from
-    /// outside as large as their results, as each activation with each normalization would be; and where such folds compute
-    /// again what they could read. The iterations of a loop launch so often that they save more.
+    /// True if compiling `ir` takes longer than launching its parts separately many times. On a CPU this is the case
+    /// for: small kernels that both compute gradients and use them, because each activation with each optimizer would
+    /// be a separate text; small products that are followed by anything; folds of few elements that are followed by
+    /// outside values as large as their results, because each activation with each normalization would be a separate
+    /// text; and such folds that recompute values that they could read. It is not the case for iterations of a loop,
+    /// which save many launches.
     fn compiles_long(
         &self,
         ir: &KernelIr,
@@ -377,14 +377,14 @@ impl<'a, 'b> Fuser<'a, 'b> {
             }
     }
 
-    /// Builds the kernels whose results are demanded, from the end to the beginning.
+    /// Builds the kernels whose results are needed, from the last to the first.
     fn finish(&self) -> Vec<FusionGroup<'a>> {
         let mut demanded = self.keep.clone();
         let mut groups = Vec::new();
         for group in self.order().into_iter().rev() {
             let members = &self.members[group];
             let built = self.build_all(members, &demanded, false);
-            // If that fails, each node gets a kernel of its own.
+            // If that fails, each node gets a separate kernel.
             let built = built.or_else(|| self.build_all(members, &demanded, true));
             for group in built.expect("a node alone can always be built") {
                 for input in &group.reads {
@@ -399,9 +399,9 @@ impl<'a, 'b> Fuser<'a, 'b> {
         groups
     }
 
-    /// Builds kernels for those of `members` that are demanded, the last to run first. A reader that computes a view
-    /// for itself demands what is behind the view, so a group may have to store more than when it was joined; then it
-    /// takes several kernels, which compute again what they share. With `alone` each node has a kernel of its own.
+    /// Builds kernels for those of `members` that are needed, beginning with the last to run. A reader that computes a
+    /// view itself needs the view's input, so a group may have to store more than when it was joined; it then uses
+    /// several kernels, which recompute what they share. With `alone` each node has a separate kernel.
     fn build_all(
         &self,
         members: &[u32],
@@ -417,7 +417,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
                 false => self.build(members, open.clone(), false)?,
             };
             open.retain(|node| !group.outputs.contains(node));
-            // Only a node alone reads other members; those were called before it.
+            // Only single-node kernels read other members, which were called earlier.
             for input in &group.reads {
                 if let Input::Node(j) = *input {
                     if let (true, Err(at)) = (members.contains(&j), open.binary_search(&j)) {
@@ -430,7 +430,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         Some(groups)
     }
 
-    /// Builds a kernel for the last of `outputs`, and for as many of the others as fit in it.
+    /// Builds a kernel for the last of `outputs`, and for as many of the others as fit.
     fn build(&self, members: &[u32], outputs: Vec<u32>, alone: bool) -> Option<FusionGroup<'a>> {
         let kernels = members.iter().find_map(|&m| match &self.context.lowerings[m as usize] {
             Lowering::Kernels(kernels) => Some((m, kernels)),
@@ -495,7 +495,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
                 }
             }
         }
-        // A group stands where its last member stood.
+        // A group has the position of its last member.
         let place = |c: usize| self.members[c].last().copied();
         let mut ready = BinaryHeap::new();
         for c in (0..count).filter(|&c| !self.members[c].is_empty() && waiting[c] == 0) {

@@ -1,8 +1,8 @@
 //! Decides which fusion groups run side by side in one kernel: groups that do not depend on each other, and are so
-//! small that a dispatch of their own would cost more than their work.
+//! small that a separate dispatch would cost more than their work.
 //!
-//! The planner gathers such groups in stages. Small groups wait for company until somebody needs their results; all
-//! others keep their place, so that large values live no longer than before.
+//! The planner gathers such groups in stages. Small groups wait for others until their results are needed; all other
+//! groups keep their position, so that the lifetimes of large values do not increase.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,15 +16,15 @@ use super::{elementwise, wgsl_module};
 use crate::graph::{HashIndex, Input, Mixer};
 use crate::sorted::sorted_by_key;
 
-/// A group in company reads and writes at most so many bytes. A GPU moves them in about the time that it needs to begin
-/// a kernel.
+/// The most bytes that a group in a shared kernel reads and writes. A GPU moves them in about the time that it needs to
+/// start a kernel.
 const SMALL: u64 = 4 << 20;
-/// The same on a processor, where a kernel begins sooner and sections cost more: on Mesa's llvmpipe eight steps of Adam
-/// side by side took 0.7 of their time apart with 56 kB each, 0.8 with 112 kB, and more than it from 448 kB on.
+/// The same on a CPU, where kernels start faster and sections cost more: on Mesa's llvmpipe eight steps of Adam in one
+/// kernel took 0.7 of the time of separate kernels with 56 kB each, 0.8 with 112 kB, and more than it from 448 kB on.
 const SMALL_ON_CPU: u64 = 128 << 10;
-/// Waiting groups read and write at most so many bytes together, as nobody can reuse their inputs meanwhile.
+/// The most bytes that all waiting groups read and write, because their inputs cannot be reused meanwhile.
 const WAITING: u64 = 64 << 20;
-/// What one kernel may cost to compile, and how long its text may be.
+/// The limits of a kernel's compilation cost, and of the length of its text.
 const LONGEST_TEXT: [usize; 2] = [32_000, 16_000];
 /// How many storage buffers one kernel binds at most, whatever the adapter allows: the driver must write a descriptor
 /// for each.
@@ -53,7 +53,7 @@ pub(super) fn stages<'a>(
     let mut waiting = Waiting { of: vec![None; read.len()], ..Waiting::default() };
     for group in groups {
         let bytes = bytes(context, &group);
-        // A loop has enough work for a kernel of its own, and drivers count the rounds of all loops of an invocation
+        // A loop has enough work for a separate kernel, and drivers count the iterations of all loops of an invocation
         // together.
         let alone = group.ir.as_ref().is_none_or(|ir| ir.roll.is_some());
         if group.anchor.is_none() && !alone && bytes <= small {
@@ -80,13 +80,13 @@ fn bytes(context: &PlanContext, group: &FusionGroup) -> u64 {
     reads.chain(writes).sum()
 }
 
-/// Small groups that wait for company.
+/// Small groups that wait for others.
 #[derive(Default)]
 struct Waiting<'a> {
-    /// By levels: a group needs only results of earlier levels. With the bytes of each group, and whether somebody
-    /// reads it.
+    /// By levels: a group needs only results of earlier levels. With the bytes of each group, and whether it has a
+    /// reader.
     levels: Vec<Vec<(FusionGroup<'a>, u64, bool)>>,
-    /// Groups that nobody read when others left; none of them depends on another.
+    /// Groups that had no reader when others left; none of them depends on another.
     later: Vec<FusionGroup<'a>>,
     /// The level in which each node waits.
     of: Vec<Option<usize>>,
@@ -117,7 +117,7 @@ impl<'a> Waiting<'a> {
         self.levels[level].push((group, bytes, needed));
     }
 
-    /// Makes stages of the groups whose results others need; with `all` also of the rest, such as the steps of an
+    /// Makes stages of the groups whose results are needed; with `all` also of the rest, such as the steps of an
     /// optimizer.
     fn leave(&mut self, stages: &mut Vec<Stage<'a>>, all: bool) {
         let mut first = if all { std::mem::take(&mut self.later) } else { Vec::new() };
@@ -147,11 +147,11 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// What one kernel, or one section of it, does for a group.
+/// The work of one kernel, or of one section of it, for a group.
 pub(super) struct Unit<'c, 'a> {
     pub(super) group: &'c FusionGroup<'a>,
     pub(super) ir: &'c KernelIr<'a>,
-    /// How its folds are spread over threads; `None` if it has none.
+    /// How its folds are distributed over threads; `None` if it has none.
     pub(super) schedule: Option<ReductionSchedule>,
     /// The slots of partial results, and their bytes.
     pub(super) temps: &'c [(u32, u64)],
@@ -170,14 +170,14 @@ impl Unit<'_, '_> {
         self.schedule.map_or(elementwise::WORKGROUP, ReductionSchedule::workgroup)
     }
 
-    /// Equal for units that do the same in different turns of a run, in workgroups of one size.
+    /// Equal for units that do the same work in different turns of a run, in workgroups of the same size.
     fn class(&self) -> Option<u64> {
         let mut hash = Mixer::default();
         (self.ir.form(), self.workgroup()).hash(&mut hash);
         (!self.group.labels.is_empty()).then(|| hash.finish())
     }
 
-    /// What its text costs to compile, and about how long the text is.
+    /// The compilation cost of its text, and the approximate length of the text.
     fn text(&self) -> [usize; 2] {
         [self.weight() + 100, self.ir.text_length()]
     }
@@ -186,7 +186,7 @@ impl Unit<'_, '_> {
         self.ir.weight() * self.schedule.map_or(1, |schedule| schedule.repeats(self.ir))
     }
 
-    /// The single elements that it reads and `other`, which does the same, reads elsewhere.
+    /// The single elements that it reads from other sources than `other`, which does the same work.
     pub(super) fn own_singles<'s>(
         &'s self,
         other: &'s Unit,
@@ -206,7 +206,7 @@ impl Unit<'_, '_> {
         matches!(load.source, LoadSource::Value(_)) && self.ir.space.is_single(i)
     }
 
-    /// How many storage buffers it binds beside [`Unit::singles`].
+    /// How many storage buffers it binds in addition to [`Unit::singles`].
     fn bindings(&self) -> usize {
         let reads = self.ir.reads().filter(|(i, load)| !self.is_single(*i, load)).count();
         let replaced = self.ir.outputs.iter().filter(|o| o.replaces.is_some()).count();
@@ -222,13 +222,13 @@ impl Unit<'_, '_> {
     }
 }
 
-/// What becomes one kernel.
+/// Units that become one kernel.
 pub(super) struct Company {
     /// The units, by their numbers.
     pub(super) units: Vec<usize>,
-    /// How many sections the text has. Those beyond the units have nothing to do; they do as the units would.
+    /// The number of sections of the text. Those beyond the units have no work, but the same code.
     pub(super) sections: usize,
-    /// Another unit that does the same as the last one, if sections have nothing to do.
+    /// The unit whose code the sections without work have.
     pub(super) like: usize,
 }
 
@@ -242,16 +242,16 @@ struct Bin {
     loops: Vec<(u64, usize)>,
 }
 
-/// A unit is tried in so many bins, the latest, so that a unit of a wide stage takes no longer than one of a narrow
-/// stage.
+/// The number of most recent bins in which a unit is tried, so that planning a wide stage takes no longer per unit than
+/// a narrow one.
 const OPEN_BINS: usize = 8;
-/// Fewer units of a stage than these have kernels of their own in a plan for few runs.
+/// In a plan for few runs, fewer units of a stage than this have separate kernels.
 const FEW: usize = 16;
-/// How many turns of a loop run side by side in one kernel.
+/// How many turns of a loop run in one kernel.
 const TURNS: usize = 8;
 
-/// Puts the units of a stage into kernels. Units that do the same in several turns of a run come together; each other
-/// unit goes into the first kernel that has room for it.
+/// Puts the units of a stage into kernels. Units that do the same work in several turns of a run are grouped; each
+/// other unit is added to the first kernel that has room for it.
 pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
     let caps = context.caps;
     let limit = caps.storage_buffers.min(BINDINGS);
@@ -260,7 +260,7 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
         wgsl_module::iterations(loops, caps.cpu) <= caps.loop_iterations
     };
     let mut kernels = Vec::new();
-    // The units that have a kernel already.
+    // The units that already have a kernel.
     let mut placed = vec![false; units.len()];
     let mut of_class = HashIndex::default();
     let mut classes: Vec<Vec<usize>> = Vec::new();
@@ -280,13 +280,13 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
         class.iter().for_each(|&at| placed[at] = true);
         let unit = &units[class[0]];
         let bindings = unit.bindings() + unit.singles().count();
-        // The driver compiles each section, as often as it stands in the text.
+        // The driver compiles each occurrence of a section in the text.
         let text = (LARGEST / unit.weight().max(1)).min(LONGEST_TEXT[1] / unit.text()[1]);
         let mut room = text.min(limit / bindings.max(1)).clamp(1, TURNS);
         while room > 1 && !ends(&[], unit.loops(), room) {
             room /= 2;
         }
-        // No text depends on how many turns there are: what is left over has a kernel with as many sections.
+        // No text depends on the number of turns: the remaining turns have a kernel with the same number of sections.
         let sections = (1 << room.ilog2()).min(class.len().next_power_of_two());
         let company = |own: &[usize]| {
             let last = own[own.len() - 1];
@@ -295,8 +295,8 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
         };
         kernels.extend(class.chunks(sections).map(company));
     }
-    // Units of one form stand together, so that no text depends on the order in which a program called them. The sort
-    // is stable.
+    // Units of one form are adjacent, so that no text depends on the order in which a program called them. The sort is
+    // stable.
     let forms: Vec<u64> = units.iter().map(|unit| unit.ir.form()).collect();
     let open = (0..units.len()).filter(|&at| !placed[at]);
     let mut bins: Vec<Bin> = Vec::new();
@@ -336,8 +336,8 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
             }),
         }
     }
-    // Where a driver compiles on the processor that computes, a further launch costs less than a further text, and a few
-    // launches less than a text of several sections, which few other programs have.
+    // If the driver compiles for the CPU, an additional launch costs less than an additional text, and a few launches
+    // cost less than a text of several sections, which few other programs share.
     let few = context.brief && placed.iter().filter(|placed| !**placed).count() < FEW;
     let together = |units: Vec<usize>| Company { sections: units.len(), like: units[0], units };
     for bin in bins {
@@ -352,8 +352,8 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
     kernels
 }
 
-/// Lets no text depend on how many units of one form there are: a kernel has one, two, four, ... of each, and what is
-/// left over goes into another.
+/// Makes texts independent of the number of units of one form: a kernel has one, two, four, ... of each, and the rest
+/// is put into another.
 fn halves(mut units: Vec<usize>, forms: &[u64]) -> Vec<Vec<usize>> {
     let mut kernels = Vec::new();
     while !units.is_empty() {

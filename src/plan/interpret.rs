@@ -8,8 +8,8 @@ use super::{BufferRef, Plan, Step};
 use crate::device::Access;
 use crate::graph::Graph;
 
-/// What is wrong with the plan's kernels when it runs on these leaves, in order and in a random order; and with the texts of
-/// their barriers, whatever the leaves are.
+/// The faults of the plan's kernels when it runs on these leaves, in order and in a random order; and the faults of the
+/// barriers in their texts, whatever the leaves are.
 pub(crate) fn faults(
     plan: &mut Plan,
     graph: &Graph,
@@ -29,7 +29,7 @@ pub(crate) fn faults(
         let settings = Settings { order, subgroup, noise, ..Settings::default() };
         let mut memory =
             Memory::new(leaves.iter().map(|bytes| Buffer::from_bytes(bytes)).collect());
-        // What nobody may count on.
+        // Values that kernels must not rely on.
         let garbage = |bytes: u64| Buffer::new(vec![0x7fc0_dead; bytes.div_ceil(4) as usize]);
         memory.buffers.extend(plan.slots.iter().map(|slot| garbage(slot.bytes)));
         memory.buffers.push(Buffer::new(plan.params.words.clone()));
@@ -44,7 +44,7 @@ pub(crate) fn faults(
     faults
 }
 
-/// What a step binds: leaves come first, then slots, then the parameters.
+/// The bindings of a step: leaves first, then slots, then the parameters.
 fn bounds(step: &Step, leaves: usize, parameters: usize) -> Vec<Bound> {
     let mut storage = step.binds.iter().map(|&(buffer, bytes)| {
         let buffer = match buffer {

@@ -1,4 +1,4 @@
-//! Builds the IR of a kernel from its outputs back to its loads, each node at the places at which it is needed.
+//! Builds the IR of a kernel from its outputs back to its loads, each node at the positions at which it is needed.
 
 use super::context::PlanContext;
 use super::iteration_space::{Axis, IterationSpace, Load, LoadSource, Reads};
@@ -10,24 +10,24 @@ use crate::dtype::DType;
 use crate::graph::lower::{Arg, Elementwise, Lowering, Reduction, Strided, View};
 use crate::graph::{HashIndex, Input};
 
-/// What one kernel may weigh ([`Elementwise::weight`]), so about 40 ms of compiling beside the 17 that a kernel takes in
-/// any case. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
+/// The maximum weight of one kernel ([`Elementwise::weight`]), which is about 40 ms of compiling in addition to the 17
+/// ms of every kernel. Beyond it fusing saves less than compiling costs: a launch takes 0.06 ms.
 pub(super) const LARGEST: usize = 4_000;
-/// The same where two kernels would hand on so many elements that the way through memory takes longer.
+/// The same if two kernels would pass on so many elements that the memory traffic takes longer.
 const LARGEST_OF_MANY: usize = 12_000;
 const MANY: usize = 1 << 20;
-/// A kernel on a processor that walks no more elements reads strided values one by one, however they lie: compiling a
-/// text for each way would take longer than reading does.
+/// A CPU kernel with at most this many elements reads strided values one by one, whatever their layout: compiling a
+/// text for each layout would take longer than reading.
 const FEW: usize = 1 << 13;
 /// The same in a plan for few runs.
 const FEW_IN_BRIEF: usize = 1 << 15;
-/// What an instance or a load weighs beside what it computes.
+/// The weight of an instance or a load in addition to its computation.
 pub(super) const CALL: usize = 16;
-/// What a load weighs that a thread reads at another place than its own: an index, and four reads.
+/// The weight of a load that a thread reads at another position than its own: an index, and four reads.
 pub(super) const STRIDED: usize = 300;
-/// What a load weighs that has elements at some places only.
+/// The weight of a load that has elements only at some positions.
 const WINDOWED: usize = 700;
-/// The kernel computes lighter nodes again where it needs their value repeatedly.
+/// The kernel recomputes lighter nodes if it needs their value repeatedly.
 const CHEAP: usize = 48;
 
 impl<'a> PlanContext<'a> {
@@ -38,7 +38,7 @@ impl<'a> PlanContext<'a> {
         let ir = self.build(members, outputs, &axes, &[])?;
         let is_fold = |node: u32| matches!(self.lowerings[node as usize], Lowering::Reduce(_));
         if axes.iter().any(|axis| axis.reduced) && !ir.instances.iter().any(|i| is_fold(i.node)) {
-            // The outputs need none of the members' folds, so the kernel need not walk along the folds' axes.
+            // The outputs need none of the members' folds, so the kernel need not iterate over the folds' axes.
             let others: Vec<u32> = members.iter().copied().filter(|&m| !is_fold(m)).collect();
             return self.kernel_ir(&others, outputs);
         }
@@ -84,7 +84,7 @@ impl<'a> PlanContext<'a> {
         // One thread must write all bytes of a word, and some kernels compute four neighbours at once.
         let bytes = stored.iter().any(|output| output.dtype == DType::U8);
         let vectors = bytes || builder.quads;
-        // A fold sums in the same order in every plan, so a plan for few runs rounds as the one that follows it.
+        // A fold sums in the same order in every plan, so a plan for few runs rounds like the one that replaces it.
         let few = if self.brief && !folds { FEW_IN_BRIEF } else { FEW };
         let little = self.caps.cpu && elements <= few && builder.anchor.is_none();
         let len: usize = axes.iter().filter(|a| a.reduced).map(|a| a.size).product();
@@ -103,7 +103,7 @@ impl<'a> PlanContext<'a> {
         if (split && vectors) || narrow {
             return None;
         }
-        // A processor's caches hold the lines that a transposition reads across.
+        // A CPU's caches hold the lines that a transposition reads across.
         let alone = !self.caps.cpu && !folds && builder.anchor.is_none();
         let tiles = if alone { Tiles::of(&space) } else { None };
         Some(KernelIr {
@@ -118,7 +118,7 @@ impl<'a> PlanContext<'a> {
         })
     }
 
-    /// True if the results of `node`, which has kernels of its own, come in whole vectors of four along the last axis.
+    /// True if the results of `node`, which has custom kernels, are whole vectors of four along the last axis.
     fn hands_on_quads(&self, node: u32) -> bool {
         let single = match &self.lowerings[node as usize] {
             Lowering::Kernels(kernels) => {
@@ -129,7 +129,7 @@ impl<'a> PlanContext<'a> {
         !single && self.shape(node).last().is_some_and(|size| size % 4 == 0)
     }
 
-    /// Axes along which the kernel can walk all members.
+    /// Axes along which the kernel can iterate over all members.
     fn axes(&self, members: &[u32], outputs: &[u32]) -> Option<Vec<Axis>> {
         let folds = members.iter().filter_map(|&m| match &self.lowerings[m as usize] {
             Lowering::Reduce(reduction) => {
@@ -187,8 +187,8 @@ impl<'a> PlanContext<'a> {
     }
 }
 
-/// Whether views keep their strides along an axis of size 1. In a plan for few runs they do, so that a batch of one is
-/// computed by the text of a larger one.
+/// Whether views keep their strides along an axis of size 1. In a plan for few runs they do, so that a batch of one
+/// uses the text of a larger batch.
 fn keeps_ones(context: &PlanContext, axis: Axis) -> bool {
     context.brief && !axis.reduced
 }
@@ -267,9 +267,9 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         }
     }
 
-    /// The instance of `node` at the places that `view` takes of it.
+    /// The instance of `node` at the positions that `view` selects.
     pub(super) fn instance(&mut self, node: u32, view: Strided) -> Option<usize> {
-        // Each reader of a constant has one of its own, so that no text depends on which numbers are equal.
+        // Each reader of a constant has a separate instance, so that no text depends on which numbers are equal.
         let constant = self.context.is_constant(node as usize);
         let mut known = self.latest.get(&u64::from(node)).copied().filter(|_| !constant);
         while let Some(at) = known {
@@ -360,7 +360,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         self.members.binary_search(&node).is_ok()
     }
 
-    /// Refuses a node that would make the kernel too large, or repeat much work.
+    /// Rejects a node that would make the kernel too large, or repeat much work.
     fn check_weight(&mut self, node: u32, elementwise: &Elementwise, view: &Strided) -> Option<()> {
         let weight = elementwise.formula.cost();
         let first = self.weight == 0;
@@ -370,7 +370,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
         let light = weight <= CHEAP
             || context.rematerialisable[node as usize]
             || context.elements(node) == 1;
-        // A kernel of one node must fit, however long it is. One node at most may repeat much work.
+        // A kernel of one node must fit, however long it is. At most one node may repeat much work.
         let alone = self.instances.is_empty();
         (first || (self.weight <= self.largest && (!again || light || alone))).then_some(())
     }
@@ -494,7 +494,7 @@ mod tests {
     use crate::graph::lower::{LoweringContext, View};
     use crate::graph::{Graph, Node, Op, Spec};
 
-    /// Stands for any op: the lowerings are given beside it.
+    /// A placeholder for any op: the lowerings are given separately.
     #[derive(Debug, Hash, PartialEq, Eq)]
     struct Any;
 

@@ -1,5 +1,5 @@
 //! The iteration space of a kernel: its axes, merged where all loads agree, and the WGSL that reads each load at a
-//! position. Here views become index arithmetic.
+//! position. This file converts views to index arithmetic.
 
 use std::fmt::{Arguments, Write};
 
@@ -26,7 +26,7 @@ pub(super) fn stored(dtype: DType, kind: Kind) -> &'static str {
         (DType::F32, Kind::Scalar) => "f32",
         (DType::F16, Kind::Scalar) => "f16",
         (DType::I32, Kind::Scalar) => "i32",
-        // Four bytes are a word, however a kernel reads them.
+        // Four bytes are stored as a word, however a kernel reads them.
         (DType::U8, _) | (DType::U32 | DType::Bool, Kind::Scalar) => "u32",
     }
 }
@@ -58,15 +58,15 @@ pub(super) fn pack(dtype: DType, value: Arguments) -> String {
     }
 }
 
-/// The uniform struct of a kernel: words with names.
+/// The uniform struct of a kernel: named words.
 pub(super) struct Fields {
     /// The uniform's name and a point.
     pub(super) uniform: &'static str,
-    /// The names of a kernel's section begin with this; empty where the kernel has one section.
+    /// The prefix of the names of a kernel's section; empty if the kernel has one section.
     pub(super) prefix: String,
     names: Vec<String>,
     pub(super) values: Vec<u32>,
-    /// The words that runtime scalars are part of.
+    /// The words that depend on runtime scalars.
     pub(super) varying: Vec<Varying>,
 }
 
@@ -160,7 +160,7 @@ pub(super) struct Load {
     pub(super) dtype: DType,
     pub(super) view: Strided,
     pub(super) row: bool,
-    /// What reading it costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
+    /// The compilation cost of reading it, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
     pub(super) weight: usize,
 }
 
@@ -173,7 +173,7 @@ pub(super) enum LoadSource {
     Index,
 }
 
-/// The kernel's axes, with neighbours merged that every load walks alike.
+/// The kernel's axes; neighbouring axes that every load reads with one stride are merged.
 #[derive(Clone)]
 pub(super) struct IterationSpace {
     pub(super) axes: Vec<Axis>,
@@ -183,14 +183,14 @@ pub(super) struct IterationSpace {
     reads: Reads,
 }
 
-/// How a kernel reads what does not lie at its own index.
+/// How a kernel reads elements that are not at its own index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
-    /// In vectors, where four elements lie together.
+    /// In vectors, if four elements are contiguous.
     Vectors,
-    /// One by one: it has so little to do that no text depends on how elements lie.
+    /// One by one: the kernel has so little work that no text depends on the layout of elements.
     Singly,
-    /// As `Singly`, and an axis of size 1 is walked as a longer one would be.
+    /// As `Singly`, and an axis of size 1 is treated like a longer one.
     SinglyWithOnes,
 }
 
@@ -204,7 +204,7 @@ impl IterationSpace {
     }
 
     fn merge(&mut self) {
-        // An axis of size 1 has no coordinate to walk, unless a window leaves even that one out.
+        // An axis of size 1 needs no coordinate, unless a window excludes even the only one.
         for axis in (0..self.axes.len()).rev() {
             let stays = |a: &Vec<ViewAxis>| {
                 a[axis].window.is_some()
@@ -238,7 +238,7 @@ impl IterationSpace {
         }
     }
 
-    /// Whether the kernel has so little to do that no text depends on how much it is.
+    /// Whether the kernel has so little work that no text depends on its amount.
     pub(super) fn reads_singly(&self) -> bool {
         self.reads != Reads::Vectors
     }
@@ -257,8 +257,8 @@ impl IterationSpace {
         self.axes.last().is_some_and(|axis| axis.reduced)
     }
 
-    /// True if any four elements that begin at a multiple of four lie in one row of the innermost axis, and the kernel
-    /// may count on it.
+    /// True if any four elements that begin at a multiple of four are in one row of the innermost axis, and the kernel
+    /// may rely on it.
     pub(super) fn aligned(&self) -> bool {
         !self.reads_singly() && self.axes.last().is_some_and(|axis| axis.size % 4 == 0)
     }
@@ -288,7 +288,8 @@ impl IterationSpace {
         self.is_flat(i) && !self.is_single(i)
     }
 
-    /// True if load `i` is one element, wherever the kernel reads it. A kernel of one element has the text of a larger one.
+    /// True if load `i` is one element, wherever the kernel reads it. A kernel of one element uses the text of a larger
+    /// one.
     pub(super) fn is_single(&self, i: usize) -> bool {
         let one = self.loads[i].iter().all(|axis| axis.stride == 0 && axis.window.is_none());
         one && !(self.is_flat(i) && self.axes.iter().all(|axis| axis.size == 1))
@@ -488,7 +489,7 @@ impl IterationSpace {
         }
     }
 
-    /// True if the four elements of a quad lie together in the buffer of load `i`, at a multiple of four.
+    /// True if the four elements of a quad are contiguous in the buffer of load `i`, beginning at a multiple of four.
     fn reads_vectors(&self, i: usize) -> bool {
         let Some((inner, outer)) = self.loads[i].split_last() else { return false };
         !self.reads_singly()

@@ -1,8 +1,8 @@
-//! The IR of one kernel: nodes at places of the kernel's iteration space, in the order of evaluation.
+//! The IR of one kernel: nodes at positions of the kernel's iteration space, in the order of evaluation.
 //!
 //! The planner builds a [`KernelIr`] for nodes that should share a kernel. It exists only if they can: strides over the
-//! kernel's axes must name the places at which each node is needed, all folds must run over the same axes, and a kernel
-//! with a shader of its own may only come first.
+//! kernel's axes must express the positions at which each node is needed, all folds must run over the same axes, and a
+//! node with a custom shader must be the first.
 
 use std::hash::{Hash, Hasher};
 
@@ -17,9 +17,9 @@ pub(super) struct KernelIr<'a> {
     pub(super) instances: Vec<Instance<'a>>,
     pub(super) loads: Vec<Load>,
     pub(super) outputs: Vec<Output>,
-    /// The node with a shader of its own; the other nodes go on from its results.
+    /// The node with a custom shader; the other nodes use its results.
     pub(super) anchor: Option<u32>,
-    /// The anchor hands on whole vectors of four, which begin at a multiple of four.
+    /// The anchor passes on whole vectors of four, which begin at a multiple of four.
     pub(super) quads: bool,
     /// The loop in which the kernel computes the IR several times, if it does.
     pub(super) roll: Option<Roll>,
@@ -27,24 +27,24 @@ pub(super) struct KernelIr<'a> {
     pub(super) tiles: Option<Tiles>,
 }
 
-/// A loop whose turns do the same work, each going on from the turn before.
+/// A loop whose turns do the same work, each using results of the previous turn.
 pub(super) struct Roll {
     pub(super) turns: usize,
-    /// What each load is in the next turn: something that this turn computes, what another load was, or the same again.
+    /// The value of each load in the next turn: a result of this turn, the value of another load, or the same value.
     pub(super) next: Vec<Option<Operand>>,
-    /// What the kernel stores at the end for each output: an instance of the last turn, or what a load would be in one
-    /// more turn.
+    /// The value that the kernel stores at the end for each output: an instance of the last turn, or the value that a
+    /// load would have in the next turn.
     pub(super) results: Vec<Operand>,
 }
 
-/// A node at certain places.
+/// A node at certain positions.
 pub(super) struct Instance<'a> {
     pub(super) node: u32,
     pub(super) view: Strided,
     pub(super) code: Code<'a>,
     pub(super) operands: Vec<Operand>,
     pub(super) dtype: DType,
-    /// How many folds must be complete before it: the pass with this number computes it.
+    /// How many folds must be complete before it; the pass with this number computes it.
     pub(super) level: usize,
     /// All elements that are folded together share this value.
     pub(super) row: bool,
@@ -105,12 +105,12 @@ impl KernelIr<'_> {
             .collect()
     }
 
-    /// How many storage buffers the kernel binds beside those of an anchor.
+    /// How many storage buffers the kernel binds in addition to those of an anchor.
     pub(super) fn bindings(&self) -> usize {
         self.reads().count() + self.outputs.len()
     }
 
-    /// About how long the kernel's text is, without the functions of its ops.
+    /// The approximate length of the kernel's text, without the functions of its ops.
     pub(super) fn text_length(&self) -> usize {
         let folds = self.levels() > 0;
         let loads = self.loads.iter().enumerate().map(|(i, load)| {
@@ -125,7 +125,7 @@ impl KernelIr<'_> {
         200 + 40 * self.instances.len() + loads.sum::<usize>()
     }
 
-    /// What the kernel costs to compile, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
+    /// The compilation cost of the kernel, in the units of [`Formula::cost`](crate::wgsl::Formula::cost).
     pub(super) fn weight(&self) -> usize {
         let weights = self.instances.iter().map(|instance| match instance.code {
             Code::Elementwise(elementwise) => elementwise.formula.cost(),
@@ -143,8 +143,8 @@ impl KernelIr<'_> {
         each.sum()
     }
 
-    /// Equal for IRs that become the same text, whatever they read and however large it is. Two texts with one hash
-    /// cost a compilation more, and nothing else.
+    /// Equal for IRs that become the same text, whatever they read and however large it is. If two texts have the same
+    /// hash, the only cost is an additional compilation.
     pub(super) fn form(&self) -> u64 {
         let mut hash = Mixer::default();
         (self.space.axes.len(), self.space.aligned(), self.space.folds_inner()).hash(&mut hash);
@@ -167,8 +167,8 @@ impl KernelIr<'_> {
         hash.finish()
     }
 
-    /// Shows `visit` each operand that `wanted` needs, once. `visit` says whether to go on to that operand's own
-    /// operands.
+    /// Calls `visit` once for each operand that `wanted` needs. `visit` returns whether to continue with that operand's
+    /// own operands.
     pub(super) fn reach(&self, wanted: &[Operand], mut visit: impl FnMut(Operand) -> bool) {
         let (instances, loads) = (self.instances.len(), self.loads.len());
         let mut seen = vec![false; instances + 2 * loads];
@@ -189,7 +189,7 @@ impl KernelIr<'_> {
         }
     }
 
-    /// Whether it computes anything for its first fold that a later walk over the same rows computes again.
+    /// Whether it computes values for its first fold that a later pass over the same rows recomputes.
     pub(super) fn computes_again(&self) -> bool {
         let computed = |operand: &Operand| match *operand {
             Operand::Instance(i) => {
@@ -211,7 +211,7 @@ impl KernelIr<'_> {
         })
     }
 
-    /// How many folds follow on each other.
+    /// How many folds depend on each other in sequence.
     pub(super) fn levels(&self) -> usize {
         let folds = self.instances.iter().filter(|i| matches!(i.code, Code::Reduce(_)));
         folds.map(|i| i.level).max().unwrap_or(0)

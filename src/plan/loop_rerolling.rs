@@ -1,8 +1,8 @@
-//! Rerolls turns of a loop into a loop inside one kernel.
+//! Rerolls turns (iterations) of a program's loop into a loop inside one kernel.
 //!
-//! Where each turn is one elementwise group that reads only what the turn before has computed at the same place, a
-//! thread can go on by itself: the text holds one turn, and a parameter says how many there are. A thousand additions
-//! are one kernel, which compiles as quickly as one addition.
+//! If each turn is one elementwise group that reads only results of the previous turn at the same position, a thread
+//! can run all turns: the text contains one turn, and a parameter is their number. A thousand additions are one kernel,
+//! which compiles as quickly as one addition.
 
 use super::context::PlanContext;
 use super::fusion_group::FusionGroup;
@@ -11,12 +11,12 @@ use super::kernel_ir::{Code, KernelIr, Operand, Output, Roll};
 use crate::graph::Input;
 use crate::graph::lower::{Arg, Elementwise};
 
-/// One kernel pays from so many turns on.
+/// The minimum number of turns for which one kernel pays off.
 const FEW: usize = 3;
-/// A kernel loops through at most so many turns: some drivers limit how long a kernel runs.
+/// The most turns in one kernel: some drivers limit how long a kernel runs.
 const MOST: usize = 4096;
 
-/// Joins groups that are turns of a loop; all others stay as they are.
+/// Joins groups that are turns of a loop; all others do not change.
 pub(super) fn roll<'a>(
     context: &PlanContext,
     groups: Vec<FusionGroup<'a>>,
@@ -25,7 +25,7 @@ pub(super) fn roll<'a>(
     let mut rolled = Vec::with_capacity(groups.len());
     let mut rest = groups.into_iter().enumerate().peekable();
     while let Some((at, first)) = rest.next() {
-        // A loop within a turn makes its rounds in every turn.
+        // A loop within a turn runs in every turn.
         let own = first.ir.as_ref().map_or(0, KernelIr::iterations);
         let most = MOST.min((context.caps.loop_iterations / (1 + own)).saturating_sub(1));
         let mut turns = vec![first];
@@ -47,7 +47,7 @@ pub(super) fn roll<'a>(
             rolled.extend(turns);
             continue;
         };
-        // A loop ends where others need its values.
+        // A loop ends where its values are needed by others.
         let mut counts = Vec::new();
         let mut done = 0;
         while done < turns.len() {
@@ -76,8 +76,8 @@ fn follows(now: &FusionGroup, then: &FusionGroup) -> bool {
         .any(|label| then.labels.iter().any(|l| l.run == label.run && l.turn == label.turn + 1))
 }
 
-/// What becomes of each load from turn `now` to turn `then`, if both do the same and `then` goes on from the results
-/// and inputs of `now` at the same places. `None` for a load that both read alike.
+/// The value of each load of turn `then` in terms of turn `now`, if both do the same work and `then` uses the results
+/// and inputs of `now` at the same positions. `None` for a load that both read in the same way.
 pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand>>> {
     let sizes = (now.instances.len(), now.loads.len(), now.outputs.len());
     let same = sizes == (then.instances.len(), then.loads.len(), then.outputs.len())
@@ -96,7 +96,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
         let (Code::Elementwise(first), Code::Elementwise(second)) = (a.code, b.code) else {
             return None;
         };
-        // The runtime scalars of two turns are the same only if one node carries them.
+        // The runtime scalars of two turns are equal only if one node carries them.
         let own = first.args.iter().any(|(_, arg)| matches!(arg, Arg::RuntimeScalar(_)));
         let same = alike(first, second)
             && a.operands == b.operands
@@ -130,7 +130,7 @@ pub(super) fn next(now: &KernelIr, then: &KernelIr) -> Option<Vec<Option<Operand
             None => Operand::Load(now.loads.iter().enumerate().find_map(read)?),
         }));
     }
-    // If no value goes from turn to turn, all turns compute the same, or have nothing to do with each other.
+    // If no value is passed from turn to turn, all turns compute the same, or are independent.
     steps.iter().any(|step| matches!(step, Some(Operand::Instance(_)))).then_some(steps)
 }
 
@@ -141,7 +141,7 @@ fn alike(a: &Elementwise, b: &Elementwise) -> bool {
         && a.args.iter().map(|(n, _)| n).eq(b.args.iter().map(|(n, _)| n))
 }
 
-/// Who needs each value.
+/// The readers of each value.
 struct Needs {
     /// The last group that reads each node.
     last: Vec<usize>,
@@ -167,16 +167,16 @@ impl Needs {
         needs
     }
 
-    /// True if somebody needs `node` after the group `end`.
+    /// True if `node` is needed after the group `end`.
     fn after(&self, node: u32, end: usize) -> bool {
         self.keep[node as usize] || self.last[node as usize] > end
     }
 
-    /// Through how many of `turns`, the first of which is the group `at`, one loop can go: as many as leave everything
-    /// that others need in the values that the loop has at its end.
+    /// How many of `turns`, the first of which is the group `at`, one loop can run: as many as possible so that every
+    /// value needed by others is available at the loop's end.
     fn loop_length(&self, turns: &[FusionGroup], at: usize, steps: &[Option<Operand>]) -> usize {
         let end = at + turns.len() - 1;
-        // This is the first turn that computes what somebody needs after all of them.
+        // This is the first turn that computes a value needed after all of them.
         let needed = |group: &FusionGroup| group.outputs.iter().any(|&node| self.after(node, end));
         let first = turns.iter().position(needed).map_or(turns.len(), |turn| turn + 1);
         let most = turns.len().min(first + steps.len());
@@ -190,8 +190,8 @@ impl Needs {
         (first..=most).rev().find(fits).unwrap_or(first)
     }
 
-    /// True if the adapter can bind everything that a loop through `turns` reads and stores. Values that the loop hands
-    /// on from earlier turns are results of it, too.
+    /// True if the adapter can bind everything that a loop over `turns` reads and stores. Values that the loop passes
+    /// on from earlier turns are also results of it.
     fn fits(
         &self,
         context: &PlanContext,
@@ -203,7 +203,7 @@ impl Needs {
         reads + self.results(turns, at, steps).len() <= context.caps.storage_buffers.max(4)
     }
 
-    /// The values that somebody needs after a loop through `turns`, and where the loop has them at its end.
+    /// The values needed after a loop over `turns`, and where the loop has them at its end.
     fn results(
         &self,
         turns: &[FusionGroup],
@@ -219,7 +219,7 @@ impl Needs {
                 results.push((output.node, Operand::Instance(output.instance)));
             }
         }
-        // An earlier turn computed this; it is on its way from load to load.
+        // An earlier turn computed this; it is passed from load to load.
         for (i, step) in steps.iter().enumerate() {
             let Some(Operand::Load(from)) = step else { continue };
             let LoadSource::Value(Input::Node(node)) = ir.loads[*from].source else { continue };
@@ -231,7 +231,7 @@ impl Needs {
         results
     }
 
-    /// One group that goes through all `turns`.
+    /// One group that runs all `turns`.
     fn merged<'a>(
         &self,
         turns: Vec<FusionGroup<'a>>,

@@ -1,5 +1,5 @@
 //! How each node of a graph becomes code. Turns of a loop and equal layers call the same op on the same shapes, and
-//! writing a matmul's shader takes longer than all else that is planned for it, so nodes of one kind share a lowering.
+//! writing a matmul's shader takes longer than the rest of its planning, so nodes of one kind share a lowering.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -19,10 +19,10 @@ pub(super) struct Lowerings {
 }
 
 impl Lowerings {
-    /// Asks every op that `graph` calls, once for each kind of node.
+    /// Lowers every op that `graph` calls, once for each kind of node.
     pub(super) fn new(graph: &Graph, caps: &Caps, choice: &Choice, met: &mut Met) -> Self {
         let mut lowerings = Lowerings::default();
-        // For ops that have kernels of their own: what was lowered, and by what.
+        // For ops that have custom kernels: the node that was lowered, and its lowering.
         let mut heavy: Vec<TypeId> = Vec::new();
         let mut known = HashIndex::default();
         let mut kinds: Vec<Vec<u8>> = Vec::new();
@@ -60,7 +60,7 @@ impl Lowerings {
         self.of.iter().map(|&at| &self.all[at as usize])
     }
 
-    /// Notes that the node is the same as another one.
+    /// Marks the node as an alias of another one.
     pub(super) fn set_alias(&mut self, node: usize) {
         self.of[node] = self.all.len() as u32;
         self.all.push(Lowering::Alias);
@@ -97,7 +97,7 @@ fn lower(graph: &Graph, i: usize, caps: &Caps, choice: &Choice, met: &mut Met) -
         Lowering::Reduce(reduction) if inputs[0].elements() == 0 => {
             let scalar = node.spec.dtype.register().scalar();
             let first = reduction.first;
-            // No compiler can see through this expression; if one did, it might take 0 / x for 0, whatever x is.
+            // No compiler can simplify this expression; otherwise it might treat 0 / x as 0, whatever x is.
             let body = format!(
                 "select(vec4<{scalar}>({first}), vec4<{scalar}>({scalar}(1)), i == vec4<u32>(4294967295u))"
             );

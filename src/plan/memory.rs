@@ -4,7 +4,7 @@ use super::context::PlanContext;
 use super::horizontal_fusion::Stage;
 use crate::graph::Input;
 
-/// Hands out slots while the planner lays down the steps in order.
+/// Assigns slots while the planner emits the steps in order.
 #[derive(Default)]
 pub(super) struct Slots {
     bytes: Vec<u64>,
@@ -13,11 +13,11 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// A slot of at least `bytes`. With `keep` the value outlives the run, so it gets a slot of its own, of just its
+    /// A slot of at least `bytes`. With `keep` the value outlives the run, so it gets a separate slot of exactly its
     /// size: that memory stays in use after the run.
     pub(super) fn take(&mut self, bytes: u64, keep: bool) -> u32 {
         if !keep {
-            // It takes the smallest slot that fits, unless most of it would lie idle.
+            // The smallest slot that fits is used, unless most of it would be idle.
             let most = bytes.saturating_mul(4).max(4096);
             let from = self.free.partition_point(|(size, _)| *size < bytes);
             let fits = self.free[from..].iter_mut().take_while(|(size, _)| *size <= most);
@@ -30,7 +30,7 @@ impl Slots {
         self.bytes.len() as u32 - 1
     }
 
-    /// Frees `slot`, whose value nobody reads any more.
+    /// Frees `slot`, whose value is not read after this.
     pub(super) fn release(&mut self, slot: u32) {
         let bytes = self.bytes[slot as usize];
         let at = self.free.partition_point(|(size, _)| *size < bytes);
@@ -49,7 +49,7 @@ impl Slots {
     }
 }
 
-/// Until when values are needed.
+/// The lifetimes of values.
 pub(super) struct Lifetimes {
     /// The last stage that reads each node or leaf.
     nodes: Vec<Option<usize>>,
@@ -100,7 +100,7 @@ impl Lifetimes {
         }
     }
 
-    /// For each stage the nodes that nobody needs after it.
+    /// For each stage, the nodes that are not needed after it.
     pub(super) fn ends(&self, stages: usize) -> Vec<Vec<u32>> {
         let mut ends = vec![Vec::new(); stages];
         for (i, last) in self.nodes.iter().enumerate() {
@@ -125,9 +125,9 @@ mod tests {
         slots.release(a);
         assert_eq!(slots.take(900, false), a);
         slots.release(b);
-        // What outlives the run never shares.
+        // A value that outlives the run never shares a slot.
         assert_ne!(slots.take(1000, true), b);
-        // A slot that would be mostly idle is not taken.
+        // A slot that would be mostly idle is not used.
         assert_eq!(slots.take(8, false), b);
         assert_eq!(slots.into_bytes(), [1000, 1000, 1000]);
     }

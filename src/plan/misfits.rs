@@ -1,4 +1,4 @@
-//! What of a plan an adapter would not run: the checks for adapters that are not at hand.
+//! The parts of a plan that an adapter would not run: checks for adapters that are not available.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use super::{Plan, Step};
 use crate::device::{Access, Caps};
 
 impl Plan {
-    /// What the plan asks of an adapter beyond its limits and features, a line each. What the texts need of workgroups is
-    /// known only to who parses them (`portability/compilers`).
+    /// The requirements of the plan beyond an adapter's limits and features, one line each. The workgroup requirements
+    /// of the texts are known only to tools that parse them (`portability/compilers`).
     pub(crate) fn misfits(&self, caps: &Caps) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(error) = &self.refused {
@@ -69,5 +69,5 @@ impl Step {
     }
 }
 
-/// Every adapter lets a uniform have so many bytes.
+/// The size of a uniform that every adapter allows.
 const UNIFORM_BYTES: u64 = 16 << 10;

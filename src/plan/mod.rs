@@ -1,8 +1,9 @@
 //! From a graph to kernels: decides which nodes share a kernel, which buffers live where, which WGSL and which
 //! parameters.
 //!
-//! The planner makes a plan once for a structure and keeps it; running it again costs a look-up, the bind groups that
-//! the plan has kept, and an encode. The planner asks an op to lower itself and knows none by name.
+//! The planner makes a plan once for a structure and caches it; running it again costs a look-up and an encode, with
+//! the bind groups that the plan has cached. The planner calls each op to lower itself, and does not depend on
+//! particular ops.
 
 mod cache;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
@@ -60,7 +61,7 @@ use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, ShaderSource
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Node;
 
-/// A graph made ready to run on one device.
+/// A graph that is prepared to run on one device.
 pub(crate) struct Plan {
     steps: Vec<Step>,
     slots: Vec<Slot>,
@@ -70,22 +71,22 @@ pub(crate) struct Plan {
     /// Bytes of the slots that hold no output.
     arena_bytes: u64,
     report: PlanReport,
-    /// What the tuner has yet to measure or verify of its ops.
+    /// The ops and variants that the tuner has yet to measure or verify.
     met: tuner::Met,
     /// How often it has run.
     runs: u32,
     /// All steps have their pipelines.
     compiled: bool,
     stage: Stage,
-    /// The structure gets a plan of the next stage when this one has run so often.
+    /// The number of runs after which the structure gets a plan of the next stage.
     until: u32,
     /// Why the plan cannot run.
     refused: Option<Error>,
-    /// The slots' buffers while the plan runs; the vector stays for its memory.
+    /// The slots' buffers while the plan runs; the vector is kept to reuse its memory.
     taken: Vec<Arc<Buffer>>,
 }
 
-/// What a structure's plan is made for.
+/// The purpose of a structure's plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A first run, with a kernel for each op.
@@ -117,10 +118,10 @@ pub(crate) type Binds = Vec<(BufferRef, u64)>;
 /// Ranges of a buffer: offset and bytes.
 pub(crate) type Ranges = Vec<(u64, u64)>;
 
-/// A buffer by what the plan knows of it.
+/// A buffer, as the plan identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BufferRef {
-    /// The buffer of a value from outside.
+    /// The buffer of a value from outside the graph.
     Leaf(u32),
     /// A buffer that the run takes from the pool.
     Slot(u32),
@@ -141,10 +142,10 @@ struct Params {
     buffer: Option<Arc<Buffer>>,
 }
 
-/// How many bind groups a step keeps. Loops settle into few combinations of buffers.
+/// How many bind groups a step caches. Loops use only few combinations of buffers.
 const BIND_GROUPS: usize = 4;
-/// Bytes of host memory that wgpu and the driver take for a bind group, for each binding in it, and for a buffer. Measured by
-/// what the allocator hands out, on Mesa's lavapipe.
+/// Bytes of host memory that wgpu and the driver take for a bind group, for each binding in it, and for a buffer.
+/// Measured by the memory that the allocator returns, on Mesa's lavapipe.
 const BIND_GROUP: usize = 1500;
 const BINDING: usize = 280;
 const BUFFER: usize = 2500;
@@ -153,7 +154,7 @@ const POINTER: usize = size_of::<usize>();
 const RECENT: usize = 3;
 
 impl Plan {
-    /// A plan of `steps`; a run takes a buffer for each of `slots`, of so many bytes.
+    /// A plan of `steps`; a run takes a buffer for each of `slots`, which are sizes in bytes.
     fn new(
         steps: Vec<Step>,
         slots: Vec<u64>,
@@ -194,7 +195,7 @@ impl Plan {
         read: Option<(u32, &Staging)>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
         let result = self.run_in_slots(gpu, nodes, leaves, read);
-        // The buffers go back to the pool, also after an error.
+        // The buffers return to the pool, even after an error.
         self.taken.clear();
         result
     }
@@ -263,7 +264,7 @@ impl Plan {
         self.outputs.iter().map(|(node, _)| *node)
     }
 
-    /// Gets the steps' pipelines, all at once, so that new ones are compiled side by side.
+    /// Gets the steps' pipelines, all at once, so that new ones are compiled in parallel.
     fn compile(&mut self, gpu: &Gpu) -> Result<()> {
         if self.compiled {
             return Ok(());
@@ -271,7 +272,7 @@ impl Plan {
         if let Some(error) = &self.refused {
             return Err(error.clone());
         }
-        // Equal texts are one allocation, so each goes in once, by its address.
+        // Equal texts are one allocation, so each is included once, by its address.
         let mut places = crate::graph::HashIndex::default();
         let mut sources: Vec<&ShaderSource> = Vec::new();
         let mut of = Vec::with_capacity(self.steps.len());
@@ -340,8 +341,8 @@ impl Step {
         if self.note.label.is_empty() { &self.source.label } else { &self.note.label }
     }
 
-    /// The dispatch of this step. A step without a pipeline or a bind group is an error and never left out, as results
-    /// would be wrong.
+    /// The dispatch of this step. A step without a pipeline or a bind group is an error and never skipped, because
+    /// results would be wrong.
     fn launch(&self) -> Result<Launch<'_>> {
         let (Some(pipeline), Some((_, bind_group))) = (&self.pipeline, self.bind_groups.first())
         else {
@@ -365,7 +366,7 @@ impl Step {
         })
     }
 
-    /// Moves the bind group of this run's buffers to the front, and makes it first if there is none.
+    /// Moves the bind group of this run's buffers to the front, after creating it if necessary.
     fn bind<'a>(
         &mut self,
         gpu: &Gpu,

@@ -1,10 +1,10 @@
 //! Keeps groups in an order in which they can run while they are being joined: a topological order that is repaired
 //! locally (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join
-//! costs only what lies between the two groups.
+//! costs only the work for the groups in between.
 
 use crate::sorted::sorted_by_key;
 
-/// The place of each group, before all groups that it leads to.
+/// The position of each group, before all groups that it leads to.
 pub(super) struct Order {
     places: Vec<u32>,
     /// The last search that visited each group.
@@ -20,23 +20,23 @@ pub(super) struct Between {
     before: Vec<u32>,
 }
 
-/// A join follows at most so many edges. Beyond that the groups stay apart, which costs a kernel and no more.
+/// The most edges that a join follows. Beyond that the groups stay separate, which only costs a kernel.
 const EDGES: usize = 2048;
 
 impl Order {
-    /// An order of groups that stand by their numbers.
+    /// An order of groups by their numbers.
     pub(super) fn new(count: usize) -> Self {
         Order { places: (0..count as u32).collect(), seen: vec![0; count], search: 0 }
     }
 
-    /// True if `a` stands before `b`.
+    /// True if `a` is before `b`.
     pub(super) fn is_before(&self, a: u32, b: u32) -> bool {
         self.places[a as usize] < self.places[b as usize]
     }
 
-    /// The groups between `from` and `to` that depend on `from` or that `to` needs. `None` if a way leads from one to
-    /// the other through a third group, or if only a long search could tell. `after` and `before` name the groups that
-    /// a group leads to, and those that lead to it; they may name the group itself.
+    /// The groups between `from` and `to` that depend on `from` or that `to` needs. `None` if a path leads from one to
+    /// the other through a third group, or if this would need a long search. `after` and `before` return the groups
+    /// that a group leads to, and those that lead to it; they may include the group itself.
     pub(super) fn between<A, B>(
         &mut self,
         from: u32,
@@ -85,11 +85,11 @@ impl Order {
         Some(found)
     }
 
-    /// Merges `to` into `from`. From now on the groups that lead to either stand before it, and the groups that they
-    /// lead to behind it.
+    /// Merges `to` into `from`. From now on the groups that lead to either are before it, and the groups that they lead
+    /// to are after it.
     pub(super) fn join(&mut self, from: u32, to: u32, between: Between) {
         let Between { before, after } = between;
-        // Places in ascending order, each with its group.
+        // Positions in ascending order, each with its group.
         let in_order = |groups: &[u32]| {
             let placed = groups.iter().map(|&group| (self.places[group as usize], group));
             sorted_by_key(placed, |placed| *placed)
@@ -165,7 +165,7 @@ mod tests {
         assert!(graph.join(0, 4));
         assert!(graph.order.is_before(2, 0) && graph.order.is_before(3, 0));
         assert!(graph.order.is_before(0, 1));
-        // 3 and 1 have become independent but for 0, which lies between them.
+        // 3 and 1 are now independent except for 0, which is between them.
         assert!(!graph.join(3, 1));
         assert!(graph.join(2, 3));
     }

@@ -26,9 +26,9 @@ use crate::sorted::sorted_by_key;
 /// Which nodes share kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fusion {
-    /// Every node has a kernel of its own.
+    /// Every node has a separate kernel.
     Off,
-    /// A processor, which compiles for longer than it computes, gets kernels that many programs share.
+    /// For a CPU, on which compiling takes longer than computing: kernels that many programs share.
     Brief,
     Full,
 }
@@ -79,7 +79,7 @@ struct Planner<'a, 'b> {
     context: &'b PlanContext<'a>,
     stages: Vec<Stage<'a>>,
     buffers: Vec<Option<BufferRef>>,
-    /// The values whose slots a later value has taken over.
+    /// The values whose slots are reused by a later value.
     replaced: Vec<bool>,
     slots: Slots,
     steps: Vec<Step>,
@@ -111,7 +111,7 @@ impl<'a> Planner<'a, '_> {
                 }
             }
             self.lay(stage);
-            // A value that was replaced has handed on its slot.
+            // The slot of a replaced value is already reused.
             for node in ends.into_iter().filter(|&node| !self.replaced[node as usize]) {
                 if let Some(BufferRef::Slot(slot)) = self.buffers[node as usize] {
                     self.slots.release(slot);
@@ -127,7 +127,7 @@ impl<'a> Planner<'a, '_> {
     }
 
     /// Lets results of the group overwrite values that this group is the last to read. No other group of the stage may
-    /// read them, as it may run at the same time.
+    /// read them, because it may run at the same time.
     fn write_in_place(
         &mut self,
         group: &mut FusionGroup,
@@ -140,7 +140,8 @@ impl<'a> Planner<'a, '_> {
             let output = &ir.outputs[k];
             let (node, dtype) = (output.node, output.dtype);
             let bytes = self.context.graph.nodes[node as usize].spec.bytes();
-            // What comes from outside first: whether a slot fits depends on sizes, and the text says what is overwritten.
+            // Values from outside the graph first: whether a slot fits depends on sizes, and the text specifies what is
+            // overwritten.
             let inside =
                 |i: &usize| matches!(ir.loads[*i].source, LoadSource::Value(Input::Node(_)));
             let fits = sorted_by_key(ir.replaceable(k), inside).into_iter().find_map(|i| {
@@ -153,8 +154,8 @@ impl<'a> Planner<'a, '_> {
                     }
                     Input::Node(j) if lives.keep[j as usize] => None,
                     Input::Node(j) => match self.buffers[j as usize] {
-                        // A value that outlives the run takes no more memory than it needs. Others take any slot: a
-                        // kernel's text says what it overwrites, and must not depend on which slots were free.
+                        // A value that outlives the run uses exactly the memory that it needs. Others use any slot: a
+                        // kernel's text specifies what it overwrites, and must not depend on which slots were free.
                         Some(BufferRef::Slot(slot))
                             if !lives.keep[node as usize] || self.slots.bytes(slot) == bytes =>
                         {
@@ -208,7 +209,7 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// What the kernels of a group without an anchor do.
+    /// The work of the kernels of a group without an anchor.
     fn work<'c>(&mut self, group: &'c FusionGroup<'a>, ir: &'c KernelIr<'a>) -> Work<'c, 'a> {
         let context = self.context;
         let schedule = (ir.levels() > 0).then(|| ReductionSchedule::new(ir, context.caps));
@@ -258,8 +259,8 @@ impl<'a> Planner<'a, '_> {
             let idle = (count - units.len()) * last.weight();
             let weight = units.iter().map(|unit| unit.weight()).sum::<usize>() + idle;
             let note = Note { weight, ..Note::of_parts(notes.collect(), &kernel.source.label) };
-            // Sections with nothing to do bind small slots: one to read, and others to write, as no buffer may be
-            // bound twice to be written.
+            // Sections without work bind small slots: one to read, and others to write, because no buffer may be bound
+            // for writing twice.
             let mut unused = Vec::new();
             let mut binds = Binds::with_capacity(kernel.binds.len());
             for (&(k, bound), access) in kernel.binds.iter().zip(&kernel.source.accesses) {
@@ -305,7 +306,7 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// What a binding of `node`'s kernel names, if it is anywhere.
+    /// The buffer of a binding of `node`'s kernel, if it exists.
     fn bound(&self, node: u32, bind: Bind, temps: &[(u32, u64)]) -> Option<(BufferRef, u64)> {
         let graph = self.context.graph;
         let spec = &graph.nodes[node as usize];
@@ -313,7 +314,7 @@ impl<'a> Planner<'a, '_> {
             Bind::Input(k) => {
                 Some((self.buffer(spec.inputs[k]), graph.spec(spec.inputs[k]).bytes()))
             }
-            // Nobody may want the bare result; then another output takes its place.
+            // If the plain result is not needed, another output replaces it.
             Bind::Output => self.buffers[node as usize].map(|buffer| (buffer, spec.spec.bytes())),
             Bind::Temp(k) => Some((BufferRef::Slot(temps[k].0), temps[k].1)),
         }
@@ -396,7 +397,7 @@ impl<'a> Planner<'a, '_> {
         self.steps.push(Step::new(source, kernel.grid, binds, params, note));
     }
 
-    /// What a kernel of `group` computes.
+    /// The note of a kernel of `group`.
     fn note(&self, group: &FusionGroup, ir: Option<&KernelIr>) -> Note {
         let nodes = &self.context.graph.nodes;
         let lowering = |node: u32| &self.context.lowerings[node as usize];
@@ -449,7 +450,7 @@ impl Readers {
     }
 }
 
-/// The kernels of a group without an anchor: one, or two where a fold is long.
+/// The kernels of a group without an anchor: one, or two if a fold is long.
 struct Work<'c, 'a> {
     group: &'c FusionGroup<'a>,
     ir: &'c KernelIr<'a>,
@@ -471,7 +472,7 @@ impl<'a> Work<'_, 'a> {
     }
 }
 
-/// No op's loops are as long as this says while tensors are smaller than an adapter can bind.
+/// This cannot occur for tensors that an adapter can bind.
 fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
     Error::Device(
         DeviceFault::Limit,
@@ -483,7 +484,7 @@ fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
     )
 }
 
-/// Calls refuse tensors that no binding covers, so this is a buffer between the kernels of one op.
+/// Calls reject tensors that no binding covers, so this is a buffer between the kernels of one op.
 fn too_large_between(ops: &[&str], bytes: u64, most: u64) -> Error {
     Error::Device(
         DeviceFault::Limit,

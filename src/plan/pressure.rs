@@ -1,8 +1,9 @@
-//! What a kernel takes of a GPU's core while it runs, estimated from its text: registers of a thread, and memory of a workgroup.
+//! The resources of a GPU's core that a running kernel uses, estimated from its text: registers of a thread, and memory
+//! of a workgroup.
 //!
-//! A driver's compiler decides, and tells nobody: it unrolls loops, computes again what it has no place for, and keeps addresses
-//! and constants. Over 152 kernels of the catalog AMD's compiler for RDNA2 (Mesa 22.3.6) took 0.8 to 1.3 times the estimate for one
-//! half of them, and 0.5 to 2 times for nine of ten.
+//! The actual numbers depend on the driver's compiler and are not available: it unrolls loops, recomputes values for
+//! which it has no registers, and stores addresses and constants. Over 152 kernels of the catalog AMD's compiler for
+//! RDNA2 (Mesa 22.3.6) took 0.8 to 1.3 times the estimate for one half of them, and 0.5 to 2 times for nine of ten.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ pub(crate) fn shared_bytes(wgsl: &str) -> u64 {
     Text::read(wgsl).shared
 }
 
-/// Indices and addresses take so many.
+/// The registers for indices and addresses.
 const FEWEST: u32 = 8;
 
 /// A type's size in words, the size of its elements, and how many bytes it takes in memory.
@@ -37,14 +38,14 @@ struct Text<'a> {
     tokens: Vec<&'a str>,
     constants: HashMap<&'a str, u64>,
     aliases: HashMap<&'a str, Size>,
-    /// Sizes of what all functions see.
+    /// Sizes of global variables.
     globals: HashMap<&'a str, Size>,
     functions: HashMap<&'a str, Function>,
     shared: u64,
 }
 
 struct Function {
-    /// Of the body's braces.
+    /// Positions of the body's braces.
     from: usize,
     to: usize,
     result: Size,
@@ -108,7 +109,7 @@ impl<'a> Text<'a> {
         self.tokens.get(at).copied().unwrap_or_default()
     }
 
-    /// Where the first `open` from `at` on is closed.
+    /// The position at which the first `open` from `at` on is closed.
     fn matching(&self, at: usize, open: &str, close: &str) -> usize {
         let mut depth = 0_usize;
         for (place, token) in self.tokens.iter().enumerate().skip(at) {
@@ -164,7 +165,7 @@ impl<'a> Text<'a> {
         to
     }
 
-    /// The value of a sum of products of whole numbers, if it is one. Larger forms have none.
+    /// The value of a sum of products of whole numbers; `None` for other expressions.
     fn value(&self, from: usize, to: usize) -> Option<u64> {
         let (mut sum, mut product) = (0_u64, 1_u64);
         let mut operator = "*";
@@ -226,7 +227,7 @@ impl<'a> Text<'a> {
         Size { words: lanes, element: 1, bytes: aligned * if half { 2 } else { 4 } }
     }
 
-    /// The words of what an expression comes to: those of its largest part.
+    /// The words of an expression's value: those of its largest part.
     fn words(&self, from: usize, to: usize, sizes: &HashMap<&str, Size>) -> u32 {
         let mut most = 1;
         let mut place = from;
@@ -259,17 +260,17 @@ impl<'a> Text<'a> {
         most
     }
 
-    /// The most words that are alive at once in a function and those that it calls. `known` has those of functions by where
-    /// they begin, so that each is read once.
+    /// The most words that are alive at once in a function and those that it calls. `known` has the results of
+    /// functions by their positions, so that each is analysed once.
     fn busiest(&self, function: &Function, known: &mut HashMap<usize, u32>) -> u32 {
         let (from, to) = (function.from, function.to);
         if let Some(words) = known.get(&from) {
             return *words;
         }
-        // WGSL has no recursion; a text that has it ends all the same.
+        // WGSL has no recursion; the analysis of a text with recursion must still end.
         known.insert(from, 0);
         let mut sizes: HashMap<&str, Size> = HashMap::new();
-        // Where each name is declared, how large it is, and where it is mentioned last.
+        // The declaration, the size, and the last use of each name.
         let mut lives: Vec<(usize, usize, u32)> = Vec::new();
         let mut latest: HashMap<&str, usize> = HashMap::new();
         // The loops around a place, outermost first.
@@ -294,14 +295,14 @@ impl<'a> Text<'a> {
                         }
                     };
                     sizes.insert(name, size);
-                    // What a loop counts by is there until the loop ends.
+                    // A loop counter is alive until the loop ends.
                     let counts = loops.last().filter(|(begin, _)| place == begin + 2);
                     latest.insert(name, lives.len());
                     lives.push((place, counts.map_or(place, |(_, end)| *end), size.words));
                 }
                 _ => {
                     if let Some(life) = latest.get(token).map(|at| &mut lives[*at]) {
-                        // A variable that a loop finds is there until the loop ends.
+                        // A variable from outside that is used in a loop is alive until the loop ends.
                         let around = loops.iter().find(|(begin, _)| *begin > life.0);
                         life.1 = life.1.max(around.map_or(place, |(_, end)| *end));
                     }
@@ -339,7 +340,7 @@ mod tests {
 
     #[test]
     fn variables_count_while_they_are_mentioned() {
-        // `a` is gone when `c` comes.
+        // `a` is dead when `c` is declared.
         let body = "let a = 1.0; let b = a + 1.0; let c = b; let d = b + c; out[0] = d;";
         assert_eq!(alive(&format!("fn main() {{ {body} }}")), 3);
         assert_eq!(
@@ -363,8 +364,8 @@ mod tests {
         let called =
             "fn twice(x: f32) -> vec2<f32> { let y: vec4<f32> = v; let z = y.x; return y.xy; }";
         assert_eq!(alive(&format!("{called} fn main() {{ let a = twice(b); out[0] = a.x; }}")), 7);
-        // WGSL has no recursion, and such a text ends all the same.
-        // Each function is read once, however many ways lead to it.
+        // WGSL has no recursion, but the analysis of such a text must still end. Each function is analysed once,
+        // however many paths lead to it.
         let ladder: String = (0..60)
             .map(|i| {
                 format!("fn f{i}() {{ f{}(); g{i}(); }} fn g{i}() {{ f{}(); }} ", i + 1, i + 1)

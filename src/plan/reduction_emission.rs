@@ -1,4 +1,5 @@
-//! Emits kernels that fold: passes along a row, each of which computes what the next needs.
+//! Emits kernels that fold: passes along a row, each of which computes values that the next one needs. A *turn* is one
+//! iteration of a thread's loop over its part of the row.
 
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ use crate::dtype::{DType, Register};
 use crate::graph::Graph;
 use crate::graph::lower::Reduction;
 
-/// A turn up to this weight is written several times in a loop.
+/// Turns up to this weight are unrolled several times within a loop.
 const SHORT: usize = 150;
 
 /// Writes the kernel that folds whole rows (`chunks` is 1), or the first of two.
@@ -69,9 +70,9 @@ pub(super) fn generate(
 
 #[derive(Clone, Copy)]
 struct Shape {
-    /// Neighbouring elements are folded together; else they belong to neighbouring rows.
+    /// Neighbouring elements are folded together; otherwise they belong to neighbouring rows.
     pub(super) inner: bool,
-    /// Four neighbours always lie in one row.
+    /// Four neighbours are always in one row.
     pub(super) aligned: bool,
     pub(super) chunked: bool,
     pub(super) threads: usize,
@@ -80,12 +81,12 @@ struct Shape {
     pub(super) long: bool,
 }
 
-/// How many short turns one round of a loop computes: a round costs as much as reading some elements.
+/// How many short turns one round of a loop computes: the overhead of a round equals reading some elements.
 const AT_ONCE: usize = 8;
 
 impl Shape {
     fn position(self, row: bool) -> Position<'static> {
-        // Where lanes are folded together, a row's own values are the same in all of them.
+        // If lanes are folded together, a row's own values are the same in all of them.
         let one = self.aligned || (row && self.inner);
         let coordinates = if one { Coordinates::One } else { Coordinates::Four };
         Position { flat: Flat::Unknown, coordinates }
@@ -94,12 +95,12 @@ impl Shape {
 
 struct ReductionEmitter {
     pub(super) shape: Shape,
-    /// The names of the module begin with this.
+    /// The prefix of the names in the module.
     pub(super) prefix: String,
-    /// How many lines a workgroup walks.
+    /// How many lines a workgroup processes.
     pub(super) side: usize,
     pub(super) turns: Option<usize>,
-    /// What earlier passes have left in registers, for each turn.
+    /// The values of earlier passes in registers, for each turn.
     pub(super) kept: Vec<Operand>,
     /// The types for which the kernel uses workgroup memory, of which each thread has an element.
     pub(super) shared: Vec<String>,
@@ -108,7 +109,7 @@ struct ReductionEmitter {
 }
 
 impl ReductionEmitter {
-    /// Writes which row the thread walks, and which part of it.
+    /// Writes the computation of the thread's row, and of its part of the row.
     pub(super) fn begin(&mut self) {
         let Shape { inner, aligned, chunked, threads, join, .. } = self.shape;
         let (text, prefix) = (&mut self.text, &self.prefix);
@@ -121,7 +122,7 @@ impl ReductionEmitter {
             let _ = writeln!(text, "let line = min(number, p.{prefix}total - 1u);");
         } else if threads > 1 {
             let _ = writeln!(text, "let share = local % {threads}u;");
-            // All threads stay, as they meet at barriers; those beyond the end store nothing.
+            // All threads continue, because they meet at barriers; those beyond the end store nothing.
             let _ = writeln!(text, "let live = thread / {threads}u < p.{prefix}total;");
             let _ = writeln!(text, "let line = min(thread / {threads}u, p.{prefix}total - 1u);");
         } else {
@@ -162,7 +163,7 @@ impl ReductionEmitter {
         self.store_rows(writer, &mut defined);
     }
 
-    /// Writes one pass: a walk along the row.
+    /// Writes one pass along the row.
     fn pass(
         &mut self,
         writer: &mut Writer,
@@ -245,7 +246,7 @@ impl ReductionEmitter {
         }
     }
 
-    /// Writes the loop, or the turns written out, of a walk along the row.
+    /// Writes the loop, or the unrolled turns, of a pass along the row.
     fn walk(&mut self, step: &Step, chunked: bool, threads: usize, stores: bool) {
         let prefix = &self.prefix;
         if let Some(turns) = self.turns {
@@ -310,7 +311,7 @@ impl ReductionEmitter {
         } else if self.shape.threads > 1 {
             value = self.join_in_memory(register, &name, &value);
         }
-        // A partial result keeps all its digits until the second kernel has folded it.
+        // A partial result is not rounded until the second kernel has folded it.
         let value = match self.shape.chunked {
             true => value,
             false => rounded(ir.instances[i].dtype, format_args!("{value}")),
@@ -322,7 +323,7 @@ impl ReductionEmitter {
     /// Joins the values of the threads that share a row, or four of them. Returns the expression of the result.
     fn join_in_memory(&mut self, register: Register, fold: &str, value: &str) -> String {
         let (ty, columns) = (vector(register), self.shape.join == Join::Columns);
-        // The lanes of a row hold the same already.
+        // The lanes of a row already hold the same value.
         let (held, of, lane) = match columns {
             true => (ty.clone(), self.side, ""),
             false => (register.scalar().to_string(), 1, ".x"),
@@ -409,7 +410,7 @@ impl ReductionEmitter {
         ));
     }
 
-    /// Stores the values that a row has one of: outputs, or partial results.
+    /// Stores the values of which there is one per row: outputs, or partial results.
     fn store_rows(&mut self, writer: &mut Writer, defined: &mut Defined) {
         let (ir, prefix) = (writer.ir, self.prefix.clone());
         let mut items: Vec<(Bound, String, DType, usize)> = Vec::new();
@@ -474,7 +475,7 @@ impl ReductionEmitter {
     }
 }
 
-/// The text of one step of a walk, cut where names of kept values stand.
+/// The text of one step of a pass, split at the names of kept values.
 #[derive(Default)]
 struct Step {
     coordinates: String,
@@ -487,7 +488,7 @@ struct Step {
 }
 
 impl Step {
-    /// The step as it stands in turn `turn`.
+    /// The text of the step in turn `turn`.
     fn lines(&self, turn: usize) -> String {
         let mut text = self.coordinates.clone();
         for name in &self.found {
@@ -502,7 +503,7 @@ impl Step {
     }
 }
 
-/// What one pass does: folds, and outputs that it stores for each element.
+/// The work of one pass: folds, and outputs that it stores for each element.
 struct Level {
     folds: Vec<usize>,
     stored: Vec<usize>,
@@ -532,8 +533,8 @@ impl Level {
     }
 }
 
-/// What pass `now` computes for each element and `later` passes need again, as far as it is worth a register: loads,
-/// and the values that are folded.
+/// The values that pass `now` computes for each element and `later` passes need again, if they are worth a register:
+/// loads, and the values that are folded.
 fn keepable(ir: &KernelIr, now: &[Operand], later: &[Operand]) -> Vec<Operand> {
     let each = |wanted: &[Operand]| {
         let mut needed = Vec::new();
@@ -576,7 +577,7 @@ fn shuffled(register: Register, value: &str, step: usize) -> String {
     }
 }
 
-/// What `wanted` needs that is the same for a whole row.
+/// The operands of `wanted` that are the same for a whole row.
 fn row_operands(ir: &KernelIr, wanted: &[Operand]) -> Vec<Operand> {
     let mut rows = Vec::new();
     ir.reach(wanted, |operand| {

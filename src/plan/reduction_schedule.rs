@@ -1,30 +1,31 @@
-//! The schedule of a kernel that folds: one thread walks each row of elements that are folded together, or several
-//! threads walk it and join their results; long rows are cut into chunks, which a second kernel folds again.
+//! The schedule of a kernel that folds: one thread iterates over each row of elements that are folded together, or
+//! several threads share it and join their results; long rows are split into chunks, whose results a second kernel
+//! folds.
 //!
-//! A kernel makes as many passes over its rows as folds follow on each other, and one more if it stores something for
-//! each element afterwards: a softmax takes its maximum, its sum, then its quotients. The kernel computes what lies
-//! between two folds again in each pass, which is cheaper than memory, or keeps it in registers where a thread's part
-//! of the row is short. The order of every fold is fixed.
+//! A kernel makes one pass over its rows for each fold that depends on the previous one, and one more if it stores
+//! something for each element afterwards: a softmax computes its maximum, its sum, then its quotients. The kernel
+//! recomputes the values between two folds in each pass, which is cheaper than memory traffic, or keeps them in
+//! registers if a thread's part of the row is short. The order of every fold is fixed.
 
 use super::kernel_ir::{Code, KernelIr};
 use crate::device::{COLUMN_FOURS, COLUMN_THREADS, Caps};
 use crate::dtype::DType;
 
-/// Rows as long as this are shared by threads in a kernel of a processor that does little: sharing a shorter one saves less
-/// time than a further text costs.
+/// In small CPU kernels, rows from this length on are shared by threads: sharing shorter rows saves less time than an
+/// additional text costs.
 pub(super) const SHARED: usize = 2048;
 
-/// How a kernel with folds spreads its work over threads.
+/// How a kernel with folds distributes its work over threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReductionSchedule {
-    /// Each row is folded in so many chunks.
+    /// The number of chunks in which each row is folded.
     pub(super) chunks: usize,
-    /// So many threads walk a row, or a chunk of it, together.
+    /// The number of threads that share a row, or a chunk of it.
     pub(super) threads: usize,
     /// How these threads join their results.
     pub(super) join: Join,
-    /// How many turns each thread makes, if they are few and the kernel writes them out, so that a pass finds in
-    /// registers what the pass before has read.
+    /// How many turns (loop iterations) each thread makes, if they are few and unrolled, so that a pass finds the
+    /// values of the previous pass in registers.
     pub(super) turns: Option<usize>,
 }
 
@@ -34,7 +35,7 @@ pub(super) enum Join {
     Alone,
     /// The threads join in workgroup memory.
     Memory,
-    /// As `Memory`, each thread with four neighbouring rows: those whose threads stand side by side are read together.
+    /// As `Memory`, each thread with four neighbouring rows: neighbouring threads read neighbouring elements.
     Columns,
     /// The threads are one subgroup and one workgroup, and read each other's registers.
     Shuffle,
@@ -45,13 +46,14 @@ impl ReductionSchedule {
         let (rows, len) = (ir.space.count(false), ir.space.count(true));
         let inner = ir.space.folds_inner();
         let steps = steps(ir);
-        // The lanes of a vector read faster side by side than each in a row of its own.
+        // The lanes of a vector read neighbouring elements faster than elements of different rows.
         let lanes = caps.subgroup().filter(|_| caps.cpu).map_or(1, |size| size as usize);
         let least = if ir.space.reads_singly() { SHARED / 4 } else { 2 * lanes };
         let whole_lines = rows.div_ceil(4);
         let threads = match (inner, caps.cpu) {
             (false, _) if caps.shares_columns(whole_lines, steps) => COLUMN_THREADS,
-            // A quarter of the threads would keep too little of a long row in flight, and nothing of it in registers.
+            // A quarter of the threads would have too few loads of a long row in flight, and could not keep it in
+            // registers.
             (true, false) if steps >= 1024 && caps.workgroup[0] >= 256 => 256,
             (true, false) if steps >= 64 => 64,
             (true, false) if steps >= 16 => 16,
@@ -65,21 +67,20 @@ impl ReductionSchedule {
             (_, false) => Join::Columns,
         };
         let lines = if inner { rows * threads } else { whole_lines * threads };
-        // On a processor a dispatch costs as much as reading some ten thousand elements.
+        // On a CPU a dispatch costs as much as reading about ten thousand elements.
         let (small, wanted, longest) =
             if caps.cpu { (1 << 16, 512, 1 << 14) } else { (1 << 12, caps.threads, 1 << 12) };
         let turns = steps / threads;
-        // No thread may make more iterations, in all its walks together, than every driver allows.
+        // All passes of a thread together must stay within the number of iterations that every driver allows.
         let spare = threads.ilog2() as usize * folds(ir).len() + ir.iterations();
         let each = passes(ir) * (1 + ir.iterations());
         let most_turns = (caps.loop_iterations.saturating_sub(spare) / each).max(2) - 1;
         let chunks = if turns <= 64 || (rows * len <= small && turns <= longest) {
             1
         } else {
-            // The second kernel loops through the chunks.
+            // The second kernel loops over the chunks.
             let most = (turns / 32).clamp(1, caps.loop_piece().min(1024));
-            // Down a column every step is on another page of memory, and a processor keeps track of some dozens of
-            // pages.
+            // Every step down a column is on another page of memory, and a CPU can only track some dozens of pages.
             let longest = if caps.cpu && !inner { 32 } else { longest };
             (wanted / lines.max(1)).max(turns.div_ceil(longest)).clamp(1, most)
         };
@@ -91,7 +92,7 @@ impl ReductionSchedule {
         ReductionSchedule { chunks, threads, join, turns: (pays && fits).then_some(written) }
     }
 
-    /// As [`ReductionSchedule::new`] for rows that are not cut.
+    /// As [`ReductionSchedule::new`] for rows that are not split.
     pub(super) fn whole(ir: &KernelIr, caps: &Caps) -> Self {
         ReductionSchedule { chunks: 1, ..ReductionSchedule::new(ir, caps) }
     }
@@ -125,7 +126,7 @@ impl ReductionSchedule {
     }
 }
 
-/// How many steps a thread takes: quads of a row, or whole elements of four neighbouring rows.
+/// The number of steps along a row: quads of the row, or elements of four neighbouring rows.
 pub(super) fn steps(ir: &KernelIr) -> usize {
     let len = ir.space.count(true);
     if ir.space.folds_inner() { len.div_ceil(4) } else { len }
@@ -136,10 +137,10 @@ pub(super) fn lines(ir: &KernelIr) -> usize {
     if ir.space.folds_inner() { rows } else { rows.div_ceil(4) }
 }
 
-/// How much text a kernel may write out: drivers compile it all.
+/// The limit of unrolled text in a kernel: drivers compile all of it.
 const LONGEST_TEXT: usize = 20_000;
 
-/// How often the kernel walks a row.
+/// The number of passes over a row.
 fn passes(ir: &KernelIr) -> usize {
     let last = ir.levels();
     let after = ir.outputs.iter().any(|o| !o.row && ir.instances[o.instance].level == last);
@@ -171,7 +172,7 @@ mod tests {
     use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Reduction, View};
     use crate::graph::{Graph, Input, Node, Op, Spec};
 
-    /// A sum over an axis, or what is left of each element without it.
+    /// A sum over an axis, or each element minus the sum.
     #[derive(Debug, Hash, PartialEq, Eq)]
     struct Centred {
         shape: [usize; 2],
@@ -202,7 +203,7 @@ mod tests {
         }
     }
 
-    /// The schedule of a sum of `shape` over `axis`; with `twice` each row is walked again after it.
+    /// The schedule of a sum of `shape` over `axis`; with `twice` there is a second pass over each row.
     fn schedule(shape: [usize; 2], axis: usize, twice: bool, caps: &Caps) -> ReductionSchedule {
         let mut graph = Graph { leaves: vec![Spec::new(shape, DType::F32)], ..Graph::default() };
         for folds in [true, false] {
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(schedule([50, 256], 1, false, &gpu), several(64));
         assert_eq!(schedule([50, 4096], 1, false, &gpu), several(256));
         assert_eq!([several(16), several(64), several(256)].map(|s| s.workgroup()), [64, 64, 256]);
-        // Columns are folded by the lanes of a vector, and by several threads each unless there are many.
+        // Columns are folded by the lanes of a vector, and each by several threads unless there are many.
         let sixteen = ReductionSchedule { threads: 16, join: Join::Columns, ..one };
         assert_eq!(schedule([60, 256], 0, false, &gpu), sixteen);
         assert_eq!(sixteen.workgroup(), 256);
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(lanes.workgroup(), 8);
         let unknown = Caps { subgroups: None, ..processor() };
         assert_eq!(schedule([500, 64], 1, false, &unknown), one);
-        // Where there is little to do, threads share the longest rows alone.
+        // In small kernels, threads share only the longest rows.
         assert_eq!(schedule([50, 64], 1, false, &processor()), one);
         assert_eq!(schedule([3, 2048], 1, false, &processor()), lanes);
         assert_eq!(one.workgroup(), 64);
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(cut([10_000_000, 8], 0, &gpu), 1024);
         let small = Caps { threads: 8192, ..Caps::portable() };
         assert_eq!(cut([10_000_000, 8], 0, &small), 8192 / 16 / 2);
-        // A dispatch costs a processor more than a short row.
+        // On a CPU a dispatch costs more than a short row.
         assert_eq!(cut([1, 1 << 16], 1, &processor()), 1);
         assert_eq!(cut([1, 1 << 20], 1, &processor()), 512 / 8);
         let long = schedule([1, 1 << 20], 1, false, &gpu);
@@ -294,7 +295,7 @@ mod tests {
         let gpu = Caps::portable();
         assert_eq!(schedule([50, 1024], 1, false, &gpu).turns, None);
         assert_eq!(schedule([50, 1024], 1, true, &gpu).turns, Some(4));
-        // Five turns are written as eight, the last of them empty.
+        // Five turns are unrolled as eight, the last of which are empty.
         assert_eq!(schedule([50, 1280], 1, true, &gpu).turns, Some(8));
         assert_eq!(schedule([50, 2304], 1, true, &gpu).turns, None);
         assert_eq!(schedule([50, 8192], 1, true, &gpu).turns, Some(8));

@@ -1,11 +1,11 @@
 //! Finds the values of a kernel that are hidden from the driver's algebra.
 //!
-//! WGSL lets a driver compute with floats as if nothing were rounded: `(x + 1e8) - 1e8` becomes `x`, and what a program
-//! adds up to correct a rounding (the error of a sum, the correction in Kahan's, `log(u) / (u - 1)` with `u = 1 + x`)
-//! becomes 0. It may also take `x - x` for 0 and `x / x` for 1 where `x` is infinite. One op alone has nothing to
-//! regroup, so a kernel must not differ: where a sum, a difference, a quotient or a comparison meets what its operand
-//! was made of, the kernel hides the operand; where a fold adds up sums, each of them; and differences to which something is
-//! added. Few kernels of a model have such a place.
+//! WGSL allows a driver to compute with floats as if nothing were rounded: `(x + 1e8) - 1e8` becomes `x`, and a term
+//! that corrects a rounding error (the error of a sum, the correction in Kahan summation, `log(u) / (u - 1)` with
+//! `u = 1 + x`) becomes 0. It may also treat `x - x` as 0 and `x / x` as 1 where `x` is infinite. In a kernel of one op
+//! there is nothing to regroup, and a fused kernel must compute the same. So it hides an operand of a sum, a
+//! difference, a quotient or a comparison if the other operand is a part that it was computed from; each of the sums
+//! that a fold adds up; and differences to which something is added. Few kernels of a model have such expressions.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,25 +16,25 @@ use crate::dtype::{DType, Register};
 use crate::graph::Mixer;
 use crate::wgsl::Arithmetic;
 
-/// An expression builds on at most so many ops: all of Adam's formula is shallower. Through hundreds of ops lavapipe
-/// gathers factors until they overflow, so that a sum of small numbers becomes infinite.
+/// The maximum depth of an expression in ops: all of Adam's formula is shallower. In expressions of hundreds of ops
+/// lavapipe collects factors until they overflow, so that a sum of small numbers becomes infinite.
 const DEEP: usize = 16;
-/// A value of more terms or factors is hidden, so that finding takes little time.
+/// A value with more terms or factors is hidden, so that the analysis takes little time.
 const MANY: usize = 48;
 /// How many turns of a loop one round computes at most.
 const MOST_AT_ONCE: usize = 8;
 
-/// How a fold adds.
+/// The fold of a sum.
 const SUM: &str = "a + b";
 
-/// What of a kernel is hidden.
+/// The hidden values of a kernel.
 #[derive(Default)]
 pub(super) struct Hidden {
-    /// For each instance, whether all see only its value.
+    /// For each instance, whether its value is hidden from all readers.
     results: Vec<bool>,
-    /// Operands that one instance alone sees so: instance and place.
+    /// Operands that are hidden from one instance only: the instance and the operand's index.
     operands: Vec<(usize, usize)>,
-    /// How many ops build on each other.
+    /// The depth in ops.
     depth: usize,
 }
 
@@ -50,7 +50,7 @@ impl Hidden {
         };
         finder.walk();
         if let Some(roll) = &ir.roll {
-            // The turns that stand side by side in the text see through each other.
+            // Turns that are adjacent in the text are visible to each other.
             for _ in 1..finder.hidden.turns_at_once() {
                 let next = roll.next.iter().zip(&finder.loads).map(|(next, load)| match next {
                     Some(operand) => finder.operand(*operand, 0),
@@ -63,12 +63,12 @@ impl Hidden {
         finder.hidden
     }
 
-    /// True if all that read instance `i` see its value alone.
+    /// True if instance `i` is hidden from all its readers.
     pub(super) fn result(&self, i: usize) -> bool {
         self.results[i]
     }
 
-    /// True if instance `i` sees the value of its operand `k` alone.
+    /// True if operand `k` is hidden from instance `i`.
     pub(super) fn operand(&self, i: usize, k: usize) -> bool {
         self.operands.contains(&(i, k))
     }
@@ -79,22 +79,22 @@ impl Hidden {
     }
 }
 
-/// Ids in order. The lowest bit says that a term is taken away, or that the value is divided by a factor.
+/// Ids in order. The lowest bit marks a term that is subtracted, or a factor that is divided by.
 type Ids = SmallVec<[u64; 4]>;
 
-/// What a driver sees of a value.
+/// The structure of a value that is visible to the driver.
 #[derive(Clone)]
 struct Known {
     /// Equal for equal expressions.
     id: u64,
-    /// What was added and taken away to make it, and each sum on the way.
+    /// The terms that were added and subtracted to compute it, including each intermediate sum.
     terms: Ids,
-    /// What was multiplied and divided, and each product on the way.
+    /// The factors that were multiplied and divided, including each intermediate product.
     factors: Ids,
-    /// Which operand it is of the instance that is read, if it is one.
+    /// Its index among the operands of the current instance, if it is one.
     operand: Option<usize>,
     number: bool,
-    /// It is one value less another.
+    /// It is one value minus another.
     difference: bool,
 }
 
@@ -104,7 +104,7 @@ impl Known {
         Known { id, terms, factors, operand: None, number: false, difference: false }
     }
 
-    /// Whether it was made of two terms or more.
+    /// Whether it has two terms or more.
     fn is_sum(&self) -> bool {
         self.terms.len() > 2
     }
@@ -130,7 +130,7 @@ fn opposite(ids: &[u64]) -> Ids {
     all
 }
 
-/// True if one takes away what the other adds.
+/// True if one subtracts a term that the other adds.
 fn cancel(a: &[u64], b: &[u64]) -> bool {
     a.iter().any(|id| b.binary_search(&(id ^ 1)).is_ok())
 }
@@ -144,7 +144,7 @@ struct Finder<'b, 'a> {
 }
 
 impl Finder<'_, '_> {
-    /// Reads all instances once, in order.
+    /// Analyses all instances once, in order.
     fn walk(&mut self) {
         self.known.clear();
         self.depths.clear();
@@ -165,8 +165,8 @@ impl Finder<'_, '_> {
                     read.flatten().unwrap_or(otherwise)
                 }
                 Code::Reduce(reduction) => {
-                    // The sum of `x - mean` is 0 but for rounding errors, which correct the mean. A driver that computes
-                    // the sum of `x` less that of the means loses them.
+                    // The sum of `x - mean` is 0 but for rounding errors, which correct the mean. A driver that
+                    // computes the sum of `x` minus that of the means loses them.
                     if reduction.fold == SUM {
                         let sums = own.iter().enumerate().filter(|(_, own)| own.is_sum());
                         sums.for_each(|(k, _)| self.hide(i, k));
@@ -179,7 +179,7 @@ impl Finder<'_, '_> {
             let many = known.terms.len().max(known.factors.len()) > MANY;
             let deep = instance.dtype.register() == Register::F32 && depth >= DEEP;
             self.hidden.results[i] |= (float && many) || deep;
-            // What is rounded to fewer bits hides itself.
+            // A value that is rounded to fewer bits is hidden anyway.
             if self.hidden.results[i] || !float {
                 known = Known::atom(known.id);
             }
@@ -210,7 +210,8 @@ impl Finder<'_, '_> {
         }
     }
 
-    /// Hides operand `k` of instance `i`: for all where a result has a place in the text, else for this one.
+    /// Hides operand `k` of instance `i`: from all readers if it is the result of an instance, otherwise only from this
+    /// one.
     fn hide(&mut self, i: usize, k: usize) {
         match self.ir.instances[i].operands[k] {
             Operand::Instance(made)
@@ -230,7 +231,7 @@ impl Finder<'_, '_> {
     }
 }
 
-/// Reads the formula of one instance.
+/// Analyses the formula of one instance.
 struct Reading<'f, 'b, 'a> {
     finder: &'f mut Finder<'b, 'a>,
     instance: usize,
@@ -238,7 +239,7 @@ struct Reading<'f, 'b, 'a> {
 }
 
 impl Reading<'_, '_, '_> {
-    /// Hides one of two values that take back what made the other; `of` gives what they were made of.
+    /// Hides one of two values if they cancel parts of each other; `of` returns their parts.
     fn part(&mut self, a: &Known, b: &Known, of: fn(&Known) -> &Ids) {
         let has = |whole: &Known, part: &Known| {
             let ids = of(whole);

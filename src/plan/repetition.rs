@@ -1,8 +1,9 @@
-//! Finds where a program repeats itself: the turns of its loops, its layers, its time steps.
+//! Finds where a program repeats itself: its loops, equal layers, time steps. A *turn* is one iteration of such a
+//! repetition.
 //!
-//! A graph knows of no loops, but holds what a loop called turn after turn. This file finds those turns again, by the
-//! sequence of ops alone, so that fusion groups can end at the same places in each turn. Then every turn has the same
-//! kernels, and a program of a hundred turns compiles as little as one of ten.
+//! A graph has no loops, but contains the ops that a loop called in each iteration. This file finds these turns from
+//! the sequence of ops alone, so that fusion groups can end at the same positions in each turn. Then every turn has the
+//! same kernels, and a program of a hundred turns compiles no more than one of ten.
 
 use std::hash::Hasher;
 
@@ -24,16 +25,16 @@ pub(super) struct Label {
     pub(super) turn: u32,
 }
 
-/// A stretch of the graph in which the same ops come again and again.
+/// A part of the graph in which the same ops repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
     /// How many nodes a turn has.
     pub(super) period: usize,
     /// The first node of the first whole turn.
     pub(super) first: usize,
-    /// How many whole turns there are; they have the numbers from 1 on. What precedes them of a turn has number 0.
+    /// The number of whole turns, which are numbered from 1. An incomplete turn before them has number 0.
     pub(super) count: usize,
-    /// Some nodes of a turn need kernels of their own.
+    /// Some nodes of a turn need separate kernels.
     pub(super) heavy: bool,
     /// How many turns may share a kernel: a power of two.
     pub(super) together: usize,
@@ -44,26 +45,26 @@ pub(super) struct Run {
 pub(super) struct Repetition {
     pub(super) runs: Vec<Run>,
     of: Vec<Labels>,
-    /// Few and light repetitions of which each goes on from the one before: period, range, and count.
+    /// Short and light repetitions in which each turn uses results of the previous one: period, range, and count.
     chains: Vec<(usize, std::ops::Range<usize>, usize)>,
 }
 
-/// A repetition counts from so many turns on.
+/// The minimum number of turns of a repetition.
 const FEW: usize = 4;
-/// A light repetition of up to so many turns counts as written out by hand, not as a loop; it may share one kernel.
+/// A light repetition of up to this many turns counts as repeated code, not as a loop; it may share one kernel.
 const BY_HAND: usize = 8;
-/// A chain belongs to a loop if their numbers of turns differ by so many at most: a sum has an addition less than terms,
+/// A chain belongs to a loop if their numbers of turns differ by at most this: a sum has one addition fewer than terms,
 /// and the first and the last turn of a loop differ from the others.
 const ALIKE: usize = 2;
-/// The lengths of the op sequences that must come again.
+/// The lengths of the op sequences that must repeat.
 const WINDOWS: [usize; 3] = [1, 4, 16];
-/// The search tries so many periods: those that come most often.
+/// The number of periods that the search tries: the most frequent ones.
 const PERIODS: usize = 32;
-/// A node can belong to so many runs within runs.
+/// The number of nested runs that a node can belong to.
 const NESTED: usize = 3;
 
 impl Repetition {
-    /// Finds the turns of the graph. It leaves out a run whose turns are few and weigh less than `light` together.
+    /// Finds the turns of the graph. It skips a run whose turns are few and together weigh less than `light`.
     pub(super) fn find(context: &PlanContext, light: usize) -> Self {
         let nodes = context.graph.nodes.len();
         let mut turns = Repetition { of: vec![Labels::new(); nodes], ..Repetition::default() };
@@ -84,7 +85,7 @@ impl Repetition {
                 at += 1;
             }
         }
-        // What adds up a gradient over the turns of a loop is a loop as well, however few they are.
+        // Code that sums a gradient over the turns of a loop is also a loop, however few they are.
         for (period, range, count) in std::mem::take(&mut turns.chains) {
             let alike = |run: &Run| run.heavy && run.count.abs_diff(count) <= ALIKE;
             if turns.runs.iter().any(alike) {
@@ -147,7 +148,7 @@ impl Repetition {
         if together == 1 || turn == 0 || turn > count {
             return label.turn;
         }
-        // As many full kernels as possible, then halves: so what is left of any count takes few sizes.
+        // As many full kernels as possible, then halves, so that the rest of any count has few sizes.
         let turn = turn - 1;
         let mut from = count / together * together;
         if turn < from {
@@ -178,7 +179,7 @@ impl Repetition {
     }
 }
 
-/// The distances at which sequences of ops come again, the shortest first.
+/// The distances at which sequences of ops repeat, the shortest first.
 fn periods(symbols: &[u64]) -> Vec<usize> {
     let most = symbols.len() / FEW;
     let mut counts = vec![0u32; most + 1];
@@ -195,7 +196,7 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
             }
         }
     }
-    // These are the periods that come most often, first of all the one that does.
+    // The most frequent periods, in descending order.
     let mut often: Vec<(u32, usize)> = Vec::new();
     for counted in counts.into_iter().zip(0..).filter(|(count, _)| *count as usize >= FEW - 1) {
         often.insert(often.partition_point(|known| *known > counted), counted);
@@ -204,11 +205,11 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
     sorted_by_key(often.into_iter().map(|(_, period)| period), |period| *period)
 }
 
-/// Where in the period a turn begins best: where the fewest values cross to a kernel that could have computed them
-/// itself.
+/// The best position in the period for the beginning of a turn: where the fewest values are passed to a kernel that
+/// could have computed them itself.
 fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -> usize {
     let nodes = &context.graph.nodes;
-    // The last node that could compute each node for itself.
+    // The last node that could compute each node itself.
     let mut reach: Vec<usize> = range.clone().collect();
     for i in range.clone() {
         if matches!(context.lowerings[i], Lowering::Kernels(_) | Lowering::Alias) {
@@ -223,8 +224,8 @@ fn phase(context: &PlanContext, period: usize, range: &std::ops::Range<usize>) -
             }
         }
     }
-    // How many values cross each place between two nodes, summed over the turns; a value that lives for whole turns
-    // crosses all places alike.
+    // How many values are alive between each two nodes, summed over the turns; a value that lives for whole turns
+    // counts equally everywhere.
     let mut steps = vec![0i64; period + 1];
     for (i, &last) in range.clone().zip(&reach) {
         let (from, to) = (i - range.start + 1, last - range.start + 1);
@@ -256,7 +257,7 @@ fn goes_on(context: &PlanContext, turn: std::ops::Range<usize>) -> bool {
     roots.any(|root| matches!(root, Input::Node(j) if before.contains(&(j as usize))))
 }
 
-/// What the nodes of a turn cost to compile in one kernel, and whether some need kernels of their own.
+/// The compilation cost of the nodes of a turn in one kernel, and whether some need separate kernels.
 pub(super) fn weight(context: &PlanContext, turn: std::ops::Range<usize>) -> (usize, bool) {
     let mut sum = 0;
     let mut heavy = false;
@@ -289,7 +290,7 @@ mod tests {
     #[test]
     fn turns_are_gathered_in_powers_of_two() {
         assert_eq!(parts(5, 1), [0, 1, 2, 3, 4, 5, 6]);
-        // Four and four; then what is left as two and one. What stands before and behind whole turns is apart.
+        // Four and four; then the rest as two and one. The nodes before and after the whole turns are separate.
         assert_eq!(parts(8, 4), [0, 1, 1, 1, 1, 5, 5, 5, 5, 9]);
         assert_eq!(parts(11, 4), [0, 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 11, 12]);
         assert_eq!(parts(3, 2), [0, 1, 1, 3, 4]);
@@ -325,7 +326,7 @@ mod tests {
         };
         assert!(periods(&repeated(&[1], 9)).contains(&1));
         assert!(periods(&repeated(&[1, 2, 3], 5)).contains(&3));
-        // Each op comes twice in a turn, next to itself.
+        // Each op occurs twice in a row in a turn.
         assert!(periods(&repeated(&[1, 1, 2, 2], 6)).contains(&4));
         // A loop of ten inside each turn.
         let mut turn = vec![7; 10];

@@ -1,4 +1,4 @@
-//! A plan for a person to read: its kernels, what each computes, and their texts.
+//! A readable form of a plan: its kernels, what each computes, and their texts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::{Step, pressure};
 use crate::shape::Shape;
 use crate::text_table::{self, Column};
 
-/// What the planner says of a step, for reports and profiles. Nothing that runs depends on it.
+/// The planner's description of a step, for reports and profiles. The run does not depend on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Note {
     /// The kernel's name in tables; if empty, the source's label.
@@ -18,12 +18,12 @@ pub(crate) struct Note {
     pub(crate) outputs: Vec<Shape>,
     /// Additions and multiplications of one run; 0 if unknown.
     pub(crate) flops: u64,
-    /// What the text costs to compile, in units of ten microseconds, beyond what any kernel costs.
+    /// The compilation cost of the text, in units of ten microseconds, in addition to that of any kernel.
     pub(crate) weight: usize,
 }
 
 impl Note {
-    /// The note of a kernel with several sections; it names ops that several have once.
+    /// The note of a kernel with several sections; it lists ops that occur in several sections once.
     pub(super) fn of_parts(parts: Vec<Note>, label: &str) -> Note {
         let mut all = Note { label: label.to_string(), ..Note::default() };
         let mut known: Vec<Vec<&'static str>> = Vec::new();
@@ -38,7 +38,7 @@ impl Note {
     }
 }
 
-/// The plan of a flush: which kernels run in which order, and what each of them computes.
+/// The plan of a flush: the kernels in the order in which they run, and what each of them computes.
 ///
 /// Prints as a table; how many registers a thread needs is an estimate ([`PlannedKernel::registers`]).
 /// [`Device::last_plan`](crate::Device::last_plan) returns one, and with the environment variable `WGRAD_PRINT_PLANS=1`
@@ -82,7 +82,7 @@ pub struct PlannedKernel {
     pub ops: Vec<&'static str>,
     /// The shapes of the results that it writes.
     pub outputs: Vec<Shape>,
-    /// Bytes of the tensors that it binds: it reads and writes at least so many, if it uses all of them.
+    /// Bytes of the tensors that it binds: it reads and writes at least this many, if it uses all of them.
     pub bytes: u64,
     /// Additions and multiplications of one run, if known.
     pub flops: Option<u64>,
@@ -93,13 +93,14 @@ pub struct PlannedKernel {
 }
 
 impl PlannedKernel {
-    /// About how many registers of 32 bits a thread needs, estimated from the text; what a driver's compiler takes is mostly
+    /// About how many registers of 32 bits a thread needs, estimated from the text; drivers' compilers mostly use
     /// between half and twice as many. A GPU runs fewer threads at once if each needs many.
     pub fn registers(&self) -> u32 {
         pressure::registers(&self.wgsl)
     }
 
-    /// Bytes that the threads of a workgroup share. A GPU's core has a fixed number for all workgroups that run there at once.
+    /// Bytes that the threads of a workgroup share. A GPU's core has a fixed amount for all workgroups that run there
+    /// at once.
     pub fn shared_bytes(&self) -> u64 {
         pressure::shared_bytes(&self.wgsl)
     }
@@ -129,14 +130,14 @@ impl PlanReport {
         &self.0.kernels
     }
 
-    /// The kernels, by their numbers from 0, whose results the kernel `at` reads from memory. What it overwrites in place is
-    /// not among them.
+    /// The indices (from 0) of the kernels whose results the kernel `at` reads from memory, without values that it
+    /// overwrites in place.
     #[cfg(feature = "summary")]
     pub fn inputs(&self, at: usize) -> &[usize] {
         self.0.inputs.get(at).map_or(&[], |inputs| &inputs[..])
     }
 
-    /// Bytes of the buffers that a run takes from the device's pool, for results and for what lies between.
+    /// Bytes of the buffers that a run takes from the device's pool, for results and for intermediate values.
     pub fn buffer_bytes(&self) -> u64 {
         self.0.buffer_bytes
     }
@@ -160,7 +161,7 @@ impl PlanReport {
     }
 }
 
-/// For each step, those that wrote last what it reads.
+/// For each step, the steps that last wrote the values that it reads.
 #[cfg(feature = "summary")]
 fn inputs(steps: &[Step]) -> Vec<Vec<usize>> {
     use super::BufferRef;
@@ -218,7 +219,7 @@ impl fmt::Display for PlanReport {
     }
 }
 
-/// Shapes as a cell of the table: each with how often it follows on itself, and not too many.
+/// Shapes as a cell of the table: each with its number of consecutive repetitions, up to a limit.
 fn shapes(all: &[Shape]) -> String {
     let mut groups = all.chunk_by(|a, b| a == b);
     let named: Vec<String> = groups

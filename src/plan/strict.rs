@@ -1,9 +1,8 @@
-//! Makes a driver as strict as a kernel's own statement, for tests: it ends the loops of an invocation after little
-//! more than the iterations that the kernel states, as Mesa's llvmpipe does after 65,535. A kernel that states too few
-//! computes something else.
+//! Simulates a strict driver, for tests: it ends the loops of an invocation after slightly more than the iterations
+//! that the kernel states, as Mesa's llvmpipe does after 65,535. A kernel that states too few computes wrong results.
 
-/// `wgsl` with loops that end after `iterations`, and a few more for the ends of loops and joins. Loops that threads go
-/// through together count, but go on.
+/// `wgsl` with loops that end after `iterations`, and a few more for the ends of loops and joins. Loops with barriers
+/// count, but are not ended.
 pub(super) fn end_loops(wgsl: &str, iterations: usize) -> String {
     let most = iterations + 64;
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! Transposes on a GPU: a workgroup has a square of the elements, so that it reads and writes runs of memory on both sides.
+//! Transposes on a GPU: a workgroup processes a square of elements, so that both its reads and its writes are
+//! contiguous.
 
 use super::iteration_space::{Axis, Fields, IterationSpace};
 
@@ -12,7 +13,7 @@ pub(super) struct Tiles {
     quads: usize,
 }
 
-/// Rows of a workgroup, and quads of each row. Eight elements of 32 bits are the 32 bytes that memory delivers at least.
+/// Rows of a workgroup, and quads of each row. Eight elements of 32 bits are 32 bytes, the smallest memory access.
 const SIDE: usize = 8;
 
 impl Tiles {
@@ -49,8 +50,8 @@ impl Tiles {
         rows * quads * self.between * self.outer
     }
 
-    /// Writes the statements that compute `q`, the quad of `thread`, and end a thread that has none. The next workgroup has the
-    /// next rows, whose elements lie behind those that this one reads.
+    /// Writes the statements that compute `q`, the quad of `thread`, and end a thread that has none. The next workgroup
+    /// has the next rows, whose elements follow those that this one reads.
     pub(super) fn quad(self, params: &mut Fields) -> String {
         let [row_tiles, quad_tiles] = self.counts();
         let mut add = |name: &str, value: usize| params.add(format_args!("{name}"), value as u32);

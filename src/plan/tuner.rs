@@ -1,9 +1,9 @@
-//! Decides which variant of an op a plan takes: the op's own choice, or the one that a measurement on this adapter has
-//! found fastest.
+//! Decides which variant of an op a plan uses: the op's own choice, or the one that was fastest in a measurement on
+//! this adapter.
 //!
-//! A small table by kind of adapter gives an op's first choice. The tuner measures when it is asked to, or bit by bit
-//! while a program runs, and keeps its findings on disk. Variants differ in rounding, so by default plans use findings
-//! but nobody makes new ones: then the same program gives the same bits in every run.
+//! A small table by kind of adapter contains an op's first choice. The tuner measures on request, or in small steps
+//! while a program runs, and stores its findings on disk. Variants differ in rounding, so by default plans use findings
+//! but no new ones are made: the same program then has bit-identical results in every run.
 
 mod agree;
 mod background;
@@ -31,14 +31,14 @@ use crate::graph::{Graph, Node, Op, Spec};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Tuning {
-    /// Every op takes the table's choice for this kind of adapter.
+    /// Every op uses the table's choice for this kind of adapter.
     Off,
-    /// Plans use findings, from disk or made by [`Device::tune`](crate::Device::tune); the device measures nothing
-    /// unasked.
+    /// Plans use findings from disk or from [`Device::tune`](crate::Device::tune); the device measures nothing
+    /// automatically.
     #[default]
     Found,
-    /// As `Found`, and the device measures ops of plans that run often, between flushes. The moment at which plans
-    /// change depends on time, so two runs may differ in rounding.
+    /// Like `Found`, and the device also measures ops of frequently run plans between flushes. The moment at which
+    /// plans change depends on timing, so two runs may differ in rounding.
     Background,
 }
 
@@ -57,7 +57,7 @@ impl Tuning {
 /// A call of an op that can be computed in several ways.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// The text under which findings are kept: [`Variants::of`] and the shapes.
+    /// The key under which findings are stored: [`Variants::of`] and the shapes.
     key: String,
     op: Arc<dyn Op>,
     inputs: Vec<Spec>,
@@ -67,7 +67,7 @@ pub(crate) struct Task {
     caps: Caps,
 }
 
-/// What the planner has met: ops without a finding, and variants that are not verified.
+/// The ops without a finding and the unverified variants that the planner has encountered.
 #[derive(Default)]
 pub(crate) struct Met {
     pub(super) tasks: Vec<Arc<Task>>,
@@ -90,7 +90,7 @@ impl Task {
         Task { key, op, inputs, output: cx.output.clone(), variants, caps: cx.caps.clone() }
     }
 
-    /// The finding for it, if it names one of its variants.
+    /// The finding for it, if this is one of its variants.
     fn found<'a>(&self, findings: &'a Findings) -> Option<&'a str> {
         let name = findings.get(&self.key)?;
         self.variants.names.iter().any(|known| known == name).then_some(name)
@@ -102,12 +102,12 @@ pub(crate) enum Choice<'a> {
     /// The ops choose.
     Unasked,
     Findings(&'a Findings),
-    /// Every op that has this variant takes it.
+    /// Every op that has this variant uses it.
     Forced(&'a str),
 }
 
 impl Choice<'_> {
-    /// The name of the variant that `node` should take, or `None` for its own choice. Adds ops without a finding to
+    /// The name of the variant that `node` should use, or `None` for its own choice. Adds ops without a finding to
     /// `met`.
     pub(super) fn variant(
         &self,
@@ -120,11 +120,11 @@ impl Choice<'_> {
         }
         let mut variants = node.op.variants(cx);
         let unverified = match platform::MAY_BLOCK {
-            // No browser has variants that need a proof.
+            // In browsers no variants need to be verified.
             false => Vec::new(),
             true => std::mem::take(&mut variants.unverified),
         };
-        // A sum of nothing is not worth measuring.
+        // An empty sum is not worth measuring.
         if variants.names.len() < 2 || cx.inputs.iter().any(|spec| spec.elements() == 0) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Choice<'_> {
             Choice::Findings(findings) => task.found(findings).map(str::to_string),
             _ => None,
         };
-        // A finding comes from an earlier run, and proves nothing.
+        // A finding is from an earlier run, and does not verify the variant.
         let unverified_kind =
             unverified.iter().find(|case| Some(&case.variant) == found.as_ref()).map(|d| d.kind);
         met.unverified.extend(
@@ -149,7 +149,7 @@ impl Choice<'_> {
     }
 }
 
-/// What a device knows of variants.
+/// A device's findings about variants.
 #[derive(Default)]
 pub(crate) struct Tuner {
     mode: Tuning,
@@ -162,9 +162,9 @@ pub(crate) struct Tuner {
     background: background::Background,
 }
 
-/// The tuner remembers so many ops for a measurement.
+/// The most ops that the tuner remembers for a measurement.
 const MOST_SEEN: usize = 1024;
-/// After so many runs a plan is worth measuring in the background.
+/// The number of runs after which a plan is worth measuring in the background.
 const OFTEN: u32 = 20;
 
 impl Tuner {
@@ -188,7 +188,7 @@ impl Tuner {
         }
     }
 
-    /// How plans choose now.
+    /// How plans currently choose variants.
     pub(crate) fn choice(&mut self) -> Choice<'_> {
         if self.mode == Tuning::Off {
             return Choice::Unasked;
@@ -196,8 +196,8 @@ impl Tuner {
         Choice::Findings(self.findings())
     }
 
-    /// Plans `graph`. First verifies unverified variants that the plan needs, once on a device: afterwards `caps` says
-    /// the result.
+    /// Plans `graph`. First verifies unverified variants that the plan needs, once per device: afterwards `caps`
+    /// contains the result.
     pub(crate) fn plan(
         &mut self,
         gpu: &Gpu,
@@ -207,18 +207,18 @@ impl Tuner {
     ) -> Plan {
         let fusion = fusion.into();
         let plan = plan(graph, caps, fusion, &self.choice());
-        // No browser has variants that need a proof.
+        // In browsers no variants need to be verified.
         if platform::MAY_BLOCK && proof::settle(gpu, caps, &plan.met.unverified) {
             return super::plan(graph, caps, fusion, &self.choice());
         }
         plan
     }
 
-    /// All findings, also those of other processes that have ended.
+    /// All findings, including those of other processes that have ended.
     pub(crate) fn findings(&mut self) -> &Findings {
         if !self.loaded {
             self.loaded = true;
-            // Findings that the program itself has brought are newer.
+            // Findings that the program itself has loaded are newer.
             let own = std::mem::replace(&mut self.findings, Findings::of_file(&self.identity));
             self.findings.take_over(own);
         }
@@ -231,7 +231,7 @@ impl Tuner {
         self.findings.text(&self.identity)
     }
 
-    /// Adds the findings of `text`. Returns how many there are in it.
+    /// Adds the findings of `text`. Returns their number.
     pub(crate) fn load(&mut self, text: &str) -> Result<usize, String> {
         self.findings();
         let findings = Findings::parse(text.as_bytes(), &self.identity)?;
@@ -258,20 +258,20 @@ impl Tuner {
         seen
     }
 
-    /// Notes findings, for plans and for the next run.
+    /// Records findings, for plans and for the next run.
     pub(crate) fn found(&mut self, ops: &[TunedOp]) {
         for op in ops {
             self.findings.set(&op.op, &op.chosen);
         }
     }
 
-    /// Writes the findings into the cache folder, where there is one.
+    /// Writes the findings to the cache folder, if there is one.
     pub(crate) fn save(&mut self) {
         self.findings();
         self.findings.save(&self.identity);
     }
 
-    /// Notes that a plan with `tasks` has run for the `runs`th time.
+    /// Records that a plan with `tasks` has run for the `runs`th time.
     pub(crate) fn ran(&mut self, tasks: &[Arc<Task>], runs: u32) {
         if runs == OFTEN && self.mode == Tuning::Background {
             self.background.queue(tasks);

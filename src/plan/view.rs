@@ -1,4 +1,5 @@
-//! Arithmetic on views: composes a view of a view into one, and cuts shapes so finely that several fit one set of axes.
+//! Arithmetic on views: composes a view of a view into one, and splits shapes so finely that several fit one set of
+//! axes.
 
 use crate::graph::lower::{Place, Strided, Term, View, ViewAxis};
 
@@ -7,7 +8,7 @@ pub(super) fn natural(sizes: &[usize]) -> Strided {
     natural_over(sizes, |_| true)
 }
 
-/// As [`natural`], over the axes that `counts` names; along the others the element stays the same.
+/// As [`natural`], over the axes selected by `counts`; along the others the element stays the same.
 pub(super) fn natural_over(sizes: &[usize], counts: impl Fn(usize) -> bool) -> Strided {
     natural_with_ones(sizes, |axis| counts(axis) && sizes[axis] != 1)
 }
@@ -23,7 +24,7 @@ pub(super) fn natural_with_ones(sizes: &[usize], counts: impl Fn(usize) -> bool)
     Strided { offset: 0.into(), axes }
 }
 
-/// The view that reads, through `inner` over a node of shape `shape`, the elements that `outer` takes of the node.
+/// The view that reads, through `inner` over a node of shape `shape`, the elements that `outer` selects from the node.
 /// `outer` is over axes of `sizes` and has no windows. `None` if no strides express it.
 pub(super) fn compose(
     sizes: &[usize],
@@ -49,8 +50,8 @@ pub(super) fn compose(
     if rest != 0 {
         return None;
     }
-    // Each scalar moves along one axis: the outermost that it does not overshoot. Where that is wrong it leaves the
-    // axis, as the coordinates of an element are the only ones that lie within the axes.
+    // Each scalar moves along one axis: the outermost one that it does not overshoot. If that is wrong, it leaves the
+    // axis, because only one set of coordinates of an element is within the axes.
     for &term in &outer.offset.terms {
         let fits = |a: &ViewAxis| a.stride != 0 && a.stride <= term.factor.abs();
         let along = own.axes.iter().position(fits)?;
@@ -103,12 +104,12 @@ struct Coordinate {
     start: Place,
     low: i64,
     high: i64,
-    /// An axis of the kernel, and how many steps this coordinate takes for each step along it.
+    /// An axis of the kernel, and how many steps this coordinate moves for each step along it.
     moves: Vec<(usize, i64)>,
 }
 
-/// Sizes whose products give the axes of all `shapes`, which have one number of elements: for `[6, 4]` and `[2, 12]`
-/// they are `[2, 3, 4]`. `None` if the axes do not nest.
+/// Sizes whose products are the axes of all `shapes`, which have the same number of elements: for `[6, 4]` and
+/// `[2, 12]` they are `[2, 3, 4]`. `None` if the axes do not nest.
 pub(super) fn refine<'a>(shapes: impl Iterator<Item = &'a [usize]>) -> Option<Vec<usize>> {
     let mut marks: Vec<usize> = vec![1];
     for shape in shapes {
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn views_of_views_are_views() {
-        // The transpose of a slice: rows 1 and 2 of [4, 6], turned.
+        // The transpose of a slice: rows 1 and 2 of [4, 6], transposed.
         let slice = View::strided(6, &[6, 1]);
         let turned = compose(&[6, 2], &natural(&[6, 2]), &[6, 2], &View::strided(0, &[1, 6]));
         let turned = turned.unwrap();

@@ -1,5 +1,5 @@
-//! Puts the WGSL module of an emitted kernel together. A kernel has one section, or several independent ones, each of
-//! which a range of the workgroups runs.
+//! Assembles the WGSL module of an emitted kernel. A kernel has one section, or several independent ones, each of which
+//! is run by a range of the workgroups.
 
 use std::fmt::Write;
 
@@ -10,21 +10,21 @@ use crate::graph::Graph;
 use crate::graph::lower::fold;
 use crate::wgsl::{self, Declarations};
 
-/// What the threads of some workgroups do.
+/// The work of the threads of some workgroups.
 pub(super) struct Section {
     /// The section's name in tables.
     label: String,
     params: Fields,
     f16: bool,
-    /// The bindings that it reads, and those that it writes: what they are, names, types.
+    /// The bindings that it reads, and those that it writes: kinds, names, types.
     loads: Vec<Binding>,
     stores: Vec<Binding>,
     /// The types for which it uses workgroup memory, an element for each thread.
     shared: Vec<String>,
     helpers: Declarations,
-    /// The statements of one thread: `thread` is its number in the section, `local` that in its workgroup.
+    /// The statements of one thread: `thread` is its index in the section, `local` its index in the workgroup.
     text: String,
-    /// The threads of a workgroup work together, so they need `local`.
+    /// The threads of a workgroup cooperate, so they need `local`.
     joins: bool,
     workgroups: u64,
     workgroup: usize,
@@ -59,12 +59,12 @@ impl Section {
         }
     }
 
-    /// The same section with nothing to do.
+    /// The same section without work.
     pub(super) fn idle(self) -> Self {
         Section { workgroups: 0, ..self }
     }
 
-    /// Notes that the threads of a workgroup work together, and for which types they use workgroup memory.
+    /// Records that the threads of a workgroup cooperate, and for which types they use workgroup memory.
     pub(super) fn joining(self, shared: Vec<String>) -> Self {
         Section { joins: true, shared, ..self }
     }
@@ -80,8 +80,8 @@ pub(super) fn prefix(k: usize) -> String {
     format!("k{k}_")
 }
 
-/// Puts a module together: buffers, the uniform `p`, functions, and the entry point. All sections have workgroups of
-/// one size; where there are several, their names begin with [`prefix`]. `cpu` says that a processor runs them.
+/// Assembles a module: buffers, the uniform `p`, functions, and the entry point. All sections have workgroups of the
+/// same size; if there are several, their names begin with [`prefix`]. `cpu` is true if a CPU runs them.
 pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> EmittedKernel {
     let workgroup = sections[0].workgroup;
     let iterations =
@@ -141,8 +141,7 @@ pub(super) fn module(mut sections: Vec<Section>, common: &Common, cpu: bool) -> 
     }
 }
 
-/// How many iterations the loops of an invocation make that goes through sections with these workgroups and iterations
-/// of their own.
+/// How many iterations the loops of an invocation make that runs sections with these workgroups and iterations.
 pub(super) fn iterations(sections: impl Iterator<Item = (u64, usize)> + Clone, cpu: bool) -> usize {
     let count = sections.clone().count();
     let all = step(sections.clone().map(|(workgroups, _)| workgroups).sum(), count);
@@ -155,7 +154,7 @@ pub(super) fn iterations(sections: impl Iterator<Item = (u64, usize)> + Clone, c
     }
 }
 
-/// How many workgroups go through `sections` sections on a processor, if these have `workgroups` in all.
+/// How many workgroups run `sections` sections on a CPU, if these have `workgroups` in all.
 fn step(workgroups: u64, sections: usize) -> u64 {
     (workgroups / (TURNS * sections as u64)).max(1)
 }
@@ -179,9 +178,9 @@ fn alone(section: &mut Section) -> (String, [u32; 3]) {
     (main, grid)
 }
 
-/// A function for each section, and an entry point that calls them. On a GPU each section has a range of the workgroups
-/// to itself. A driver on a processor runs the text of all sections in every workgroup, even where they have no work;
-/// so there a few workgroups do all the work, section by section.
+/// A function for each section, and an entry point that calls them. On a GPU each section has its own range of the
+/// workgroups. A CPU driver runs the text of all sections in every workgroup, even without work; so there a few
+/// workgroups do all the work, section by section.
 fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
     let workgroup = sections[0].workgroup;
     let mut workgroups: u64 = sections.iter().map(|section| section.workgroups).sum();
@@ -218,10 +217,10 @@ fn side_by_side(sections: &mut [Section], cpu: bool) -> (String, [u32; 3]) {
     (text, grid)
 }
 
-/// How many turns a workgroup on a processor makes in each section.
+/// How many iterations a workgroup on a CPU makes in each section.
 const TURNS: u64 = 4;
 
-/// The names of the sections, each with how many sections have it.
+/// The names of the sections, each with the number of sections that have it.
 fn label(sections: &[Section]) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for section in sections.iter().filter(|section| section.workgroups > 0) {

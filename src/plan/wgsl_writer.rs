@@ -1,7 +1,7 @@
-//! Writes WGSL for the nodes of a kernel's IR: one function an op, one call a node, and the reads that the calls need.
+//! Writes WGSL for the nodes of a kernel's IR: one function per op, one call per node, and the reads that the calls
+//! need.
 //!
-//! The text depends on what the kernel computes and on how inputs are strided, never on plain sizes: those are
-//! parameters.
+//! The text depends on what the kernel computes and on how inputs are strided, never on sizes, which are parameters.
 
 use std::fmt::{Arguments, Write};
 
@@ -19,7 +19,7 @@ use crate::wgsl::Declarations;
 pub(super) struct EmittedKernel {
     pub(super) source: ShaderSource,
     pub(super) grid: [u32; 3],
-    /// What it binds as storage, in order: each by its section's number.
+    /// Its storage bindings, in order, each with its section's index.
     pub(super) binds: Vec<(usize, Bound)>,
     /// The contents of its uniforms.
     pub(super) params: Vec<Vec<u32>>,
@@ -43,7 +43,7 @@ pub(super) enum Bound {
     Own(usize),
 }
 
-/// The values that a piece of code has named already.
+/// The values to which a piece of code has already given names.
 #[derive(Clone)]
 pub(super) struct Defined {
     loads: Vec<bool>,
@@ -59,7 +59,7 @@ impl Defined {
         self.instances[i] = true;
     }
 
-    /// Notes that the operand has a name.
+    /// Records that the operand has a name.
     pub(super) fn know(&mut self, operand: Operand) {
         match operand {
             Operand::Load(i) | Operand::Inside(i) => self.loads[i] = true,
@@ -69,7 +69,7 @@ impl Defined {
     }
 }
 
-/// What all sections of a kernel share.
+/// The parts that all sections of a kernel share.
 #[derive(Default)]
 pub(super) struct Common {
     functions: Vec<Function>,
@@ -78,15 +78,15 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Declares a function under a name of its own, unless it is declared already.
+    /// Declares a function under a unique name, unless it is already declared.
     pub(super) fn function(&mut self, name: &str, text: String) {
         if !self.functions.iter().any(|known| known.name == name) {
             self.functions.push(Function { op: "", name: name.to_string(), text });
         }
     }
 
-    /// The name of the op's function with this text; declares the function if nobody has. The same op on other types
-    /// has another text, as may another op of the same name.
+    /// The name of the op's function with this text; declares the function if necessary. The same op has another text
+    /// for other types, as may another op of the same name.
     fn function_of_op(&mut self, op: &'static str, text: String) -> String {
         if let Some(known) = self.functions.iter().find(|known| known.text == text) {
             return known.name.clone();

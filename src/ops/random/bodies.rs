@@ -77,8 +77,8 @@ fn stirling(k: &str) -> String {
     )
 }
 
-/// Sums the distribution function from 0 up: `first` is the probability of 0, `ratio` that of `k` divided by that of `k
-/// - 1`. The loop ends when the probabilities fall below 1e-9, where they are lost in rounding.
+/// Sums the distribution function from 0 up: `first` is the probability of 0, `ratio` that of `k` divided by that of
+/// `k - 1`. The loop ends when the probabilities fall below 1e-9, where they are lost in rounding.
 fn walk(first: &str, mean: &str, ratio: &str) -> String {
     format!(
         "    let w0 = philox(advance_256(start, i.x), key).x;

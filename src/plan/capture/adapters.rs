@@ -1,4 +1,4 @@
-//! The adapters for which a graph is planned in addition to the present one: what each changes of its capabilities.
+//! The adapters for which a graph is planned in addition to the present one: how the capabilities of each differ.
 
 use super::super::tuner::Choice;
 use super::super::{Fusion, Plan, plan};
@@ -14,7 +14,7 @@ pub(super) struct Adapter {
     change: fn(&mut Caps),
 }
 
-/// All of them. `variants` stands for the present adapter and a GPU, with each variant of each op.
+/// All of them. `variants` means the present adapter and a GPU, with each variant of each op.
 const ADAPTERS: &[Adapter] = &[
     Adapter { name: "gpu", change: gpu },
     Adapter { name: "few-buffers", change: few_buffers },
@@ -46,7 +46,7 @@ const ADAPTERS: &[Adapter] = &[
     },
 ];
 
-/// What any GPU in any browser has.
+/// The capabilities of any GPU in any browser.
 fn gpu(caps: &mut Caps) {
     caps.cpu = false;
     caps.subgroups = None;
@@ -55,7 +55,7 @@ fn gpu(caps: &mut Caps) {
     caps.workgroup = [256, 16 << 10];
 }
 
-/// The least that an adapter may have.
+/// The minimum limits of an adapter.
 fn few_buffers(caps: &mut Caps) {
     gpu(caps);
     caps.storage_buffers = 4;
@@ -83,7 +83,7 @@ fn matrices(caps: &mut Caps) {
     caps.workgroup = [256, 32 << 10];
 }
 
-/// The adapters of a list of names with commas between them; `all` names each, and every variant.
+/// The adapters of a list of names with commas between them; `all` means each of them, with every variant.
 pub(super) fn named(names: &str) -> Result<Vec<&'static Adapter>> {
     if names == "all" {
         return Ok(ADAPTERS.iter().collect());
@@ -111,15 +111,16 @@ impl Adapter {
         self.caps(own).subgroups
     }
 
-    /// The plans of a graph on this adapter: as ops choose their variants, also without fusion, and with each other variant
-    /// that an op has there. None where the calls would have been others, as the ops need more buffers than there are.
+    /// The plans of a graph on this adapter: with the ops' own variants, without fusion, and with each other variant
+    /// that an op has there. Empty if the ops need more buffers than there are, because the calls would then have been
+    /// different.
     pub(super) fn plans(&self, graph: &Graph, own: &Caps) -> Result<Vec<(String, Plan)>> {
         let caps = self.caps(own);
         if graph.nodes.iter().any(|node| node.inputs.len() >= caps.storage_buffers) {
             return Ok(Vec::new());
         }
         let mut plans = plans(self.name, graph, &caps);
-        // Not every op can cut its loops so short.
+        // Not every op can split its loops into such short pieces.
         if caps.loop_iterations < own.loop_iterations {
             plans.retain(|(_, plan)| plan.refused.is_none());
         }
@@ -150,7 +151,7 @@ pub(super) fn plans(name: &str, graph: &Graph, caps: &Caps) -> Vec<(String, Plan
 /// The variants that ops of the graph have in addition to those that they choose.
 fn variants(graph: &Graph, caps: &Caps) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    // The planner asks no op that computes nothing.
+    // The planner does not lower ops that compute nothing.
     for node in graph.nodes.iter().filter(|node| node.spec.elements() > 0) {
         let inputs: Vec<_> = node.inputs.iter().map(|input| graph.spec(*input)).collect();
         let cx = LoweringContext { inputs: &inputs, output: &node.spec, caps, variant: None };

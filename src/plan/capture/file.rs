@@ -1,5 +1,5 @@
-//! The file of a captured plan: a line that says what it is, a line of JSON, then the contents of buffers. Texts have files
-//! of their own, as many plans share them. `portability/interpreter/src/capture.rs` reads both.
+//! The file of a captured plan: a line that identifies the format, a line of JSON, then the contents of buffers. Texts
+//! are in separate files, because many plans share them. `portability/interpreter/src/capture.rs` reads both.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Result, Write};
@@ -12,11 +12,11 @@ use super::super::{BufferRef, Plan, Step};
 use crate::device::Access;
 use crate::graph::Graph;
 
-/// All that a file holds.
+/// The contents of a file.
 pub(super) struct Captured<'a> {
     pub(super) plan: &'a Plan,
     pub(super) graph: &'a Graph,
-    /// For which adapter it was planned.
+    /// The adapter for which it was planned.
     pub(super) adapter: &'a str,
     pub(super) subgroups: Option<[u32; 2]>,
     /// The bytes of each leaf before the run, and the first leaf in the same buffer.
@@ -116,7 +116,7 @@ pub(super) fn text_name(step: &Step) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Writes a file in one step, so that no reader finds a part of it, and several processes may write the same.
+/// Writes a file in one step, so that readers never see a partial file, and several processes may write the same one.
 pub(super) fn replace(path: &Path, parts: &[&[u8]]) -> Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let own = format!("{}-{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

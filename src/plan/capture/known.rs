@@ -1,10 +1,10 @@
-//! Plans every new graph also for each known adapter (`device/known_adapters.rs`), with each variant that its ops have there,
-//! and writes down what came of it: for `cargo xtask adapters`.
+//! Plans every new graph also for each known adapter (`device/known_adapters.rs`), with each variant that its ops have
+//! there, and writes the results to files: for `cargo xtask adapters`.
 //!
-//! `WGRAD_KERNEL_TEXTS` names the folder. Each text is a file there, named by its hash; each adapter has a folder with an
-//! empty file for each text that it would compile, and a file `limits.json`. What an adapter would not run is a line in
-//! `misfits.txt`; each text's name, the registers that it needs, and its kernel's name are one in `registers.txt`. Several
-//! processes may write to the folder.
+//! `WGRAD_KERNEL_TEXTS` names the folder. Each text is a file there, named by its hash; each adapter has a folder with
+//! an empty file for each text that it would compile, and a file `limits.json`. Each kernel that an adapter would not
+//! run is a line in `misfits.txt`; `registers.txt` has a line for each text with its name, the registers that it needs,
+//! and its kernel's name. Several processes may write to the folder.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -22,7 +22,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 
-/// Plans the graph for each known adapter, if the environment asks for it and no graph before had the same `plan`.
+/// Plans the graph for each known adapter, if the environment requests it and no earlier graph had the same `plan`.
 pub(crate) fn plan_for_known_adapters(plan: &Plan, graph: &Graph) -> Result<()> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -99,8 +99,8 @@ fn adapters_to_plan_for() -> &'static [(&'static KnownAdapter, Caps)] {
     ADAPTERS.get_or_init(distinct_adapters)
 }
 
-/// Whether a program that runs on the adapter could have made this graph: the ops' calls refuse what it cannot hold, and make
-/// other nodes where it binds fewer buffers.
+/// Whether a program that runs on the adapter could have made this graph: the ops' calls return errors for tensors that
+/// it cannot hold, and make other nodes if it binds fewer buffers.
 fn would_be_called(graph: &Graph, caps: &Caps) -> bool {
     let most = caps.binding_bytes.min(caps.buffer_bytes);
     graph.specs().all(|spec| spec.bytes() <= most && (spec.dtype != DType::F16 || caps.f16))

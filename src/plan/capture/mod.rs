@@ -1,14 +1,14 @@
-//! Writes down what plans launch, with the contents of their buffers before the run and of their results after it, for the
-//! interpreter in `portability/interpreter`. Only builds with the feature `kernel-hooks` have it.
+//! Captures the launches of plans, with the contents of their buffers before the run and of their results after it, for
+//! the interpreter in `portability/interpreter`. Only builds with the feature `kernel-hooks` have it.
 //!
-//! - `WGRAD_KERNEL_CAPTURE` names the folder. Each plan is written once, also by several processes: the file's name is
-//!   made of its structure.
+//! - `WGRAD_KERNEL_CAPTURE` names the folder. Each plan is written once, even by several processes: the file's name
+//!   depends on its structure.
 //! - `WGRAD_KERNEL_CAPTURE_EVERY=100` also writes each plan's hundredth run, its two hundredth, and so on.
-//! - `WGRAD_KERNEL_CAPTURE_BYTES` leaves out plans whose buffers take more than that; 64 MiB unless it is set.
-//! - `WGRAD_KERNEL_CAPTURE_ADAPTERS` names other adapters (see `adapters.rs`), for which the same graphs are planned and
-//!   written, too. Their kernels do not run here, but have the same results.
+//! - `WGRAD_KERNEL_CAPTURE_BYTES` skips plans whose buffers take more than that; 64 MiB by default.
+//! - `WGRAD_KERNEL_CAPTURE_ADAPTERS` names other adapters (see `adapters.rs`), for which the same graphs are also
+//!   planned and written. Their kernels do not run here, but must have the same results.
 //!
-//! `WGRAD_KERNEL_TEXTS` asks for less: see `known.rs`.
+//! `WGRAD_KERNEL_TEXTS` requests less: see `known.rs`.
 
 mod adapters;
 mod file;
@@ -27,7 +27,7 @@ use crate::graph::Graph;
 use adapters::Adapter;
 pub(crate) use known::plan_for_known_adapters;
 
-/// What the environment asks for.
+/// The settings in the environment.
 struct Settings {
     folder: PathBuf,
     every: Option<u32>,
@@ -35,7 +35,7 @@ struct Settings {
     adapters: Vec<&'static Adapter>,
 }
 
-/// A run that is being written down.
+/// A run that is being captured.
 pub(crate) struct Recording {
     settings: &'static Settings,
     caps: Caps,
@@ -47,11 +47,11 @@ pub(crate) struct Recording {
     run: Option<u32>,
 }
 
-/// A plan's buffers take at most so many bytes unless the environment says otherwise.
+/// The default limit for the bytes of a plan's buffers.
 const MOST_BYTES: u64 = 64 << 20;
 
 impl Recording {
-    /// Reads the leaves, if this run is to be written down.
+    /// Reads the leaves, if this run is to be captured.
     pub(crate) fn begin(
         gpu: &Gpu,
         plan: &Plan,
@@ -120,7 +120,7 @@ impl Recording {
         if note(structure, self.run) {
             return Ok(());
         }
-        // What another adapter launches with the same parameters as one before shows nothing new.
+        // Launches of another adapter that equal earlier ones, parameters included, show nothing new.
         if !plan.notes_new_launches() && adapter != "own" {
             return Ok(());
         }
@@ -185,7 +185,7 @@ fn launched() -> &'static Mutex<HashSet<u64>> {
 /// Plans by structure and run.
 type Plans = HashSet<(u64, Option<u32>)>;
 
-/// The plans that this process has written or found written.
+/// The plans that this process has written or found already written.
 fn written() -> &'static Mutex<Plans> {
     static WRITTEN: OnceLock<Mutex<Plans>> = OnceLock::new();
     WRITTEN.get_or_init(Mutex::default)
@@ -195,7 +195,7 @@ fn is_known(structure: u64, run: Option<u32>) -> bool {
     written().lock().unwrap_or_else(PoisonError::into_inner).contains(&(structure, run))
 }
 
-/// Notes a plan; true if it was known.
+/// Records a plan; true if it was known.
 fn note(structure: u64, run: Option<u32>) -> bool {
     !written().lock().unwrap_or_else(PoisonError::into_inner).insert((structure, run))
 }
@@ -221,7 +221,7 @@ fn read(gpu: &Gpu, buffers: &[(Arc<Buffer>, u64)]) -> Result<Vec<Vec<u8>>> {
 }
 
 impl Plan {
-    /// Notes what the plan launches; true if something of it is new.
+    /// Records the plan's launches; true if any of them is new.
     fn notes_new_launches(&self) -> bool {
         let mut known = launched().lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = false;
@@ -236,7 +236,7 @@ impl Plan {
         new
     }
 
-    /// A number of what the plan launches, whatever its runtime scalars are.
+    /// A hash of the plan's launches, independent of its runtime scalars.
     fn structure(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for step in &self.steps {

@@ -4,9 +4,9 @@ use half::f16;
 
 use crate::dtype::{DType, float_text};
 
-/// Compares two results, which may differ by adding up `terms` products in another order: rounding errors grow as the
-/// root of their number, and correct results never differ by eight times that. With `half` the kernels may have rounded
-/// factors to `f16`. An error says what differs.
+/// Compares two results, which may differ by the order in which `terms` products are summed: rounding errors grow with
+/// the square root of their number, and correct results never differ by eight times that. With `half` the kernels may
+/// have rounded factors to `f16`. The error describes the difference.
 pub(super) fn agree(
     dtype: DType,
     half: bool,

@@ -1,4 +1,4 @@
-//! Measures while the program runs: a little between flushes, a small share of the time.
+//! Measures while the program runs: in short slices between flushes, for a small share of the time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Task, Tuner, Tuning};
 use crate::device::{Gpu, platform};
 use crate::error::Result;
 
-/// Measuring may take one part in so many of the time.
+/// Measuring may take 1 / `SHARE` of the time.
 const SHARE: u32 = 20;
 
 /// The ops that wait to be measured.
@@ -31,7 +31,7 @@ impl Background {
 }
 
 impl Tuner {
-    /// Does a little of the waiting measurements. Returns true when all are done and plans should be made again.
+    /// Runs a slice of the waiting measurements. Returns true when all are done and plans should be made again.
     ///
     /// # Errors
     /// Those of the program's own work; errors of the measurement itself only end it.
@@ -41,7 +41,7 @@ impl Tuner {
             || self.mode != Tuning::Background
             || (work.current.is_none() && work.waiting.is_empty())
             || work.next.is_some_and(|next| Instant::now() < next)
-            // Somebody records a profile.
+            // A profile is being recorded.
             || gpu.start_profile().map(|()| gpu.drop_profile()).is_err()
         {
             return Ok(false);

@@ -1,6 +1,6 @@
 //! Findings: the name of the fastest variant for each op's key, as text and as a file in the cache folder.
 //!
-//! The tuner ignores a file that is missing, broken or another adapter's: it can measure again.
+//! The tuner ignores a file that is missing, damaged or for another adapter, because it can measure again.
 
 use std::fmt::Write;
 use std::io;
@@ -10,7 +10,8 @@ use crate::cache_folder;
 use crate::device::{AdapterInfo, Caps, kernels_are_rewritten, platform};
 use crate::files;
 
-/// What findings hold for: an adapter with its driver, which of its features are used, and the crate's version.
+/// The configuration that findings are valid for: an adapter with its driver, the features in use, and the crate's
+/// version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     adapter: String,
@@ -24,7 +25,7 @@ pub(crate) struct Findings(Vec<(String, String)>);
 
 const MAGIC: &str = "wgrad tuning 1";
 
-/// A larger file is not ours.
+/// A larger file was not written by this crate.
 const LARGEST: u64 = 16 << 20;
 
 impl Identity {
@@ -99,7 +100,7 @@ impl Findings {
         format!("{header}checksum {sum:016x}\n{lines}")
     }
 
-    /// Reads what [`Findings::text`] has written, or says why it cannot use it.
+    /// Parses the output of [`Findings::text`], or returns the reason why it cannot be used.
     pub(super) fn parse(text: &[u8], identity: &Identity) -> Result<Self, String> {
         let text = std::str::from_utf8(text).map_err(|_| "it is not text".to_string())?;
         if !text.starts_with(&format!("{MAGIC}\n")) {
@@ -140,7 +141,7 @@ impl Findings {
         })
     }
 
-    /// Writes the file, and keeps what another process has found meanwhile.
+    /// Writes the file, including findings that another process has added meanwhile.
     pub(super) fn save(&self, identity: &Identity) {
         let Some(path) = identity.path() else { return };
         if let Err(error) = self.write(&path, identity) {
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(Findings::parse(good.as_bytes(), &identity("two")), Err(foreign.to_string()));
         let version = concat!("version ", env!("CARGO_PKG_VERSION"));
         assert_eq!(refused(good.replace(version, "version 0").as_bytes()), foreign);
-        // Cut anywhere, and any letter behind the header that differs.
+        // Truncated at any position, and with any changed character after the header.
         for end in 0..good.len() {
             assert!(
                 Findings::parse(&good.as_bytes()[..end], &identity("one")).is_err(),
@@ -239,13 +240,13 @@ mod tests {
         findings(&[("a", "x"), ("b", "x")]).write(&path, &one).unwrap();
         findings(&[("b", "y"), ("c", "y")]).write(&path, &one).unwrap();
         assert_eq!(Findings::read(&path, &one), findings(&[("a", "x"), ("b", "y"), ("c", "y")]));
-        // A broken one is replaced, and nothing else is left behind.
+        // A damaged file is replaced, and no other files remain.
         std::fs::write(&path, b"\x00\x01garbage").unwrap();
         assert_eq!(Findings::read(&path, &one), Findings::default());
         findings(&[("d", "z")]).write(&path, &one).unwrap();
         assert_eq!(Findings::read(&path, &one), findings(&[("d", "z")]));
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-        // A pipe is neither waited for nor replaced.
+        // A pipe neither blocks the read nor is replaced.
         #[cfg(unix)]
         {
             let pipe = folder.join("pipe");
@@ -254,7 +255,7 @@ mod tests {
             let error = findings(&[("d", "z")]).write(&pipe, &one).unwrap_err();
             assert_eq!(error.to_string(), "it is a pipe or a device and not a file");
         }
-        // A folder that cannot be made is an error, not a panic.
+        // A folder that cannot be created is an error, not a panic.
         assert!(findings(&[]).write(&path.join("below a file"), &one).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
@@ -276,7 +277,7 @@ mod tests {
             });
         }
 
-        /// All findings of a save are there, and of no other.
+        /// All findings of exactly one save are in the file.
         fn kill(kills: usize) {
             let part = "plan::tuner::findings::tests::kills::finds_for_ever";
             killed::kill(part, "adapter.txt", kills, |path| {

@@ -1,7 +1,7 @@
 //! Measures variants: runs each variant of an op alone, on random numbers, and compares it with the plain one before
 //! timing it.
 //!
-//! A measurement proceeds in small steps, at once or bit by bit between flushes. Between steps it holds no device
+//! A measurement proceeds in small steps, all at once or distributed between flushes. Between steps it holds no device
 //! memory.
 
 use std::sync::Arc;
@@ -20,19 +20,20 @@ use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::lower::Variants;
 use crate::graph::{Graph, Input, Node, Spec};
 
-/// Every variant that is not left behind gets so many turns.
+/// The number of rounds, in each of which every variant still in the running is measured once (its *turn*).
 const ROUNDS: usize = 7;
-/// A variant that is so much slower than the fastest is left behind; after one turn, which chance may have slowed down,
-/// it takes more.
+/// A variant that is slower than the fastest by this factor is dropped; after only one turn, which may have been slow
+/// by chance, the factor is larger.
 const LEFT_BEHIND: f64 = 1.5;
 const FAR_BEHIND: f64 = 3.0;
-/// The first choice stays in the running for so many rounds, and there are so many however long they take.
+/// The first choice stays in the running for this many rounds, and there are at least this many however long they take.
 const LEAST: usize = 3;
-/// The first choice stays unless another variant is faster by this much: less may be noise.
+/// The first choice stays unless another variant is faster by this factor: smaller differences may be noise.
 const WORTH: f64 = 1.05;
-/// After so much time with one op there is no further round.
+/// After this much time with one op there is no further round.
 const LONGEST: Duration = Duration::from_millis(1500);
-/// A variant whose verification takes so much longer than the others' is not timed: no driver takes as long to compile.
+/// A variant whose verification takes longer than the others' by this much is not timed: no driver takes as long to
+/// compile.
 const HOPELESS: Duration = Duration::from_millis(300);
 /// A turn runs a short kernel several times, for about this long.
 const TURN: Duration = platform::TUNER_TURN;
@@ -47,7 +48,7 @@ pub(super) struct Measurement {
     /// The result of the plain variant, once it has run.
     plain: Option<Vec<u8>>,
     round: usize,
-    /// The entry whose turn it is.
+    /// The index of the entry to run next.
     turn: usize,
     spent: Duration,
 }
@@ -143,7 +144,7 @@ impl Measurement {
         Ok(Some(()))
     }
 
-    /// Compares a variant with the plain one, which comes first and must be right.
+    /// Compares a variant with the plain one, which is first and must be right.
     async fn verify(&mut self, at: usize, gpu: &Gpu, leaves: &Scratch) -> Result<()> {
         let entry = &mut self.entries[at];
         let first = self.plain.is_none();
@@ -177,8 +178,8 @@ impl Measurement {
         Ok(())
     }
 
-    /// Whether the first variant gives the plain one's result; `None` if a lack of memory or of the device leaves it
-    /// open.
+    /// Whether the first variant has the same result as the plain one; `None` if this is unknown because memory or the
+    /// device is not available.
     pub(super) fn proves_the_first(mut self, gpu: &Gpu) -> Option<bool> {
         let mut scratch = None;
         for _ in 0..2 {
@@ -233,7 +234,7 @@ impl Measurement {
         }
     }
 
-    /// What the steps have found; `done` is how they ended.
+    /// The finding of all steps; `done` is the result of the last one.
     ///
     /// # Errors
     /// If the device is lost.
@@ -248,15 +249,15 @@ impl Measurement {
         }
     }
 
-    /// The name of the variant that the op takes by itself.
+    /// The name of the variant that is the op's own choice.
     pub(super) fn first(&self) -> &str {
         &self.task.variants.names[0]
     }
 
     /// `None` if not even the plain variant could be timed.
     ///
-    /// Usual times decide, also between those that were left behind by their shortest times: one lucky run must not bring a
-    /// choice that is slower than the first by the times that the report shows.
+    /// Usual times decide, even among variants that were dropped because of their shortest times: one lucky run must
+    /// not lead to a choice that is slower than the first one according to the reported times.
     fn finish(self) -> Option<TunedOp> {
         let time = |i: usize| match self.entries[i].state {
             State::Right | State::Slow => self.entries[i].times.usual(),
@@ -282,8 +283,8 @@ impl Measurement {
     }
 }
 
-/// Measures `tasks` in turn, taking each out as it comes to it, and adds what it finds to `found`. It leaves out an op
-/// for which there is no memory.
+/// Measures `tasks` one after another, removing each from the list, and adds the findings to `found`. It skips an op
+/// for which there is not enough memory.
 ///
 /// # Errors
 /// If the device is lost; the tasks that are left were not measured.
@@ -321,7 +322,7 @@ fn fill(gpu: &Gpu, inputs: &[Spec]) -> Result<Scratch> {
     Ok(scratch)
 }
 
-/// Random elements of `spec`, and behind them bytes that make a result wrong if a kernel takes them in.
+/// Random elements of `spec`, followed by bytes that make a result wrong if a kernel reads them.
 fn numbers(spec: &Spec, random: &mut fastrand::Rng) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(spec.bytes() as usize);
     for _ in 0..spec.elements() {
@@ -364,8 +365,8 @@ impl Entry {
         read
     }
 
-    /// The times of `runs` runs, by the device's clock where it has one; none if another thread's work came between. In
-    /// a browser their mean, by the page's clock.
+    /// The times of `runs` runs, by the device's clock where it has one; none if another thread's work ran in between.
+    /// In a browser their mean, by the page's clock.
     async fn run_timed(
         &mut self,
         gpu: &Gpu,

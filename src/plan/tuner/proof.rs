@@ -1,5 +1,5 @@
-//! Proofs: some drivers declare what they compute wrongly, so the tuner compares it with the plain kernel on small
-//! cases before any op may use it.
+//! Proofs: some drivers declare features that compute wrong results, so the tuner compares them with the plain kernel
+//! on small cases before any op may use them.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, unverified: &[Unverified]) -> b
         gpu.outlive_cooperative_kernels();
         let proven = Cooperative { proven: true, ..kind };
         let trusting = Caps { cooperative: vec![proven], ..caps.clone() };
-        // Without an answer nothing is known, and the next plan asks again.
+        // Without a result the question stays open, and the next plan tries again.
         let Some(right) =
             cases.iter().try_fold(true, |right, case| Some(prove(gpu, &trusting, case)? && right))
         else {

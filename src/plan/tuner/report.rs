@@ -1,4 +1,4 @@
-//! What a measurement has found, as a table.
+//! The findings of a measurement, as a table.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::dtype::rounded_text;
 use crate::text_table::{self, Column};
 
-/// What [`Device::tune`](crate::Device::tune) has found: for each op that it measured the variants and their times.
+/// The findings of [`Device::tune`](crate::Device::tune): for each op that it measured, the variants and their times.
 ///
-/// Prints as a table with a line for each op.
+/// Prints as a table with one line for each op.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TuningReport {
     ops: Vec<TunedOp>,
@@ -20,9 +20,9 @@ pub struct TuningReport {
 pub struct TunedOp {
     /// The op, its attributes, and the dtypes and shapes of its inputs.
     pub op: String,
-    /// The variant that plans take from now on.
+    /// The variant that plans use from now on.
     pub chosen: String,
-    /// All variants. The first is what would be taken without measuring.
+    /// All variants. The first is the one that would be used without measuring.
     pub variants: Vec<TunedVariant>,
 }
 
@@ -30,11 +30,12 @@ pub struct TunedOp {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TunedVariant {
-    /// Its name, as findings have it.
+    /// Its name, as in findings.
     pub name: String,
-    /// Its usual time: the median, or the mean where the clock's steps are long for it. `None` if it was set aside before it was timed.
+    /// Its usual time: the median, or the mean if the clock's resolution is too coarse. `None` if it was rejected
+    /// before it was timed.
     pub time: Option<Duration>,
-    /// It gave other results than the plain variant, or the driver refused it.
+    /// Its results differed from those of the plain variant, or the driver rejected it.
     pub wrong: bool,
 }
 
@@ -55,7 +56,7 @@ impl TunedOp {
         self.variants.iter().find(|variant| variant.name == name)?.time
     }
 
-    /// The first choice's time by that of the chosen one: what measuring has gained.
+    /// The speedup gained by measuring: the first choice's time divided by that of the chosen variant.
     pub fn gain(&self) -> Option<f64> {
         let first = self.variants.first()?.time?.as_secs_f64();
         let chosen = self.time(&self.chosen)?.as_secs_f64();

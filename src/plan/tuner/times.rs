@@ -1,5 +1,5 @@
-//! The times that a variant took, and what they say where the clock is coarse: a browser's, or a driver's, may count in steps as
-//! long as several runs.
+//! The times of a variant, and their evaluation if the clock is coarse: the resolution of a browser's or a driver's
+//! clock may be as long as several runs.
 
 use web_time::Duration;
 
@@ -9,9 +9,9 @@ use crate::sorted::sorted_by_key;
 #[derive(Debug, Default)]
 pub(super) struct Times(Vec<Duration>);
 
-/// Fewer times than these show no step of a clock.
+/// Fewer times than this do not reveal the resolution of a clock.
 const ENOUGH: usize = 8;
-/// A clock whose step is a smaller part of a time is as good as any.
+/// A clock whose step is a smaller fraction of a time than this counts as fine.
 const FINE: u32 = 20;
 
 impl Times {
@@ -19,8 +19,8 @@ impl Times {
         self.0.extend(more);
     }
 
-    /// How long a run usually takes. That is the median, as another program may hold up some runs. By a coarse clock a run
-    /// takes a whole number of steps, one fewer or one more, so the mean of these is nearer.
+    /// How long a run usually takes. That is the median, as another program may hold up some runs. With a coarse clock
+    /// a run takes a whole number of steps, one fewer or one more, so the mean is more accurate.
     pub(super) fn usual(&self) -> Option<Duration> {
         let Some(step) = self.coarse() else { return median(&self.0) };
         let most = self.0.iter().min().copied()? + step;
@@ -28,7 +28,7 @@ impl Times {
         Some(sum / self.0.len() as u32)
     }
 
-    /// The shortest time, as chance only makes times longer; by a coarse clock that says nothing.
+    /// The shortest time, because disturbances only make times longer; with a coarse clock it is meaningless.
     pub(super) fn shortest(&self) -> Option<Duration> {
         match self.coarse() {
             Some(_) => self.usual(),
@@ -69,7 +69,7 @@ impl FromIterator<Duration> for Times {
 mod tests {
     use super::*;
 
-    /// `count` runs of `nanos`, begun at random, by a clock with this step. Another program holds up one in ten.
+    /// `count` runs of `nanos`, started at random, with a clock of this step. Another program delays one in ten.
     fn timed(count: usize, nanos: u64, step: u64, seed: u64) -> Times {
         let mut rng = fastrand::Rng::with_seed(seed);
         let run = |_| {
@@ -97,12 +97,12 @@ mod tests {
 
     #[test]
     fn a_coarse_clock_gives_the_mean_and_says_how_far_it_may_be_off() {
-        // Steps of 100 us, as browsers have; times of 0 and of one step are all there is.
+        // Steps of 100 us, as browsers have; all times are 0 or one step.
         for nanos in [7_000, 30_000, 90_000, 150_000] {
             for seed in 0..20 {
                 let times = timed(70, nanos, 100_000, seed);
                 let usual = times.usual().unwrap().as_nanos() as f64;
-                // One run in ten is held up, and counts as at most one step more.
+                // One run in ten is delayed, and counts as at most one step more.
                 let most = 1.02 * nanos as f64 + 100_000.0 / 10.0;
                 let doubt = 2.0 * times.doubt().as_nanos() as f64;
                 assert!(doubt > 20_000.0, "{nanos}, {seed}: {doubt}");

@@ -37,7 +37,7 @@ impl Op for Doubling {
 
     fn variants(&self, cx: &LoweringContext) -> Variants {
         let kinds = &cx.caps.cooperative;
-        // Two of them count on small matrices.
+        // Two of them rely on cooperative matrices.
         let needs = |name: &str| match name {
             "half done" => Some(8),
             "right" => Some(16),
@@ -83,7 +83,7 @@ impl Op for Doubling {
     }
 }
 
-/// Without small matrices of its own, for the tests invent some.
+/// A device without its own cooperative matrices, because the tests invent some.
 fn gpu() -> Gpu {
     let mut gpu = pollster::block_on(Gpu::open(&DeviceOptions::default())).unwrap();
     gpu.caps.cooperative.clear();
@@ -116,7 +116,7 @@ fn task(gpu: &Gpu) -> Arc<Task> {
     task.clone()
 }
 
-/// Measures what `tuner` has seen.
+/// Measures the ops that `tuner` has seen.
 fn measure_all(tuner: &mut Tuner, gpu: &Gpu) -> Vec<TunedOp> {
     let (mut tasks, mut ops) = (tuner.take_unmeasured(), Vec::new());
     pollster::block_on(measure(gpu, &mut tasks, &mut ops)).unwrap();
@@ -142,7 +142,7 @@ fn a_wrong_variant_is_set_aside() {
     let [op] = &ops[..] else { panic!("{ops:?}") };
     assert_only_right_ones_are_chosen(op);
     assert_eq!(tuner.findings().get(&op.op), Some(op.chosen.as_str()));
-    // What is known is not measured again.
+    // Known ops are not measured again.
     tuner.saw(&[task(&gpu)]);
     assert!(measure_all(&mut tuner, &gpu).is_empty());
 }
@@ -184,7 +184,7 @@ fn small_steps_find_the_same() {
         slices += 1;
         assert!(slices < 1000, "it does not end");
         assert!(tuner.findings.get(&task.key).is_none() || tuner.background.current.is_none());
-        // Nothing is held on the device between slices.
+        // No device memory is held between slices.
         assert_eq!(gpu.stats().live_bytes, 0);
         // The next is due at once.
         assert!(tuner.background.next.take().is_some());
@@ -228,7 +228,7 @@ fn results_agree_but_for_rounding() {
     assert!(agree(DType::I32, false, 100, &[1, 0, 0, 0], &[2, 0, 0, 0]).is_err());
 }
 
-/// The kind is an invention: what is proven is the variant.
+/// The kind is invented: the variant itself is verified.
 #[test]
 fn what_is_proven_wrong_is_gone() {
     let gpu = gpu();
@@ -236,7 +236,7 @@ fn what_is_proven_wrong_is_gone() {
     let case = |size, variant| case(size, variant, true);
     assert!(!proof::settle(&gpu, &mut caps, &[]));
     assert_eq!(caps.cooperative, [kind(8), kind(16)]);
-    // One wrong case of several is enough, and what has no shader is wrong.
+    // One wrong case of several is enough, and a variant without a shader is wrong.
     for wrong in ["last wrong", "half done", "nothing done", "no shader"] {
         let mut caps = caps.clone();
         assert!(!proof::settle(&gpu, &mut caps, &[case(8, wrong), case(8, "right")]));
@@ -258,12 +258,12 @@ fn a_finding_is_no_proof() {
     let both = Caps { cooperative: vec![kind(8), kind(16)], ..gpu.caps.clone() };
     let takes = |plan: &Plan, text: &str| plan.sources().any(|s| s.wgsl.contains(text));
     let with = |finding: &str, caps: &mut Caps| {
-        // What there is in the cache folder is not looked at.
+        // The cache folder is not read.
         let mut tuner = Tuner { loaded: true, ..Tuner::default() };
         tuner.findings.set("Doubling f32[1003]", finding);
         tuner.plan(&gpu, caps, &graph(), true)
     };
-    // Nothing asks for them.
+    // They are not requested.
     let mut caps = both.clone();
     assert!(takes(&with("plain", &mut caps), "return x[i] + x[i];"));
     assert_eq!(caps.cooperative, both.cooperative);
@@ -329,7 +329,7 @@ fn what_is_chosen_is_never_slower_than_the_first_by_the_reported_times() {
     assert_eq!(chosen((State::Right, &[1060, 1050]), (State::Slow, &[700, 680])), 1);
     assert_eq!(chosen((State::Right, &[100, 104]), (State::Right, &[100, 101])), 0);
     assert_eq!(chosen((State::Right, &[200, 210]), (State::Right, &[100, 101])), 1);
-    // By a clock with steps of 100 us nothing says that the second is faster, and then something does.
+    // With a clock resolution of 100 us, first nothing shows that the second is faster, then something does.
     let [usual, little, much] = [
         [0, 0, 100, 0, 100, 0, 0, 100, 0],
         [0, 0, 0, 0, 100, 0, 0, 100, 0],
@@ -344,7 +344,7 @@ fn a_coarse_clock_leaves_nobody_behind_by_chance() {
     let gpu = gpu();
     let mut measurement = Measurement::new(task(&gpu));
     let micros = |times: [u64; 9]| times.map(Duration::from_micros).into_iter().collect();
-    // All alike, but for how many steps of 100 us fell into each run; and one that takes four times as long.
+    // All equal, except for how many steps of 100 us each run spanned; and one that takes four times as long.
     let times = [[0, 0, 100, 0, 100, 0, 0, 100, 0], [100, 0, 0, 100, 0, 0, 100, 100, 0]];
     for (entry, times) in measurement.entries.iter_mut().zip(times) {
         (entry.state, entry.times) = (State::Right, micros(times));
