@@ -1,19 +1,19 @@
-//! Arguments that come as plain JavaScript values: options, shapes, numbers.
+//! Arguments that are plain JavaScript values: options, shapes, numbers.
 
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::error::{Result, Thrown, bad_type};
 
-/// An object of options; `undefined` stands for none.
+/// An object of options; `undefined` means no options.
 pub(crate) struct Options<'a> {
-    /// Names it in messages.
+    /// The call or object that messages name.
     what: &'a str,
     object: Option<Object>,
 }
 
 impl<'a> Options<'a> {
-    /// `value` as options, of which no other than the `known` may be given.
+    /// `value` as options. Only the keys in `known` are allowed.
     pub(crate) fn new(what: &'a str, value: &JsValue, known: &[&str]) -> Result<Self> {
         if value.is_undefined() || value.is_null() {
             return Ok(Options { what, object: None });
@@ -36,7 +36,7 @@ impl<'a> Options<'a> {
         Ok(Options { what, object: Some(object.clone()) })
     }
 
-    /// An option that is given and not `undefined`.
+    /// The value of an option, unless it is missing or `undefined`.
     pub(crate) fn get(&self, key: &str) -> Option<JsValue> {
         let value = Reflect::get(self.object.as_ref()?, &key.into()).ok()?;
         (!value.is_undefined() && !value.is_null()).then_some(value)
@@ -110,7 +110,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Whether `value` may hold options: lists and the library's own objects are given by mistake.
+/// Whether `value` may hold options. A list or one of the library's own objects here is a mistake.
 fn is_options(value: &JsValue) -> bool {
     #[cfg(feature = "ops")]
     if value.has_type::<Array>() || js_sys::ArrayBuffer::is_view(value) || is_own(value) {
@@ -126,7 +126,7 @@ fn is_own(value: &JsValue) -> bool {
         && Reflect::get(value, &"__wbg_ptr".into()).is_ok_and(|found| !found.is_undefined())
 }
 
-/// `value` as a size or a place, if it is a whole number that can be one.
+/// `value` as a size or an index, if it is a whole number in that range.
 pub(crate) fn whole(value: f64) -> Option<usize> {
     let size = value as usize;
     (size as f64 == value).then_some(size)
@@ -137,7 +137,7 @@ pub(crate) fn shape(what: &str, value: &JsValue) -> Result<Vec<usize>> {
     sizes(what, "the shape", value)
 }
 
-/// Whole numbers from 0 in a list, which messages call `name`.
+/// Whole numbers from 0 in a list; messages call the list `name`.
 pub(crate) fn sizes(what: &str, name: &str, value: &JsValue) -> Result<Vec<usize>> {
     let sizes: Option<Vec<usize>> = value
         .dyn_ref::<Array>()
@@ -162,12 +162,12 @@ pub(crate) fn integers(what: &str, value: &JsValue) -> Result<Vec<i64>> {
     list.ok_or_else(|| bad_type(format!("{what}: {} is not a list of whole numbers.", show(value))))
 }
 
-/// A number as JavaScript writes it. Rust's own way to write floats would be a fiftieth of what a page loads.
+/// A number as JavaScript writes it. Rust's float formatting would be a fiftieth of what a page loads.
 pub(crate) fn show_number(value: f64) -> String {
     String::from(JsValue::from(value).unchecked_ref::<Object>().to_string())
 }
 
-/// How a value looks in a message; long ones are cut.
+/// How a value looks in a message; long values are cut.
 pub(crate) fn show(value: &JsValue) -> String {
     #[cfg(feature = "ops")]
     if let Some(text) = show_special(value) {
@@ -183,7 +183,7 @@ pub(crate) fn show(value: &JsValue) -> String {
     }
 }
 
-/// What JSON has no words for: `undefined`, `NaN`, functions, promises, typed arrays and objects of other classes.
+/// Values that JSON cannot show: `undefined`, `NaN`, functions, promises, typed arrays and objects of other classes.
 #[cfg(feature = "ops")]
 fn show_special(value: &JsValue) -> Option<String> {
     if value.is_undefined() {

@@ -1,6 +1,6 @@
 //! [`Batches`]: shuffled images, a batch at a time.
 //!
-//! A dataset shuffles the images' places rather than their pixels, so that it needs little memory.
+//! The dataset shuffles the images' indices instead of their pixels, so it needs little memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,11 +16,11 @@ use crate::images::{Images, pair};
 
 type Places = DatasetIter<ArrayD<i64>>;
 
-/// Batches of images without end. Each pass through the images has another order, which the global generator draws.
+/// Endless batches of images. Each pass through the images has a new order, drawn from the global generator.
 #[wasm_bindgen]
 pub struct Batches {
     images: Rc<mnist::Images>,
-    /// Away while the next batch is on its way.
+    /// `None` while the next batch is being made.
     places: Rc<Cell<Option<Places>>>,
 }
 
@@ -40,7 +40,7 @@ impl Batches {
 
 #[wasm_bindgen]
 impl Batches {
-    /// The next batch, `{ x, y }` as `Images.batch` gives it; `undefined` if there is no image.
+    /// The next batch, `{ x, y }` as `Images.batch` returns it; `undefined` if there are no images.
     #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor } | undefined")]
     pub fn next(&self) -> Result<JsValue> {
         let mut places = self.take()?;
@@ -49,7 +49,7 @@ impl Batches {
         next(&self.images, found)
     }
 
-    /// As `next`; lets the page draw and answer where the program has worked for 8 ms.
+    /// Like `next`, but lets the page draw and handle events after each 8 ms of work.
     #[wasm_bindgen(
         js_name = nextAsync,
         unchecked_return_type = "Promise<{ x: Tensor; y: Tensor } | undefined>"
@@ -67,7 +67,7 @@ impl Batches {
 
 #[wasm_bindgen]
 impl Images {
-    /// Shuffled batches without end.
+    /// Endless shuffled batches.
     pub fn batches(&self, #[wasm_bindgen(js_name = batchSize)] size: f64) -> Result<Batches> {
         let count = self.0.len();
         let size = whole(size).filter(|size| *size > 0).ok_or_else(|| {

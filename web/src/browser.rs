@@ -1,10 +1,11 @@
-//! What is said of a browser that has no WebGPU, or no adapter: its name, and what to do in it.
+//! Messages for a browser without WebGPU or without an adapter: the browser's name, and what to do
+//! there.
 
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 use wgrad::{DeviceFault, Error};
 
-/// A browser by what it says of itself.
+/// A browser, identified by its `navigator`.
 struct Browser {
     name: &'static str,
     version: Option<u32>,
@@ -23,7 +24,7 @@ impl Browser {
     }
 
     fn of(agent: &str) -> Option<Self> {
-        // Later ones claim to be earlier ones, too.
+        // Newer browsers also claim to be older ones, so the order matters.
         let marks = [
             ("Edg/", "Edge"),
             ("OPR/", "Opera"),
@@ -80,7 +81,7 @@ impl Browser {
         }
     }
 
-    /// What to do where there is WebGPU and no adapter.
+    /// What to do if there is WebGPU but no adapter.
     fn adapter_remedy(&self) -> String {
         match self.name {
             "Firefox" => format!("{DRIVER}, where about:support tells what is blocked"),
@@ -106,7 +107,7 @@ fn get(object: &JsValue, key: &str) -> JsValue {
     Reflect::get(object, &key.into()).unwrap_or_default()
 }
 
-/// The words where `navigator.gpu` is missing; `secure` is the page's `isSecureContext`.
+/// The message if `navigator.gpu` is missing; `secure` is the page's `isSecureContext`.
 pub(crate) fn without_webgpu(secure: Option<bool>) -> String {
     let browser = Browser::here();
     let name = browser.as_ref().map_or("This browser".to_string(), Browser::with_version);
@@ -120,7 +121,7 @@ pub(crate) fn without_webgpu(secure: Option<bool>) -> String {
     format!("Device.open: {name} has no WebGPU here (navigator.gpu is missing); {remedy}.")
 }
 
-/// The error of `Device.open` in this browser's words, where there is no adapter.
+/// The error of `Device.open` if there is no adapter, with advice for this browser.
 pub(crate) fn named(error: Error) -> Error {
     let Error::Device(DeviceFault::NoAdapter, _) = &error else { return error };
     let browser = Browser::here();

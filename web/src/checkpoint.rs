@@ -1,4 +1,4 @@
-//! [`Checkpoint`]: models with their optimizers in TensorFlow's files, in the page's own storage or to download.
+//! [`Checkpoint`]: models with their optimizers in TensorFlow's files, in the page's own storage or as a download.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,9 +17,9 @@ use crate::variable::Variable;
 /// The file that names the newest checkpoint of a folder.
 const STATE: &str = "checkpoint";
 
-/// The state of a training: models with their optimizers, variables, and the generator of random numbers.
+/// The state of a training: models with their optimizers, variables, and the random number generator.
 ///
-/// Places are `opfs://folder/ckpt`, in the page's own file system, and `indexeddb://database/ckpt`.
+/// Locations are `opfs://folder/ckpt`, in the page's own file system, and `indexeddb://database/ckpt`.
 #[wasm_bindgen]
 #[derive(Clone)]
 pub struct Checkpoint(Rc<RefCell<Vec<(String, Part)>>>);
@@ -59,14 +59,14 @@ fn data(name: &str) -> String {
     format!("{name}.data-00000-of-00001")
 }
 
-/// The name of the newest checkpoint that a state file tells.
+/// The name of the newest checkpoint according to a state file.
 fn newest(state: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(state).ok()?;
     let line = text.lines().find_map(|line| line.trim().strip_prefix("model_checkpoint_path:"))?;
     Some(line.trim().strip_prefix('"')?.split('"').next()?.to_string())
 }
 
-/// Calls `$act` with the checkpoint of the parts as they are: an optimizer belongs to its model from `compile` on.
+/// Calls `$act` with a checkpoint of the parts in their present state: a compiled model's optimizer is included.
 macro_rules! with_parts {
     ($parts:expr, |$checkpoint:ident| $act:expr) => {{
         let parts = $parts;
@@ -97,14 +97,14 @@ macro_rules! with_parts {
 
 #[wasm_bindgen]
 impl Checkpoint {
-    /// A checkpoint of the generator of random numbers alone.
+    /// A checkpoint of the random number generator alone.
     #[wasm_bindgen(constructor)]
     #[allow(clippy::new_without_default)] // JavaScript has no other.
     pub fn new() -> Checkpoint {
         Checkpoint(Rc::default())
     }
 
-    /// Adds a model. From `compile` on its optimizer belongs to it, as the part `optimizer`; of several models, as
+    /// Adds a model. Once the model is compiled, its optimizer is saved too, as the part `optimizer`; with several models, as
     /// `NAME_optimizer`.
     #[wasm_bindgen(js_name = withModel)]
     pub fn with_model(&self, name: String, model: &Sequential) -> Checkpoint {
@@ -119,14 +119,14 @@ impl Checkpoint {
         self.clone()
     }
 
-    /// Saves at a place behind the newest checkpoint of its name, `opfs://run/ckpt` as `opfs://run/ckpt-1`, and resolves with that.
-    /// What was the newest stays it until the new one lies there whole.
+    /// Saves under the next number, `opfs://run/ckpt` as `opfs://run/ckpt-1`, and resolves with that location. The previous
+    /// checkpoint stays the newest until the new one is written completely.
     #[wasm_bindgen(unchecked_return_type = "Promise<string>")]
     pub fn save(&self, place: String) -> Promise {
         let parts = self.0.borrow().clone();
         promise(async move {
             let Place { folder, name } = Place::of(&place)?;
-            // The values of this moment, before anything is waited for.
+            // The values at the time of the call, before the first await.
             let bytes = with_parts!(parts, |checkpoint| checkpoint.to_bytes_async().await?);
             let latest = folder.read(STATE).await?.as_deref().and_then(newest);
             let number = latest.as_deref().and_then(|latest| {
@@ -157,9 +157,10 @@ impl Checkpoint {
         })
     }
 
-    /// Gives each part its values from the checkpoint at a place, or from the contents of its two files; layers that have seen
-    /// no input start from them. Resolves with the names that one side has and the other has not. Rejects with a
-    /// `CheckpointError` if a shape differs, a `DataError` if a file is damaged; all parts are then as they were.
+    /// Sets each part to its values in the checkpoint at a location, or in the contents of its two files; layers that have seen
+    /// no input yet use them at their first input. Resolves with the names that only the file has (`unused`) and those that
+    /// only the parts have (`missing`). Rejects with a `CheckpointError` if a shape differs, or a `DataError` if a file is
+    /// damaged; all parts then keep their values.
     #[wasm_bindgen(unchecked_return_type = "Promise<{ unused: string[]; missing: string[] }>")]
     pub fn restore(
         &self,
@@ -214,8 +215,8 @@ impl Checkpoint {
         })
     }
 
-    /// The contents of the two files, to download as `NAME.index` and `NAME.data-00000-of-00001`: `Checkpoint::read` natively, and
-    /// `tf.train.Checkpoint` in Python, take them.
+    /// The contents of the two files, to download as `NAME.index` and `NAME.data-00000-of-00001`. `Checkpoint::read` reads them
+    /// natively, `tf.train.Checkpoint` in Python.
     #[wasm_bindgen(js_name = toBlobs, unchecked_return_type = "Promise<{ index: Blob; data: Blob }>")]
     pub fn to_blobs(&self) -> Promise {
         let parts = self.0.borrow().clone();

@@ -1,4 +1,4 @@
-//! What the objects that describe layers and optimizers have in common.
+//! Code shared by the objects that describe layers and optimizers.
 
 use js_sys::{Array, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
@@ -8,14 +8,15 @@ use wgrad::keras::{Activation, Initializer};
 use crate::args::{Options, show};
 use crate::error::{Result, bad_type};
 
-/// What a plain object can describe, by the value of its `type`.
+/// One kind of thing that a plain object can describe, selected by the object's `type`.
 pub(crate) struct Kind<T: 'static> {
     pub(crate) name: &'static str,
     pub(crate) options: &'static [&'static str],
     pub(crate) make: fn(&Options) -> Result<T>,
 }
 
-/// The kind that `config` names by itself or by its `type`; `what` wants it to be `noun`.
+/// The kind that `config` names, as a string or by its `type`. Errors start with `what` and ask for
+/// `noun`.
 pub(crate) fn find<'a, T>(
     what: &str,
     noun: &str,
@@ -73,7 +74,7 @@ fn named(name: &str) -> wgrad::Result<Activation> {
     name.parse()
 }
 
-/// The page offers these, and has no need of the others' code.
+/// The page offers these alone and does not load the code of the others.
 #[cfg(not(feature = "ops"))]
 fn named(name: &str) -> wgrad::Result<Activation> {
     match name {
@@ -87,7 +88,7 @@ fn named(name: &str) -> wgrad::Result<Activation> {
     }
 }
 
-/// VALID unless given.
+/// VALID by default.
 pub(crate) fn padding(options: &Options) -> Result<Padding> {
     let read = |value: &JsValue| match value.as_string()?.as_str() {
         "same" => Some(Padding::Same),

@@ -1,4 +1,4 @@
-//! [`Device`]: the GPU of the page, and [`Plan`], what it ran last.
+//! [`Device`]: the page's GPU, and [`Plan`]: what it ran last.
 
 use js_sys::{Array, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -9,7 +9,7 @@ use crate::args::Options;
 use crate::error::{Result, promise};
 use crate::profile::Profiler;
 
-/// The GPU that tensors live on. A page opens one before its first tensor.
+/// The GPU that holds tensors. A page opens one before its first tensor.
 #[wasm_bindgen]
 pub struct Device(pub(crate) wgrad::Device);
 
@@ -17,7 +17,7 @@ pub struct Device(pub(crate) wgrad::Device);
 pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> Object {
     let object = Object::new();
     for (key, value) in properties {
-        // An object that was made just now takes any property.
+        // Setting a property of a new object cannot fail.
         let _ = Reflect::set(&object, &key.into(), &value);
     }
     object
@@ -50,8 +50,8 @@ fn no_webgpu() -> Option<Error> {
 
 #[wasm_bindgen]
 impl Device {
-    /// Opens the GPU and makes it the one that new tensors are made on. Rejects with a `DeviceError` that tells what
-    /// to do if there is no WebGPU or no adapter. `memoryLimit` is the most bytes that tensors may take.
+    /// Opens the GPU and makes it the default device for new tensors. Rejects with a `DeviceError` that explains what to do if
+    /// there is no WebGPU or no adapter. `memoryLimit` is the most bytes that tensors may use.
     #[wasm_bindgen(unchecked_return_type = "Promise<Device>")]
     pub fn open(
         #[wasm_bindgen(unchecked_optional_param_type = "{ memoryLimit?: number }")]
@@ -74,7 +74,7 @@ impl Device {
         }))
     }
 
-    /// What is known of the adapter.
+    /// Information about the adapter.
     #[wasm_bindgen(getter, unchecked_return_type = "AdapterInfo")]
     pub fn adapter(&self) -> Object {
         let info = self.0.adapter();
@@ -125,8 +125,8 @@ impl Device {
         names.into_iter().filter_map(has).collect()
     }
 
-    /// Resolves with the reason once the device is lost. Then make a new one with `Device.open`, and load the weights
-    /// that were kept.
+    /// Resolves with the reason once the device is lost. Then open a new one with `Device.open`, and load the weights that you
+    /// saved.
     #[wasm_bindgen(getter, unchecked_return_type = "Promise<string>")]
     pub fn lost(&self) -> Promise {
         let device = self.0.clone();
@@ -158,7 +158,7 @@ impl Device {
         ])
     }
 
-    /// Gives memory that no tensor uses back to the driver. Returns the bytes freed.
+    /// Returns unused memory to the driver. Returns the bytes freed.
     pub fn trim(&self) -> Result<f64> {
         Ok(self.0.trim()? as f64)
     }
@@ -169,14 +169,14 @@ impl Device {
         self.0.last_plan().map(Plan)
     }
 
-    /// Takes the time of every kernel from now on. Throws where the browser has no timestamps, or a profile is being
-    /// recorded already.
+    /// Measures the time of every kernel from now on. Throws if the browser has no timestamps, or if a profile is already being
+    /// recorded.
     pub fn profile(&self) -> Result<Profiler> {
         Ok(Profiler::new(self.0.profile()?))
     }
 
-    /// Measures the ways in which the products and convolutions that have run can be computed here, for up to a few
-    /// seconds each, and uses the fastest from now on. Resolves with what was found; `findings` keeps it.
+    /// Measures the alternative kernels for the matrix products and convolutions that have run so far, for up to a few seconds
+    /// each, and uses the fastest from now on. Resolves with the results; `findings` returns them as text.
     #[wasm_bindgen(unchecked_return_type = "Promise<TuningReport>")]
     pub fn tune(&self) -> Promise {
         let device = self.0.clone();
@@ -190,18 +190,18 @@ impl Device {
         })
     }
 
-    /// What measuring has found, as text to keep for the next visit.
+    /// The tuning results, as text to store for the next visit.
     pub fn findings(&self) -> String {
         self.0.tuning_findings()
     }
 
-    /// Uses what `findings` has returned; false if it is damaged or belongs to another adapter or version.
+    /// Uses a text that `findings` returned; returns false if it is damaged or belongs to another adapter or version.
     #[wasm_bindgen(js_name = setFindings)]
     pub fn set_findings(&self, text: &str) -> bool {
         self.0.load_tuning_findings(text).is_ok()
     }
 
-    /// Gives the GPU back. Everything on it is gone: what uses it from now on throws a `DeviceError`.
+    /// Releases the GPU with everything on it. Later uses of it throw a `DeviceError`.
     pub fn destroy(&self) {
         self.0.destroy();
     }
@@ -228,7 +228,7 @@ fn tuned(op: &wgrad::TunedOp) -> JsValue {
     object(properties).into()
 }
 
-/// The plan of a flush: which kernels run in which order, and what each of them computes.
+/// The plan of a flush: the kernels in order, and what each computes.
 #[wasm_bindgen]
 pub struct Plan(pub(crate) wgrad::PlanReport);
 
@@ -259,11 +259,11 @@ impl Plan {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Device {
-    /// Sends the waiting ops to the GPU; does not wait for them.
+    /// Submits the pending ops to the GPU without waiting for them.
     pub fn flush(&self) -> Result<()> {
         Ok(self.0.flush()?)
     }
@@ -278,7 +278,7 @@ impl Device {
         })
     }
 
-    /// Limits the bytes that tensors may take; without `bytes` the limit is lifted. What is held already stays.
+    /// Limits the bytes that tensors may use; without `bytes` removes the limit. Existing tensors stay.
     #[wasm_bindgen(js_name = setMemoryLimit)]
     pub fn set_memory_limit(&self, bytes: Option<f64>) -> Result<()> {
         let limit = match bytes {
@@ -293,7 +293,7 @@ impl Device {
         Ok(())
     }
 
-    /// Whether several ops may become one kernel; so it is unless this is set to false, to find the op that is slow or
+    /// Whether several ops may be fused into one kernel (true by default). Set it to false to find the op that is slow or
     /// wrong.
     #[wasm_bindgen(js_name = setFusion)]
     pub fn set_fusion(&self, on: bool) {
@@ -301,7 +301,7 @@ impl Device {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Plan {
@@ -311,7 +311,7 @@ impl Plan {
         self.0.to_string()
     }
 
-    /// The shaders of all kernels, each text once.
+    /// The shaders of all kernels, each distinct text once.
     #[wasm_bindgen(getter)]
     pub fn wgsl(&self) -> String {
         self.0.wgsl()

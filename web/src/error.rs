@@ -1,4 +1,4 @@
-//! Errors as JavaScript sees them: `Error` objects with the words of [`wgrad::Error`] and a name by its kind.
+//! Errors in JavaScript: `Error` objects with the message of [`wgrad::Error`] and a name for its kind.
 
 use std::future::Future;
 
@@ -26,7 +26,7 @@ impl From<Error> for Thrown {
             _ => ("Error", None),
         };
         let text = error.to_string();
-        // The page has sentences of its own for its visitors.
+        // The page has its own messages for its visitors.
         #[cfg(feature = "ops")]
         let text = crate::words::spoken(&text);
         let object = js_sys::Error::new(&text);
@@ -40,7 +40,7 @@ impl From<Error> for Thrown {
                 DeviceFault::Mismatch => "mismatch",
                 _ => "validation",
             };
-            // An object that was made just now takes any property.
+            // Setting a property of a new object cannot fail.
             let _ = Reflect::set(&object, &"fault".into(), &fault.into());
         }
         Thrown(object.into())
@@ -59,12 +59,12 @@ impl From<Thrown> for JsValue {
     }
 }
 
-/// A call that the API itself refuses, before `wgrad` sees it.
+/// An error for a call that this API refuses before `wgrad` sees it.
 pub(crate) fn bad_type(text: String) -> Thrown {
     Thrown(js_sys::TypeError::new(&text).into())
 }
 
-/// A promise of what `future` gives. Boxed, so that what drives it is compiled once and not for each future.
+/// A promise of the result of `future`. Boxed, so that the code that polls it is compiled once instead of once per future.
 pub(crate) fn promise(future: impl Future<Output = Result<JsValue>> + 'static) -> js_sys::Promise {
     type Boxed = std::pin::Pin<Box<dyn Future<Output = Result<JsValue>>>>;
     fn start(future: Boxed) -> js_sys::Promise {

@@ -1,4 +1,4 @@
-//! `fit`, `evaluate` and `predict`, which are `wgrad`'s: options, callbacks and histories as JavaScript has them.
+//! `fit`, `evaluate` and `predict` of `wgrad` with JavaScript's options, callbacks and histories.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -36,17 +36,17 @@ extern "C" {
     fn images(this: &Examples) -> std::result::Result<Images, JsValue>;
 }
 
-/// What is said of the option `validationData`.
+/// The name of the option `validationData` in messages.
 const VALIDATION: &str = "fit: validationData";
 
-/// Examples in a batch where nothing is trained.
+/// The batch size of `evaluate` and `predict`.
 const MEASURED: usize = 256;
 
-/// Examples and what they are to be.
+/// Examples and their targets.
 enum Data {
     Images(Rc<mnist::Images>),
     Tensors(wgrad::Tensor, wgrad::Tensor),
-    /// Without what they are to be.
+    /// Without targets.
     Inputs(wgrad::Tensor),
 }
 
@@ -126,7 +126,7 @@ impl Data {
     }
 }
 
-/// A model as `wgrad` trains it: its steps are those of `trainStep`.
+/// A model as `wgrad` trains it, with the same steps as `trainStep`.
 struct Trainee<'a> {
     layers: &'a keras::Sequential,
     optimizer: Arc<dyn Optimizer>,
@@ -143,7 +143,7 @@ impl<'a> Trainee<'a> {
             Trainee { layers, optimizer: optimizer.clone(), loss, accuracy: *accuracy, trainer };
         let options = CompileOptions::new();
         match loss.of_labels() {
-            // Labels that the model does not have are refused before the first step.
+            // Labels outside the model's classes are refused before the first step.
             true => keras::Model::compile(
                 &trainee,
                 optimizer,
@@ -195,7 +195,7 @@ impl keras::Model for Trainee<'_> {
     }
 }
 
-/// What JavaScript calls the numbers, in the order in which it sees them.
+/// The metrics' names in Keras and in JavaScript, in the order of the logs.
 const NAMES: [(&str, &str); 4] = [
     ("loss", "loss"),
     ("accuracy", "accuracy"),
@@ -213,7 +213,7 @@ fn object(logs: &Logs) -> std::result::Result<Object, JsValue> {
     Ok(object)
 }
 
-/// What an object of callbacks may hold.
+/// The functions that an object of callbacks may have.
 const EVENTS: [&str; 6] =
     ["onTrainBegin", "onTrainEnd", "onEpochBegin", "onEpochEnd", "onBatchBegin", "onBatchEnd"];
 
@@ -229,7 +229,7 @@ impl Listener {
                 show(value)
             )));
         };
-        // An object of a class may have methods and fields of its own.
+        // An instance of a class may have other methods and fields, so unknown keys are refused in plain objects only.
         let plain = Object::get_prototype_of(object) == Object::get_prototype_of(&Object::new());
         let options = match plain {
             true => known?,
@@ -243,7 +243,7 @@ impl Listener {
 /// The `type` of a callback that ends the training.
 const STOPPING: &str = "earlyStopping";
 
-/// Ends the training when a number gets no better.
+/// Ends the training when a metric stops improving.
 struct Stopping {
     callback: EarlyStopping,
     monitor: &'static str,
@@ -258,7 +258,7 @@ impl Stopping {
         let names = NAMES.map(|(_, key)| key).join(", ");
         let monitor = options.read("monitor", &format!("one of {names}"), |value| {
             let name = value.as_string()?;
-            // By Keras's name, too.
+            // Keras's name is accepted, too.
             NAMES.into_iter().find(|(keras, here)| name == *keras || name == *here)
         })?;
         let (name, monitor) = monitor.unwrap_or(NAMES[2]);
@@ -279,8 +279,8 @@ impl Stopping {
     }
 }
 
-/// A callback for `fit` that ends the training once a number has got no better for more than `patience` epochs, none unless given:
-/// `valLoss` unless another is watched.
+/// A callback for `fit` that ends the training after `patience` epochs without an improvement of a metric: by default after the
+/// first, and of `valLoss`.
 #[wasm_bindgen(js_name = earlyStopping, unchecked_return_type = "EarlyStopping")]
 pub fn early_stopping(
     #[wasm_bindgen(unchecked_optional_param_type = "EarlyStoppingOptions")] options: &JsValue,
@@ -294,19 +294,19 @@ pub fn early_stopping(
     Ok(described)
 }
 
-/// Passes on what `fit` tells.
+/// Passes the events of `fit` to the page's callbacks.
 struct Hooks {
-    /// Those of the options themselves, then those of `callbacks`.
+    /// The options object first, then those of `callbacks`.
     listeners: Vec<Listener>,
     signal: Option<JsValue>,
     stop: StopSignal,
-    /// What callbacks have returned and `fit` waits for.
+    /// Promises that callbacks returned; `fit` awaits them.
     promises: Rc<RefCell<Vec<Promise>>>,
-    /// What a callback has thrown.
+    /// The value that a callback threw.
     thrown: Rc<RefCell<Option<JsValue>>>,
 }
 
-/// What stands for a thrown value until `fit` has ended.
+/// The error that takes the place of a thrown value until `fit` has ended.
 fn interrupted(thrown: &RefCell<Option<JsValue>>, value: JsValue) -> Error {
     *thrown.borrow_mut() = Some(value);
     Error::Data("fit: a callback has thrown.".into())
@@ -320,7 +320,7 @@ impl Hooks {
         }
     }
 
-    /// Calls those who listen to an event, with its number, where it has one, and the logs.
+    /// Calls the listeners of an event with its number, if it has one, and the logs.
     fn call(&self, event: &str, number: Option<usize>, logs: &Logs) -> wgrad::Result<()> {
         let call = || -> std::result::Result<(), JsValue> {
             for Listener(listener) in &self.listeners {
@@ -346,7 +346,7 @@ impl Callback for Hooks {
         if self.listeners.is_empty() { BatchLogs::Unused } else { BatchLogs::Behind }
     }
 
-    // Without listeners `fit` need not wait for the device once an epoch.
+    // Without listeners, `fit` does not have to wait for the device after each epoch.
     fn epoch_logs(&self) -> EpochLogs {
         if self.listeners.is_empty() { EpochLogs::Behind } else { EpochLogs::Now }
     }
@@ -397,13 +397,13 @@ impl Callback for Hooks {
     }
 }
 
-/// Waits for what callbacks have returned.
+/// Waits for the promises that callbacks returned.
 async fn all(promises: &RefCell<Vec<Promise>>) -> std::result::Result<(), JsValue> {
     let promises: Array = promises.take().into_iter().collect();
     JsFuture::from(Promise::all(&promises)).await.map(drop)
 }
 
-/// How `fit` was asked to go about it.
+/// The options of `fit`.
 struct Plan {
     epochs: usize,
     batch: usize,
@@ -438,7 +438,7 @@ impl Plan {
                 None => Data::with_labels(VALIDATION, data.unchecked_ref(), &JsValue::UNDEFINED)?,
             }),
         };
-        // The options themselves listen, too, to the two events that they may name.
+        // The options object may itself have functions for these two events.
         let (batch_end, epoch_end) =
             (options.function("onBatchEnd")?, options.function("onEpochEnd")?);
         let mut listeners = Vec::new();
@@ -512,7 +512,7 @@ impl Plan {
             return Err(Thrown::from(value));
         }
         let fitted = fitted?;
-        // Those of the last batches and of the end.
+        // The promises of the last batches and of `onTrainEnd`.
         all(&promises).await?;
         let history = Object::new();
         Reflect::set(&history, &"loss".into(), &Array::new())?;
@@ -526,14 +526,15 @@ impl Plan {
     }
 }
 
-/// A future in which new tensors are made on one device, whichever else is opened meanwhile: batches belong to their model.
+/// A future that makes new tensors on one device, even if another one is opened meanwhile: batches belong on their model's
+/// device.
 struct On<F> {
     device: wgrad::Device,
     future: Pin<Box<F>>,
 }
 
 impl<F: Future> On<F> {
-    /// On the device of the model, or if it has no weights yet, of the data.
+    /// Uses the model's device; if the model has no weights yet, that of the data.
     fn device_of(model: &Model, data: &Data, future: F) -> Result<Self> {
         let device = match model.device().or_else(|| data.device()) {
             Some(device) => device,
@@ -567,8 +568,8 @@ fn batch_size(call: &'static str, options: &JsValue) -> Result<usize> {
 
 #[wasm_bindgen]
 impl Sequential {
-    /// Trains on images, or on tensors whose first axes count the examples; `y` is left out for images. The page goes
-    /// on drawing meanwhile, and callbacks may use the model.
+    /// Trains on images, or on tensors whose first axes count the examples; omit `y` for images. The page keeps drawing
+    /// meanwhile, and callbacks may use the model.
     #[wasm_bindgen(unchecked_return_type = "Promise<History>")]
     pub fn fit(
         &self,
@@ -594,7 +595,7 @@ impl Sequential {
         }))
     }
 
-    /// The mean loss, and the accuracy if it was asked for in `compile`.
+    /// The mean loss, and the accuracy if `compile` requested it.
     #[wasm_bindgen(unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>")]
     pub fn evaluate(
         &self,
@@ -613,7 +614,7 @@ impl Sequential {
         }))
     }
 
-    /// The model's results for all examples, one row each.
+    /// The model's outputs for all examples, one row each.
     #[wasm_bindgen(unchecked_return_type = "Promise<Tensor>")]
     pub fn predict(
         &self,

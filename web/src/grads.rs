@@ -1,4 +1,4 @@
-//! Gradients of functions, by the names and in the forms of TensorFlow.js.
+//! Gradients of functions, with the names and signatures of TensorFlow.js.
 
 use js_sys::{Array, Function, Object, Promise, Reflect};
 use wasm_bindgen::prelude::*;
@@ -11,17 +11,18 @@ use crate::tape::{Source, list, pack};
 use crate::tensor::{Operand, has};
 use crate::tidy::{Scope, keep_all};
 
-/// What is asked for of a function of tensors.
+/// What to compute for a function of tensors.
 #[derive(Clone, Copy)]
 struct Form {
     name: &'static str,
-    /// One tensor rather than a list.
+    /// The arguments are one tensor instead of a list.
     one: bool,
-    /// The value, too.
+    /// Also return the function's value.
     value: bool,
 }
 
-/// What `f` gives, and the gradients of that for the sources, weighed by `upstream`. All else that `f` makes is disposed of.
+/// The result of `f`, and its gradients for the sources, weighted by `upstream`. All other tensors that `f` makes are disposed
+/// of.
 fn differentiate(
     name: &str,
     f: &dyn Fn() -> std::result::Result<JsValue, JsValue>,
@@ -50,7 +51,7 @@ fn differentiate(
     Ok((value, gradients))
 }
 
-/// The function that answers for `f`.
+/// The JavaScript function that `grad` and its relatives return for `f`.
 fn answering(form: Form, f: &Function) -> JsValue {
     let f = f.clone();
     let answer = move |x: JsValue, upstream: JsValue| -> std::result::Result<JsValue, JsValue> {
@@ -98,20 +99,21 @@ macro_rules! forms {
 }
 // The first becomes `grad(f: (x: Tensor) => Tensor): (x: Tensor, dy?: Tensor) => Tensor`.
 forms! {
-    /// The function that gives the gradient of `f` for its argument. `dy` weighs the elements of the result; ones unless given.
+    /// Returns a function that computes the gradient of `f` for its argument. `dy` weights the elements of the result; by
+    /// default with 1.
     grad = "grad", true, false, "(x: Tensor) => Tensor", "(x: Tensor | Variable, dy?: Tensor) => Tensor";
-    /// The function that gives the gradients of `f` for a list of its arguments.
+    /// Returns a function that computes the gradients of `f` for a list of arguments.
     grads = "grads", false, false, "(...xs: Tensor[]) => Tensor",
         "(xs: readonly (Tensor | Variable)[], dy?: Tensor) => Tensor[]";
-    /// The function that gives the result of `f` and its gradient for the argument.
+    /// Returns a function that computes the result of `f` and its gradient for the argument.
     value_and_grad = "valueAndGrad", true, true, "(x: Tensor) => Tensor",
         "(x: Tensor | Variable, dy?: Tensor) => { value: Tensor; grad: Tensor }";
-    /// The function that gives the result of `f` and its gradients for a list of its arguments.
+    /// Returns a function that computes the result of `f` and its gradients for a list of arguments.
     value_and_grads = "valueAndGrads", false, true, "(...xs: Tensor[]) => Tensor",
         "(xs: readonly (Tensor | Variable)[], dy?: Tensor) => { value: Tensor; grads: Tensor[] }";
 }
 
-/// The result of `f` and its gradients for variables, by their names. Variables that it does not depend on are left out.
+/// The result of `f` and its gradients for variables, by name. Variables that it does not depend on are left out.
 #[wasm_bindgen(
     js_name = variableGrads,
     unchecked_return_type = "{ value: Tensor; grads: Record<string, Tensor> }"

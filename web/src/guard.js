@@ -1,18 +1,19 @@
 
-// Below: the checks that stand before the calls, and what JavaScript expects of an object. The build puts them here.
+// Below: the checks before calls, and the string conversions and properties that JavaScript expects of objects. The build
+// inserts them here.
 
-// Minifiers give classes other names.
+// Minifiers rename classes.
 const classNames = new Map([/* CLASSES */]);
 
 const guard = {
-  /** Before calls that need no object. */
+  /** Checks calls that need no object. */
   ready(call) {
     if (wasm === undefined) {
       throw new Error(`${call}: wgrad is not loaded yet. Call and await init(), the default export of the module, first.`);
     }
   },
 
-  /** Before methods of an object. */
+  /** Checks methods of an object. */
   alive(self, Class, call) {
     if (!(self instanceof Class)) {
       const [name, method] = call.split('.');
@@ -21,7 +22,7 @@ const guard = {
     if (!self.__wbg_ptr) throw gone(call, classNames.get(Class));
   },
 
-  /** Of more arguments than `names`, the first. */
+  /** Refuses the first argument beyond `names`. */
   most(call, value, names) {
     if (value === undefined) return;
     throw refusal(`${call}: ${shown(value)} is one argument too many; it takes (${names}).`);
@@ -92,7 +93,7 @@ const guard = {
 
 const missing = (value) => value === undefined || value === null;
 
-/** The errors that are made here. */
+/** The errors made here. */
 const refusals = new WeakSet();
 const refusal = (text) => {
   const error = new TypeError(text);
@@ -125,7 +126,7 @@ function shown(value) {
   return text.length > 60 ? `${text.slice(0, 60)}...` : text;
 }
 
-// Texts of objects. They never throw, as they stand in other messages.
+// String conversions of objects. They never throw, as messages include them.
 
 const facts = (self) => {
   try {
@@ -168,14 +169,14 @@ for (const Class of [Tensor, Variable]) {
   });
 }
 
-// A browser's console shows what an object holds itself, and calls no getter.
+// A browser's console shows an object's own properties and calls no getters.
 const wrap = Tensor.__wrap;
 Tensor.__wrap = (pointer) => {
   const tensor = wrap(pointer);
   return Object.defineProperty(tensor, 'text', { enumerable: true, value: tensor._text() });
 };
 
-/** Other classes by their names, and some with more. */
+/** Other classes convert to their names, and some to more. */
 const texts = new Map([
   [Device, (self) => `Device ${self.adapter.text}`],
   [Images, (self) => `Images (${self.length})`],
@@ -198,10 +199,10 @@ for (const [Class, name] of classNames) {
   }
 }
 
-// What a tensor can do, a variable can with its value.
+// A variable has the methods of a tensor, applied to its value.
 
 const promising = new Set([/* PROMISING */]);
-/** Methods as they were before their errors were traced, see below. */
+/** Methods before the wrapping that traces their errors, see below. */
 const untraced = new WeakMap();
 const plain = (call) => untraced.get(call) ?? call;
 const OWN = new Set(['constructor', 'free', 'dispose', 'toString', 'toJSON']);
@@ -233,15 +234,15 @@ for (const [name, property] of Object.entries(Object.getOwnPropertyDescriptors(T
   Object.defineProperty(Variable.prototype, name, { configurable: true, ...forwarded });
 }
 
-// Stacks of errors begin where the program called, not within the library.
+// Error stacks begin at the program's call, not within the library.
 
-/** The errors whose stacks begin where they should: a callback's error may pass through a second call. */
+/** Errors whose stacks are already corrected: a callback's error may pass through a second call. */
 const traces = new WeakSet();
 
-/** Whether the library made it: what a program's own functions throw stays as it is. */
+/** Whether the library made the error; errors of the program's own functions stay unchanged. */
 const own = (error) => error instanceof Error && !traces.has(error) && (refusals.has(error) || /^.*\n?.*(__wbg_|wasm)/.test(error.stack ?? ''));
 
-/** An error as it is seen from the caller of `call`, which may have returned long ago: `at` was there. */
+/** An error with the stack of the caller of `call`, which may have returned long ago; `at` was recorded there. */
 function seen(error, call, at) {
   if (!own(error) || !Error.captureStackTrace) return error;
   traces.add(error);

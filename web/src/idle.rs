@@ -1,38 +1,39 @@
-//! Memory that a page holds and does not need: the garbage collector sees small objects where there are large buffers, and
-//! the pool of a device keeps what was freed for the next step. So the collector is asked where tensors pile up, and the
-//! pools are emptied once the page has called nothing for a while.
+//! Releases memory that a page holds and does not need. The garbage collector sees small objects instead of large buffers, and
+//! a device's pool retains freed buffers for the next step. So this module makes the collector run when many tensors
+//! accumulate, and empties the pools once the page has been idle for a while.
 
 use std::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Reflect};
 use wasm_bindgen::prelude::*;
 
-/// What tensors may pile up to, beyond what the last collection left, before the collector is asked.
+/// The bytes that tensors may add to what the last collection left before the collector is triggered.
 const PILE: usize = 32 << 20;
 /// The same once the page is idle.
 const IDLE_PILE: usize = 1 << 20;
-/// A buffer of this size, let go at once, makes the collectors of Chromium, Firefox and Safari run: they count the memory
-/// behind their objects. It is never written, so that it takes none.
+/// Allocating and dropping a buffer of this size makes the collectors of Chromium, Firefox and Safari run: they count the
+/// memory behind their objects. It is never written, so it occupies no memory.
 const ASKING: u32 = 64 << 20;
-/// Milliseconds between two looks at whether the page is idle.
+/// Milliseconds between two checks whether the page is idle.
 const LOOK: f64 = 1000.0;
-/// How often the collector is asked before what is held counts as needed: it may be amid a collection that began too early.
+/// How often to trigger the collector before the remaining tensors count as needed: a collection may already have been under
+/// way.
 const ASKS: u32 = 4;
-/// A pool may keep so much.
+/// The bytes that a pool may retain.
 const SPARE: u64 = 4 << 20;
 
 thread_local! {
-    /// Bytes of the tensors that JavaScript holds.
+    /// Bytes of the tensors that JavaScript objects hold.
     static HELD: Cell<usize> = const { Cell::new(0) };
-    /// What they were when the collector was asked last; less once it has collected.
+    /// `HELD` when the collector was last triggered; lowered as tensors are freed.
     static LEFT: Cell<usize> = const { Cell::new(0) };
-    /// What they were when asking was given up on an idle page: the program holds them.
+    /// `HELD` when triggering was given up on an idle page: the program holds these.
     static NEEDED: Cell<usize> = const { Cell::new(0) };
-    /// How often the collector was asked on this idle page.
+    /// How often the collector was triggered on this idle page.
     static TRIES: Cell<u32> = const { Cell::new(0) };
-    /// When the collector was asked last.
+    /// When the collector was last triggered.
     static ASKED: Cell<f64> = const { Cell::new(f64::NEG_INFINITY) };
-    /// The devices that were used since the page was idle, and how much each had done at the last look.
+    /// The devices used since the page was last idle, and how much each had done at the last check.
     static USED: RefCell<Vec<(wgrad::Device, u64)>> = const { RefCell::new(Vec::new()) };
     static WAITING: Cell<bool> = const { Cell::new(false) };
     static LOOKING: Closure<dyn FnMut()> = Closure::new(look);
@@ -59,7 +60,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // A page that is being closed may have lost the counts.
+        // The thread locals may be gone while a page is being closed.
         let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(self.bytes)));
         let left = HELD.try_with(Cell::get).unwrap_or(0);
         for kept in [&LEFT, &NEEDED] {
@@ -69,7 +70,7 @@ impl Drop for Held {
     }
 }
 
-/// Notes that a device is used.
+/// Records that a device is used.
 fn used(device: &wgrad::Device) {
     let _ = USED.try_with(|used| {
         let mut used = used.borrow_mut();
@@ -80,28 +81,28 @@ fn used(device: &wgrad::Device) {
     wait();
 }
 
-/// Notes a call that waits for the device.
+/// Records a call that waits for the device.
 pub(crate) fn touch() {
     if let Ok(device) = wgrad::Device::current() {
         used(&device);
     }
 }
 
-/// Looks again in a while.
+/// Schedules the next check.
 fn wait() {
     if WAITING.replace(true) {
         return;
     }
     let set = Reflect::get(&js_sys::global(), &"setTimeout".into()).ok();
     let set = set.and_then(|set| set.dyn_into::<Function>().ok());
-    // A worklet has no timers; nothing is given back there by itself.
+    // A worklet has no timers; there, nothing is released automatically.
     let Some(set) = set else { return };
     LOOKING.with(|look| {
         let _ = set.call2(&JsValue::UNDEFINED, look.as_ref(), &LOOK.into());
     });
 }
 
-/// Asks the collector to run, not more than a few times a second.
+/// Triggers the collector, at most four times a second.
 fn ask(held: usize) {
     let now = js_sys::Date::now();
     if now - ASKED.get() < 250.0 {
@@ -109,7 +110,7 @@ fn ask(held: usize) {
     }
     ASKED.set(now);
     LEFT.set(held);
-    // Collectors that have run lately want more. A page that is out of memory has none for this, either.
+    // Collectors that have run lately need more. On a page that is out of memory the allocation fails, which does not matter.
     let size = f64::from(ASKING) * f64::from(1 + TRIES.get());
     let buffer = Reflect::get(&js_sys::global(), &"ArrayBuffer".into()).ok();
     if let Some(buffer) = buffer.and_then(|buffer| buffer.dyn_into::<Function>().ok()) {
@@ -117,7 +118,7 @@ fn ask(held: usize) {
     }
 }
 
-/// Gives back what nobody needs if nothing was done since the last look.
+/// Releases unused memory if nothing was done since the last check.
 fn look() {
     WAITING.set(false);
     let mut busy = false;
@@ -136,7 +137,7 @@ fn look() {
     USED.with_borrow(|used| {
         for (device, _) in used {
             if device.stats().pooled_bytes > SPARE {
-                // A device that is lost has nothing to give back.
+                // A lost device has nothing to release.
                 let _ = device.trim();
             }
         }
@@ -144,7 +145,7 @@ fn look() {
     let held = HELD.get();
     if held > NEEDED.get() + IDLE_PILE {
         if TRIES.replace(TRIES.get() + 1) < ASKS {
-            // What is collected comes back here.
+            // Collecting drops tensors, and each drop schedules the next check.
             ask(held);
             return wait();
         }

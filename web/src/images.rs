@@ -1,4 +1,4 @@
-//! [`Images`]: labelled images of digits on the host.
+//! [`Images`]: labelled images of digits in host memory.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 #[wasm_bindgen]
 pub struct Images(pub(crate) Rc<mnist::Images>);
 
-/// Images that may be drawn at once: 10 million are 8 GB, more than a page can hold.
+/// The most images drawn at once: 10 million are 8 GB, more than a page can hold.
 const MOST: usize = 1_000_000;
 
 #[wasm_bindgen]
@@ -38,14 +38,14 @@ impl Images {
         }
     }
 
-    /// The images of MNIST's files, unpacked: images and labels in the IDX format. Throws a `DataError` that tells
-    /// what is wrong with a broken file.
+    /// The images of MNIST's files, decompressed: images and labels in the IDX format. Throws a `DataError` that explains what
+    /// is wrong with a broken file.
     #[wasm_bindgen(js_name = fromIdx)]
     pub fn from_idx(images: &[u8], labels: &[u8]) -> Result<Images> {
         Ok(Images(Rc::new(mnist::Images::from_idx(images, labels)?)))
     }
 
-    /// How many images there are.
+    /// The number of images.
     #[wasm_bindgen(getter)]
     pub fn length(&self) -> usize {
         self.0.len()
@@ -63,8 +63,8 @@ impl Images {
         Uint8Array::from(&self.0.labels[..])
     }
 
-    /// The indices of all images in random order, from the global generator: the order in which `fit` goes through
-    /// an epoch, here and natively.
+    /// The indices of all images in random order, from the global generator: the order in which `fit` visits an epoch's images,
+    /// here and natively.
     pub fn permutation(&self) -> Result<Uint32Array> {
         let order = wgrad::random::global().permutation(self.0.len())?;
         let order: Vec<u32> = order.into_iter().map(|i| i as u32).collect();
@@ -89,11 +89,11 @@ pub(crate) fn pair(images: &mnist::Images, indices: &[usize]) -> Result<Object> 
     Ok(object([("x", Tensor::new(x).into()), ("y", Tensor::new(y).into())]))
 }
 
-/// The page's part of what is below.
+/// The version of the page's own build.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
 impl Images {
-    /// The images that a list of indices names: `x` is `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
+    /// The images with these indices: `x` is `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
     #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
     pub fn batch(&self, indices: &Uint32Array) -> Result<Object> {
         let indices: Vec<usize> = indices.to_vec().into_iter().map(|i| i as usize).collect();
@@ -101,12 +101,12 @@ impl Images {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Images {
-    /// The images from `begin` up to but without `end`, or those that a list of indices names: `x` is
-    /// `[n, 28, 28, 1]` in 0 to 1, `y` the labels.
+    /// The images from `begin` up to but not including `end`, or those with these indices: `x` is `[n, 28, 28, 1]` in 0 to 1,
+    /// `y` the labels.
     #[wasm_bindgen(unchecked_return_type = "{ x: Tensor; y: Tensor }")]
     pub fn batch(
         &self,

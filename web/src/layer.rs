@@ -1,4 +1,4 @@
-//! [`layers`]: the objects that describe layers, and the layers that they describe. A row has all of both.
+//! [`layers`]: the objects that describe layers, and the layers made from them. Each table row defines both for one layer.
 
 #[cfg(feature = "ops")]
 use js_sys::Object;
@@ -22,7 +22,7 @@ use crate::error::Result;
 /// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
-#[allow(non_camel_case_types)] // A namespace, not a class: nobody makes one.
+#[allow(non_camel_case_types)] // A namespace, not a class: it has no instances.
 pub struct layers;
 
 macro_rules! layers {
@@ -100,7 +100,7 @@ layers! {
         let (window, strides) = windows(options)?;
         Ok(Box::new(AveragePooling2D::new(window).strides(strides).padding(padding(options)?)))
     };
-    /// Each example with mean 0 and variance 1 along axes, the last one unless given.
+    /// Scales each example to mean 0 and variance 1 along axes, by default the last one.
     layer_normalization "layerNormalization", "LayerNormalizationOptions | void": "LayerNormalizationOptions" {
         "axis?: number | readonly number[]; epsilon?: number; center?: boolean; scale?: boolean;"
     } ["axis", "epsilon", "center", "scale"] |options| {
@@ -113,7 +113,7 @@ layers! {
             None => layer,
         }))
     };
-    /// Leaves out a part of the elements while training.
+    /// Sets a part of the elements to 0 during training.
     dropout "dropout", "DropoutOptions": "DropoutOptions" {
         "rate: number; seed?: number;"
     } ["rate", "seed"] |options| {
@@ -149,7 +149,7 @@ layers! {
             .kernel_initializer(initializer(options)?);
         Ok(Box::new(layer))
     };
-    /// Spreads images `[N,H,W,C]` by trained filters, as the gradient of a convolution does.
+    /// Transposed convolution of images `[N,H,W,C]` with trained filters, as in the gradient of a convolution.
     conv2d_transpose "conv2dTranspose", "Conv2dTransposeLayerOptions": "Conv2dTransposeLayerOptions" {
         "filters: number; kernelSize: Pair; strides?: Pair; padding?: Padding; activation?: Activation; \
          useBias?: boolean; kernelInitializer?: Initializer;"
@@ -164,7 +164,7 @@ layers! {
             .kernel_initializer(initializer(options)?);
         Ok(Box::new(layer))
     };
-    /// Convolves each channel of images `[N,H,W,C]` by filters of its own.
+    /// Convolves each channel of images `[N,H,W,C]` with its own filters.
     depthwise_conv2d "depthwiseConv2d", "DepthwiseConv2dLayerOptions": "DepthwiseConv2dLayerOptions" {
         "kernelSize: Pair; strides?: Pair; padding?: Padding; depthMultiplier?: number; activation?: Activation; \
          useBias?: boolean;"
@@ -178,7 +178,7 @@ layers! {
             .use_bias(options.bool("useBias")?.unwrap_or(true));
         Ok(Box::new(layer))
     };
-    /// Each channel of a batch with mean 0 and variance 1; in inference by moving statistics.
+    /// Scales each channel of a batch to mean 0 and variance 1; inference uses moving statistics.
     batch_normalization "batchNormalization", "BatchNormalizationOptions | void": "BatchNormalizationOptions" {
         "axis?: number; momentum?: number; epsilon?: number; center?: boolean; scale?: boolean;"
     } ["axis", "momentum", "epsilon", "center", "scale"] @"ops" |options| {
@@ -198,28 +198,28 @@ layers! {
         let size = options.required("outputDim", options.count("outputDim")?)?;
         Ok(Box::new(Embedding::new(rows, size).mask_zero(options.bool("maskZero")?.unwrap_or(false))))
     };
-    /// The mean of all places of each channel of an image.
+    /// The mean of each channel of an image.
     global_average_pooling2d "globalAveragePooling2d", "GlobalPoolingOptions | void": "GlobalPoolingOptions" {
         "keepdims?: boolean;"
     } ["keepdims"] @"ops" |options| {
         let keepdims = options.bool("keepdims")?.unwrap_or(false);
         Ok(Box::new(GlobalAveragePooling2D::new().keepdims(keepdims)))
     };
-    /// The largest place of each channel of an image.
+    /// The maximum of each channel of an image.
     global_max_pooling2d "globalMaxPooling2d", "GlobalPoolingOptions | void": "GlobalMaxPoolingOptions" {
         "keepdims?: boolean;"
     } ["keepdims"] @"ops" |options| {
         let keepdims = options.bool("keepdims")?.unwrap_or(false);
         Ok(Box::new(GlobalMaxPooling2D::new().keepdims(keepdims)))
     };
-    /// The mean of the steps of each channel of a sequence that count.
+    /// The mean of each channel of a sequence over the steps that the mask keeps.
     global_average_pooling1d "globalAveragePooling1d", "GlobalPoolingOptions | void": "GlobalAveragePooling1dOptions" {
         "keepdims?: boolean;"
     } ["keepdims"] @"ops" |options| {
         let keepdims = options.bool("keepdims")?.unwrap_or(false);
         Ok(Box::new(GlobalAveragePooling1D::new().keepdims(keepdims)))
     };
-    /// Repeats each place of images.
+    /// Repeats each pixel of images.
     up_sampling2d "upSampling2d", "UpSamplingOptions | void": "UpSamplingOptions" { "size?: Pair;" } ["size"] @"ops" |options| {
         Ok(Box::new(UpSampling2D::new(options.pair("size")?.unwrap_or([2, 2]))))
     };
@@ -232,7 +232,7 @@ layers! {
         let slope = options.number("negativeSlope")?.unwrap_or(0.3);
         Ok(Box::new(LeakyReLU::new().negative_slope(slope as f32)))
     };
-    /// Adds normal noise while training.
+    /// Adds normal noise during training.
     gaussian_noise "gaussianNoise", "GaussianNoiseOptions": "GaussianNoiseOptions" { "stddev: number;" } ["stddev"] @"ops" |options| {
         let stddev = options.required("stddev", options.number("stddev")?)?;
         Ok(Box::new(GaussianNoise::new(stddev as f32)))
@@ -246,15 +246,15 @@ layers! {
     repeat_vector "repeatVector", "RepeatVectorOptions": "RepeatVectorOptions" { "n: number;" } ["n"] @"ops" |options| {
         Ok(Box::new(RepeatVector::new(options.required("n", options.count("n")?)?)))
     };
-    /// All axes but the first as one.
+    /// Merges all axes but the first.
     flatten "flatten", "FlattenOptions | void": "FlattenOptions" { "" } [] |_| Ok(Box::new(Flatten::new()));
 }
 
-/// The object that describes a layer; what no layer can have is refused here, where it was written.
+/// The object that describes a layer. Invalid options are refused here, where the program wrote them.
 #[cfg(feature = "ops")]
 fn describe(kind: &'static str, given: &JsValue) -> Result<Object> {
     let config = Object::new();
-    // A new object takes any property.
+    // Setting a property of a new object cannot fail.
     let _ = js_sys::Reflect::set(&config, &"type".into(), &kind.into());
     let known = find("layers", "a layer", &kind.into(), LAYERS)?;
     let call = format!("layers.{kind}");
@@ -273,7 +273,7 @@ fn describe(kind: &'static str, given: &JsValue) -> Result<Object> {
     })
 }
 
-/// Sizes of a pool's windows, and how far they are apart.
+/// The sizes of a pool's windows, and its strides.
 fn windows(options: &Options) -> Result<([usize; 2], [usize; 2])> {
     let window = options.pair("poolSize")?.unwrap_or([2, 2]);
     Ok((window, options.pair("strides")?.unwrap_or(window)))

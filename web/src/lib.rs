@@ -1,8 +1,8 @@
-//! wgrad's JavaScript API: what a web page sees of the crate `wgrad`, as an ES module with types.
+//! wgrad's JavaScript API: the crate `wgrad` as an ES module with types.
 //!
-//! Every class here is a handle to the type of the same name in `wgrad`; nothing is computed here. What waits for
-//! the device is a `Promise`, and holds no borrow of its object meanwhile, so that callbacks may use everything.
-//! Elsewhere than in a browser the crate is empty.
+//! Every class here is a handle to the type of the same name in `wgrad`; nothing is computed here. A call that waits for the
+//! device returns a `Promise` and holds no borrow of its object meanwhile, so callbacks may use everything. On targets other
+//! than wasm the crate is empty.
 #![cfg(target_family = "wasm")]
 
 mod args;

@@ -1,4 +1,4 @@
-//! Losses by name, each with the accuracy that goes with it.
+//! Losses by name, each with its matching accuracy.
 
 #[cfg(feature = "ops")]
 use wgrad::keras::losses::{self, Loss as _};
@@ -6,20 +6,20 @@ use wgrad::{DType, Result, Tensor};
 
 use crate::error::{self, bad_type};
 
-/// What training makes small, of what a batch is to give and what was predicted for it.
+/// A loss as a function of targets and predictions.
 pub(crate) struct Loss {
     name: &'static str,
     /// The mean loss of a batch.
     pub(crate) call: fn(&Tensor, &Tensor) -> Result<Tensor>,
-    /// The part of a batch that was predicted right, a scalar.
+    /// The fraction of a batch that was predicted right, a scalar.
     pub(crate) accuracy: fn(&Tensor, &Tensor) -> Result<Tensor>,
 }
 
-/// The first is taken where none is named. The page trains with that one.
+/// The first is the default, and the only one of the page's own build.
 static LOSSES: &[Loss] = &[
     Loss {
         name: "sparseCategoricalCrossentropy",
-        // The op, as the page would otherwise hold what the loss does for masks and weights.
+        // Calls the op: the loss class would add its code for masks and weights to the page.
         call: |y, predicted| {
             let labels = class_labels(y, predicted)?;
             wgrad::sparse_softmax_cross_entropy_with_logits(&labels, predicted)?.reduce_mean(())
@@ -113,7 +113,7 @@ static LOSSES: &[Loss] = &[
 ];
 
 impl Loss {
-    /// True if what a batch is to give are numbers of classes.
+    /// True if the targets are class indices.
     #[cfg(feature = "ops")]
     pub(crate) fn of_labels(&self) -> bool {
         self.name == "sparseCategoricalCrossentropy"
@@ -131,25 +131,25 @@ impl Loss {
     }
 }
 
-/// How often the largest of the predicted values is that of the label.
+/// The fraction of rows whose largest prediction is at the label.
 fn class_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let labels = class_labels(y, predicted)?;
     let hits = predicted.stop_gradient().argmax(-1)?.equal(&labels)?;
     hits.cast(DType::F32)?.reduce_mean(())
 }
 
-/// How often the largest of the predicted values is where the truth's is.
+/// The fraction of rows whose largest prediction is where the target's largest element is.
 #[cfg(feature = "ops")]
 fn hot_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let hits = predicted.stop_gradient().argmax(-1)?.equal(y.argmax(-1)?)?;
     hits.cast(DType::F32)?.reduce_mean(())
 }
 
-/// How often a predicted value is on the truth's side of 0.
+/// The fraction of predictions on the same side of 0 as the target.
 #[cfg(feature = "ops")]
 fn side_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let predicted = predicted.stop_gradient();
-    // A list against a column would be compared each with each.
+    // A list and a column would broadcast to a matrix.
     let y = y.cast(predicted.dtype())?.reshape(predicted.shape())?;
     let hits = predicted.greater(0.0)?.equal(&y.greater(0.5)?)?;
     hits.cast(DType::F32)?.reduce_mean(())

@@ -1,4 +1,4 @@
-//! Tensors of numbers that follow a rule.
+//! Tensors made from a rule.
 
 use wasm_bindgen::prelude::*;
 use wgrad::{DType, Scalar};
@@ -9,7 +9,7 @@ use crate::shapes::scalar;
 use crate::tensor::{Operand, Tensor};
 use crate::values::dtype;
 
-/// How many there are of something.
+/// A number of things.
 fn count(what: &str, number: f64) -> Result<usize> {
     whole(number).ok_or_else(|| {
         bad_type(format!("{what} is {}; it must be a whole number from 0.", show_number(number)))
@@ -18,8 +18,7 @@ fn count(what: &str, number: f64) -> Result<usize> {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// The numbers from `start` to before `stop`, each `step` above the one before, 1 unless given; `float32` unless another
-    /// dtype is given.
+    /// The numbers from `start` up to but not including `stop`, `step` apart (by default 1); by default `float32`.
     pub fn range(
         start: f64,
         stop: f64,
@@ -32,21 +31,21 @@ impl Tensor {
         Ok(Tensor::new(wgrad::range_of(number(start), number(stop), number(step), dtype)?))
     }
 
-    /// `count` numbers from `start` to `stop`, at equal distances.
+    /// `count` evenly spaced numbers from `start` to `stop`.
     pub fn linspace(start: f64, stop: f64, count: f64) -> Result<Tensor> {
         let count = self::count("Tensor.linspace: count", count)?;
         let end = |value| wgrad::Operand::Scalar(Scalar::Float(value));
         Ok(Tensor::new(wgrad::linspace(end(start), end(stop), count)?))
     }
 
-    /// A matrix with ones on its diagonal and zeros elsewhere; as many columns as rows unless given.
+    /// A matrix with ones on its diagonal and zeros elsewhere; square unless `columns` is given.
     pub fn eye(rows: f64, columns: Option<f64>) -> Result<Tensor> {
         let high = count("Tensor.eye: rows", rows)?;
         let wide = columns.map_or(Ok(high), |columns| count("Tensor.eye: columns", columns))?;
         Ok(Tensor::new(wgrad::eye_of(high, wide)?))
     }
 
-    /// All elements `value`; `float32` unless another dtype is given.
+    /// All elements `value`; by default `float32`.
     pub fn fill(
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
         value: f64,
@@ -61,7 +60,7 @@ impl Tensor {
         Ok(Tensor::new(wgrad::Tensor::full_of(shape, value, dtype)?))
     }
 
-    /// The sum of tensors of one shape.
+    /// The sum of tensors of the same shape.
     #[wasm_bindgen(js_name = addN)]
     pub fn add_n(
         #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
@@ -75,13 +74,13 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.cast(DType::F32)?))
     }
 
-    /// The elements as `int32`, what is behind the point cut off.
+    /// The elements as `int32`, rounded towards 0.
     #[wasm_bindgen(js_name = toInt)]
     pub fn to_int(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.cast(DType::I32)?))
     }
 
-    /// Whether elements differ from 0.
+    /// Whether elements are not 0.
     #[wasm_bindgen(js_name = toBool)]
     pub fn to_bool(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.cast(DType::Bool)?))

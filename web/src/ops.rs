@@ -1,4 +1,4 @@
-//! The ops of [`Tensor`] that the page does without: each calls the method of `wgrad` that it stands for.
+//! The ops of [`Tensor`] that are not part of the page's own build; each calls the corresponding method of `wgrad`.
 
 use wasm_bindgen::prelude::*;
 use wgrad::{Axes, Conv2dOptions, CumsumOptions, Pool2dOptions};
@@ -9,7 +9,7 @@ use crate::error::{Result, bad_type};
 use crate::tensor::{Operand, Tensor};
 use crate::values::dtype;
 
-/// What the macros below call: once for all methods, as each copy would be loaded by every page.
+/// Shared by all methods that the macros below generate, as every page would load each copy.
 impl Tensor {
     #[inline(never)]
     fn map(&self, op: fn(&wgrad::Tensor) -> wgrad::Result<wgrad::Tensor>) -> Result<Tensor> {
@@ -81,11 +81,11 @@ unary! {
     cos = "cos";
     /// The tangent.
     tan = "tan";
-    /// The angle whose sine it is.
+    /// The angle in radians whose sine is `x`.
     asin = "asin";
-    /// The angle whose cosine it is.
+    /// The angle in radians whose cosine is `x`.
     acos = "acos";
-    /// The angle whose tangent it is.
+    /// The angle in radians whose tangent is `x`.
     atan = "atan";
     /// The hyperbolic sine.
     sinh = "sinh";
@@ -133,31 +133,31 @@ unary! {
     bessel_i1e = "besselI1e";
     /// `1 / x`, 0 where `x` is 0.
     reciprocal_no_nan = "reciprocalNoNan";
-    /// Each bit the other way round.
+    /// All bits inverted.
     invert = "bitwiseNot";
-    /// How many bits are 1.
+    /// The number of bits that are 1.
     population_count = "populationCount";
-    /// The largest whole number that is not above.
+    /// The largest whole number that is not above `x`.
     floor = "floor";
-    /// The smallest whole number that is not below.
+    /// The smallest whole number that is not below `x`.
     ceil = "ceil";
-    /// The nearest whole number; halves go to the even one.
+    /// The nearest whole number; halves round to the even one.
     round = "round";
-    /// The nearest whole number, of floats alone; halves go to the even one.
+    /// The nearest whole number, for floats only; halves round to the even one.
     rint = "rint";
     /// -1, 0 or 1.
     sign = "sign";
-    /// Whether elements are no numbers.
+    /// Whether elements are NaN.
     is_nan = "isNaN";
     /// Whether elements are infinite.
     is_inf = "isInf";
     /// Whether elements are neither infinite nor NaN.
     is_finite = "isFinite";
-    /// True where false.
+    /// The logical negation.
     logical_not = "not";
     /// `min(max(x, 0), 6)`.
     relu6 = "relu6";
-    /// `x` times the normal distribution's share below `x`.
+    /// `x` times the normal distribution function of `x`.
     gelu = "gelu";
     /// `x sigmoid(x)`, also called swish.
     silu = "silu";
@@ -173,7 +173,7 @@ unary! {
     ones_like = "onesLike";
 }
 
-/// The names that TensorFlow.js has for methods which are called otherwise here.
+/// The names of TensorFlow.js for methods that have another name here.
 macro_rules! also {
     ($($way:ident $name:ident = $js:literal, $short:literal: $op:ident $(($other:ident))?;)*) => {
         #[wasm_bindgen]
@@ -234,15 +234,15 @@ binary! {
     bitwise_or = "bitwiseOr";
     /// The bits that differ.
     bitwise_xor = "bitwiseXor";
-    /// The bits moved up by `other` places.
+    /// The bits shifted left by `other`.
     left_shift = "leftShift";
-    /// The bits moved down by `other` places.
+    /// The bits shifted right by `other`.
     right_shift = "rightShift";
     /// The quotient, rounded down.
     floordiv = "floorDiv";
     /// `log(e^x + e^other)`, stable for every number.
     logaddexp = "logAddExp";
-    /// The power.
+    /// `x` to the power `other`.
     pow = "pow";
     /// The remainder, with the sign of `other`.
     floormod = "mod";
@@ -252,7 +252,7 @@ binary! {
     minimum = "minimum";
     /// `(x - other)^2`.
     squared_difference = "squaredDifference";
-    /// The angle of the point with the ordinate `x` and the abscissa `other`.
+    /// The angle in radians of the point with y coordinate `x` and x coordinate `other`.
     atan2 = "atan2";
     /// `x log(other)`, and 0 where `x` is 0.
     xlogy = "xlogy";
@@ -270,13 +270,13 @@ binary! {
     less_equal = "lessEqual";
     /// Whether both are true.
     logical_and = "and";
-    /// Whether one of them is true.
+    /// Whether at least one is true.
     logical_or = "or";
-    /// Whether one of them is true and not the other.
+    /// Whether exactly one is true.
     logical_xor = "xor";
 }
 
-/// Folds along axes.
+/// Reductions along axes.
 macro_rules! reduce {
     ($($(#[$doc:meta])* $name:ident = $js:literal;)*) => {
         #[wasm_bindgen]
@@ -296,7 +296,7 @@ macro_rules! reduce {
 }
 // The first becomes `sum(axes?, keepdims?): Tensor`, which calls `wgrad::Tensor::reduce_sum`.
 reduce! {
-    /// The sum along axes; over all of them unless some are named. `keepdims` leaves them with the size 1.
+    /// The sum along axes, by default all of them. `keepdims` keeps them with size 1.
     reduce_sum = "sum";
     /// The largest element along axes.
     reduce_max = "max";
@@ -304,7 +304,7 @@ reduce! {
     reduce_min = "min";
     /// The product along axes.
     reduce_prod = "prod";
-    /// The deviation along axes.
+    /// The standard deviation along axes.
     reduce_std = "std";
     /// The variance along axes.
     reduce_variance = "variance";
@@ -320,7 +320,7 @@ reduce! {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// The mean along axes. Of whole numbers and truth values it is a `float32`, as in TensorFlow.js.
+    /// The mean along axes. For integers and booleans it is a `float32`, as in TensorFlow.js.
     pub fn mean(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | readonly number[] | null")]
@@ -333,36 +333,36 @@ impl Tensor {
         })
     }
 
-    /// The place of the largest element along an axis; the first unless given, where `argmax` takes the last.
+    /// The index of the largest element along an axis; by default the first axis, whereas `argmax` uses the last.
     #[wasm_bindgen(js_name = argMax)]
     pub fn arg_max(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(0))?))
     }
 
-    /// The place of the smallest element along an axis; the first unless given, where `argmin` takes the last.
+    /// The index of the smallest element along an axis; by default the first axis, whereas `argmin` uses the last.
     #[wasm_bindgen(js_name = argMin)]
     pub fn arg_min(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(0))?))
     }
 
-    /// `x` above 0, `alpha x` below; 0.2 unless given.
+    /// `x` above 0, `alpha x` below; by default `alpha` is 0.2.
     #[wasm_bindgen(js_name = leakyRelu)]
     pub fn leaky_relu(&self, alpha: Option<f32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.leaky_relu(alpha.unwrap_or(0.2))?))
     }
 
-    /// `log softmax(x)` along an axis; the last unless given.
+    /// `log softmax(x)` along an axis; by default the last.
     #[wasm_bindgen(js_name = logSoftmax)]
     pub fn log_softmax(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.log_softmax(axis.unwrap_or(-1))?))
     }
 
-    /// The place of the smallest element along an axis; the last unless given.
+    /// The index of the smallest element along an axis; by default the last.
     pub fn argmin(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmin(axis.unwrap_or(-1))?))
     }
 
-    /// The sums of the elements up to each one along an axis; the first unless given.
+    /// The cumulative sums along an axis; by default the first.
     pub fn cumsum(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
@@ -375,7 +375,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.cumsum_with(axis.unwrap_or(0), sums)?))
     }
 
-    /// The matrix product along the last two axes, either side transposed first if asked for.
+    /// The matrix product along the last two axes; either side can be transposed first.
     pub fn matmul(
         &self,
         #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] other: &Operand,
@@ -393,7 +393,7 @@ impl Tensor {
         )?))
     }
 
-    /// The axes in another order; reversed unless one is given.
+    /// Permutes the axes; by default reverses them.
     pub fn transpose(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "readonly number[]")] perm: &JsValue,
@@ -405,7 +405,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.transpose(&perm)?))
     }
 
-    /// The elements in another dtype.
+    /// Converts the elements to another dtype.
     pub fn cast(
         &self,
         #[wasm_bindgen(unchecked_param_type = "DType")] dtype: &str,
@@ -413,7 +413,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.cast(self::dtype(dtype)?)?))
     }
 
-    /// The box that begins at `begin` and has the size `size`; -1 goes to the end of an axis.
+    /// The part that begins at `begin` and has the size `size`; -1 extends to the end of an axis.
     pub fn slice(
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] begin: &JsValue,
@@ -423,12 +423,12 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.slice(&begin, &integers("slice", size)?)?))
     }
 
-    /// The slices that `indices` names along an axis; the first unless given.
+    /// The slices with these `indices` along an axis; by default the first.
     pub fn gather(&self, indices: &Tensor, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.gather(&indices.get()?, axis.unwrap_or(0))?))
     }
 
-    /// The elements of `a` where this tensor is true, elsewhere those of `b`.
+    /// The elements of `a` where this tensor is true, and those of `b` elsewhere.
     pub fn select(
         &self,
         #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] a: &Operand,
@@ -437,7 +437,7 @@ impl Tensor {
         Ok(Tensor::new(wgrad::where_(&self.get()?, &a.get()?, &b.get()?)?))
     }
 
-    /// Rows with a one in the place that each element names, elsewhere 0.
+    /// One row per element, with a 1 at the index that the element specifies and 0 elsewhere.
     #[wasm_bindgen(js_name = oneHot)]
     pub fn one_hot(&self, depth: usize) -> Result<Tensor> {
         Ok(Tensor::new(wgrad::one_hot(&self.get()?, depth)?))
@@ -460,7 +460,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.conv2d(filters.get()?, options)?))
     }
 
-    /// The largest element of each window and channel of images `[N,H,W,C]`; windows of 2 by 2 unless given.
+    /// The largest element of each window and channel of images `[N,H,W,C]`; by default in windows of 2 by 2.
     #[wasm_bindgen(js_name = maxPool2d)]
     pub fn max_pool2d(
         &self,
@@ -471,7 +471,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.max_pool2d(window, options)?))
     }
 
-    /// The mean of each window and channel of images `[N,H,W,C]`; windows of 2 by 2 unless given.
+    /// The mean of each window and channel of images `[N,H,W,C]`; by default in windows of 2 by 2.
     #[wasm_bindgen(js_name = avgPool2d)]
     pub fn avg_pool2d(
         &self,
@@ -489,14 +489,14 @@ impl Tensor {
         Ok(Tensor::new(losses))
     }
 
-    /// The same value, through which no gradient goes.
+    /// The same value; no gradient flows through it.
     #[wasm_bindgen(js_name = stopGradient)]
     pub fn stop_gradient(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.stop_gradient()))
     }
 }
 
-/// How sums and products along an axis go.
+/// The options of cumulative sums and products.
 pub(crate) fn sums(op: &'static str, options: &JsValue) -> Result<CumsumOptions> {
     let options = Options::new(op, options, &["exclusive", "reverse"])?;
     let flag = |key| Ok::<_, crate::error::Thrown>(options.bool(key)?.unwrap_or(false));

@@ -1,4 +1,4 @@
-//! The optimizers that plain objects describe. A row has all of one.
+//! The optimizers that plain objects describe. Each table row defines one.
 
 use wasm_bindgen::prelude::*;
 #[cfg(feature = "ops")]
@@ -48,7 +48,7 @@ macro_rules! optimizers {
     };
 }
 
-/// Gives the options to the methods of their names.
+/// Passes the options to the builder methods of the same names.
 #[cfg(feature = "ops")]
 macro_rules! made {
     ($options:ident, $new:expr; $($number:ident = $key:literal),*; $($flag:ident = $name:literal),*) => {{
@@ -65,7 +65,7 @@ macro_rules! made {
 }
 
 // The first becomes an entry of `OPTIMIZERS`, and in TypeScript `'adam' | OptimizerOptions & { type: 'adam'; beta1?: ... }`.
-// The page offers only those without a condition.
+// The page's own build offers only those without a condition.
 optimizers! {
     "adam" { "beta1?: number; beta2?: number; epsilon?: number; amsgrad?: boolean" }
         ["beta1", "beta2", "epsilon", #[cfg(feature = "ops")] "amsgrad"]
@@ -134,7 +134,7 @@ optimizers! {
     };
 }
 
-/// The learning rate, or Keras's.
+/// The learning rate; by default Keras's.
 fn rate(options: &Options, keras: f64) -> Result<f32> {
     Ok(options.number("learningRate")?.unwrap_or(keras) as f32)
 }
@@ -152,7 +152,7 @@ pub(crate) fn optimizer(config: &JsValue) -> Result<Box<dyn Optimizer>> {
     Ok(made)
 }
 
-/// Refuses a size of steps with which no step can be made, where it is given.
+/// Refuses a learning rate with which no step can be made, at the call that sets it.
 #[cfg(feature = "ops")]
 pub(crate) fn check_rate(what: &str, rate: f32) -> Result<()> {
     if rate.is_finite() && rate >= 0.0 {
@@ -163,7 +163,7 @@ pub(crate) fn check_rate(what: &str, rate: f32) -> Result<()> {
     )))
 }
 
-/// What all optimizers have.
+/// Sets the options that all optimizers share.
 #[cfg(feature = "ops")]
 fn with_options(mut made: Box<dyn Optimizer>, options: &Options) -> Result<Box<dyn Optimizer>> {
     if let Some(decay) = options.number("weightDecay")? {

@@ -1,7 +1,7 @@
-//! Panics: defects, which must not be lost. The words go to the console and to whoever asks for them.
+//! Panics are defects and must not go unnoticed. The message goes to the console and to the page's listener.
 //!
-//! A panic ends the call that met it with a `RuntimeError`; what the module holds may be half changed, so a page
-//! should tell its visitor and load again.
+//! A panic ends the current call with a `RuntimeError`. The module's state may then be inconsistent, so a page should inform
+//! its visitor and reload.
 
 use std::cell::RefCell;
 use std::panic;
@@ -19,8 +19,8 @@ thread_local! {
     static LISTENER: RefCell<Option<Function>> = const { RefCell::new(None) };
 }
 
-/// Calls `listener` with the words of a panic, before the call that met it throws. A panic is a defect in wgrad: tell
-/// the visitor, and load the page again.
+/// Calls `listener` with the message of a panic, before the current call throws. A panic is a defect in wgrad: inform the
+/// visitor, and reload the page.
 #[wasm_bindgen(js_name = onPanic)]
 pub fn on_panic(
     #[wasm_bindgen(unchecked_param_type = "(message: string) => void")] listener: Function,
@@ -34,7 +34,7 @@ pub(crate) fn install() {
         console_error(&text);
         let listener = LISTENER.try_with(|slot| slot.try_borrow().ok()?.clone()).ok().flatten();
         if let Some(listener) = listener {
-            // What the listener throws is not worth losing the panic for.
+            // An error in the listener must not hide the panic.
             let _ = listener.call1(&JsValue::NULL, &text.as_str().into());
         }
     }));

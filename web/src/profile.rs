@@ -9,7 +9,7 @@ use wgrad::{DeviceFault, Error};
 use crate::device::object;
 use crate::error::promise;
 
-/// A recording that `Device.profile` has begun.
+/// A recording started by `Device.profile`.
 #[wasm_bindgen]
 pub struct Profiler(pub(crate) RefCell<Option<wgrad::Profiler>>);
 
@@ -53,7 +53,7 @@ impl Profiler {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Profiler {
@@ -63,7 +63,7 @@ impl Profiler {
     }
 }
 
-/// Adds a table of the kernels to a profile, and what browsers show as a time line.
+/// Adds to a profile a table of the kernels and a trace for browsers' timeline viewers.
 #[cfg(feature = "ops")]
 fn describe(profile: &wgrad::Profile, object: &js_sys::Object) -> crate::error::Result<()> {
     Reflect::set(object, &"text".into(), &profile.to_string().into())?;

@@ -7,8 +7,8 @@ use crate::error::{Result, bad_type};
 #[cfg(feature = "ops")]
 use crate::tensor::Tensor;
 
-/// Starts the global generator again, so that what follows is the same at every run: start values of weights,
-/// dropout, the order of examples. The same numbers come natively.
+/// Seeds the global generator, so that initial weights, dropout and the order of examples are the same at every run. A native
+/// program draws the same numbers.
 #[wasm_bindgen(js_name = setSeed)]
 pub fn set_seed(seed: f64) -> Result<()> {
     match args::whole(seed) {
@@ -24,7 +24,7 @@ pub fn set_seed(seed: f64) -> Result<()> {
 }
 
 #[cfg(feature = "ops")]
-/// Normal numbers of this mean and deviation (0 and 1 unless given) from the global generator.
+/// Normally distributed numbers from the global generator; by default with mean 0 and deviation 1.
 #[wasm_bindgen(js_name = randomNormal)]
 pub fn random_normal(
     #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
@@ -38,7 +38,7 @@ pub fn random_normal(
 }
 
 #[cfg(feature = "ops")]
-/// Numbers from `low` to `high` (0 and 1 unless given) from the global generator.
+/// Uniformly distributed numbers between `low` and `high` (by default 0 and 1) from the global generator.
 #[wasm_bindgen(js_name = randomUniform)]
 pub fn random_uniform(
     #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,

@@ -1,7 +1,7 @@
-//! Whole models: the layers and `compile` as JSON, and files that also have the weights and the optimizer's state.
+//! Whole models: the layers and `compile` as JSON, and files that also hold the weights and the optimizer's state.
 //!
-//! A file is one of safetensors, as [`wgrad::train::Checkpoint`] writes it, with the JSON among its metadata. Natively
-//! `Checkpoint::restore_safetensors` reads it.
+//! A file is a safetensors file as [`wgrad::train::Checkpoint`] writes it, with the JSON in its metadata.
+//! `Checkpoint::restore_safetensors` reads it natively.
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -15,25 +15,25 @@ use crate::sequential::{Model, Sequential};
 use crate::storage::{Folder, bytes};
 use crate::weights::{begun, header};
 
-/// Where the JSON is among a file's metadata.
+/// The metadata key of the JSON.
 const KEY: &str = "wgrad";
 const ENDING: &str = ".safetensors";
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** A model without its weights, as plain data: its layers, and what it was built and compiled with. */
+/** A model without its weights, as plain data: its layers, and the arguments of `build` and `compile`. */
 export interface SequentialJSON { layers: LayerConfig[]; inputShape?: (number | null)[]; compile?: CompileOptions; }
 
 export interface Sequential {
     /**
-     * The weights as the contents of a safetensors file, with the variables' names. The same file is read natively by
-     * `Sequential::load_weights`.
+     * The weights as the contents of a safetensors file, with the variables' names. `Sequential::load_weights` reads
+     * the file natively.
      */
     save(): Promise<Uint8Array>;
     /**
-     * Saves the model with its layers, weights, and the optimizer's state, in one file at a place: `indexeddb://digits` or
-     * `opfs://digits` in the page's own storage, or `downloads://digits`, which the browser downloads as
-     * `digits.safetensors`. Resolves with the place. `loadModel` makes the model again from it.
+     * Saves the model with its layers, weights, and the optimizer's state, in one file at a location: `indexeddb://digits`
+     * or `opfs://digits` in the page's own storage, or `downloads://digits`, which the browser downloads as
+     * `digits.safetensors`. Resolves with the location, from which `loadModel` restores the model.
      */
     save(place: string): Promise<string>;
 }
@@ -48,7 +48,7 @@ fn parsed(text: &str) -> Result<JsValue> {
     Ok(JSON::parse(text)?)
 }
 
-/// The layers without the first one's `inputShape`, and that.
+/// The layers without the first one's `inputShape`, and that shape.
 pub(crate) fn first_input(layers: &Array) -> Result<(Array, Option<JsValue>)> {
     let (plain, mut input) = (Array::new(), None);
     for (at, config) in layers.iter().enumerate() {
@@ -74,7 +74,7 @@ pub(crate) fn first_input(layers: &Array) -> Result<(Array, Option<JsValue>)> {
         let copy = Object::assign(&Object::new(), config.unchecked_ref());
         Reflect::delete_property(&copy, &"inputShape".into())?;
         plain.push(&copy);
-        // The batch may be of any size.
+        // The batch may have any size.
         let whole = Array::of1(&JsValue::NULL);
         for size in shape.unchecked_ref::<Array>().iter() {
             whole.push(&size);
@@ -84,14 +84,14 @@ pub(crate) fn first_input(layers: &Array) -> Result<(Array, Option<JsValue>)> {
     Ok((plain, input))
 }
 
-/// Where a model is kept.
+/// Where a model is stored.
 enum Place {
     Kept(Folder, String),
     Download(String),
 }
 
 impl Place {
-    /// `None` if the text is an address of the web.
+    /// `None` if the text is a web address.
     fn of(text: &str) -> Result<Option<Self>> {
         let Some((kind @ ("indexeddb" | "opfs" | "downloads" | "localstorage"), path)) =
             text.split_once("://")
@@ -125,7 +125,7 @@ impl Place {
 }
 
 impl Model {
-    /// What `toJSON` tells.
+    /// The result of `toJSON`.
     fn config(&self) -> Result<Object> {
         let config = object([("layers", parsed(&self.config)?)]);
         for (key, text) in [("inputShape", &self.input), ("compile", &self.compiled)] {
@@ -154,7 +154,7 @@ impl Model {
     }
 }
 
-/// The model that a description tells, compiled and built as it says.
+/// The model that a description specifies, compiled and built accordingly.
 fn made(config: &JsValue) -> Result<Sequential> {
     let get = |key: &str| Reflect::get(config, &key.into()).unwrap_or_default();
     if !config.is_object() || !get("layers").is_instance_of::<Array>() {
@@ -175,13 +175,13 @@ fn made(config: &JsValue) -> Result<Sequential> {
 
 #[wasm_bindgen]
 impl Sequential {
-    /// The model without its weights, as plain data: `JSON.stringify(model)` is a text of it.
+    /// The model without its weights, as plain data: `JSON.stringify(model)` returns it as text.
     #[wasm_bindgen(js_name = toJSON, unchecked_return_type = "SequentialJSON")]
     pub fn to_json(&self) -> Result<Object> {
         self.0.config()
     }
 
-    /// The model that `toJSON` has told of, or the text of it. Its weights start again.
+    /// The model described by the result of `toJSON`, an object or its text. Its weights are initialized again.
     #[wasm_bindgen(js_name = fromJSON)]
     pub fn from_json(
         #[wasm_bindgen(unchecked_param_type = "SequentialJSON | string")] json: &JsValue,
@@ -214,7 +214,7 @@ impl Sequential {
     }
 }
 
-/// Has the browser download a file.
+/// Makes the browser download a file.
 fn download(name: &str, file: &[u8]) -> Result<()> {
     let get = |of: &JsValue, key: &str| Reflect::get(of, &key.into());
     let call = |of: &JsValue, method: &str, arguments: &Array| -> Result<JsValue> {
@@ -238,13 +238,13 @@ fn download(name: &str, file: &[u8]) -> Result<()> {
     Reflect::set(&anchor, &"href".into(), &url)?;
     Reflect::set(&anchor, &"download".into(), &name.into())?;
     call(&anchor, "click", &Array::new())?;
-    // The browser reads it after the click.
+    // The browser reads the file after the click.
     let revoke = get(&urls, "revokeObjectURL")?.dyn_into::<Function>()?.bind1(&urls, &url);
     call(&global, "setTimeout", &Array::of2(&revoke, &60_000.into()))?;
     Ok(())
 }
 
-/// The contents of a file of the web.
+/// The contents of a file from the web.
 async fn fetched(address: &str) -> Result<Vec<u8>> {
     let fetch: Function = Reflect::get(&js_sys::global(), &"fetch".into())?.dyn_into()?;
     let asked: Promise = fetch.call1(&JsValue::UNDEFINED, &address.into())?.dyn_into()?;
@@ -258,9 +258,9 @@ async fn fetched(address: &str) -> Result<Vec<u8>> {
     bytes(response).await
 }
 
-/// The model that `save` has put at a place, with its layers, weights and optimizer; `from` may also be an address of such a
-/// file, or the file: a `Blob`, as an `<input type="file">` has it, or its bytes. The generator of random numbers stays as it is.
-/// Rejects with a `DataError` if there is none, or the file is damaged or has weights alone.
+/// The model that `save` stored at a location, with its layers, weights and optimizer. `from` may also be the web address of
+/// such a file, a `Blob`, as an `<input type="file">` has it, or its bytes. The random number generator keeps its state.
+/// Rejects with a `DataError` if there is no such file, or if it is damaged or holds weights alone.
 #[wasm_bindgen(js_name = loadModel, unchecked_return_type = "Promise<Sequential>")]
 pub fn load_model(
     #[wasm_bindgen(unchecked_param_type = "string | Blob | Uint8Array")] from: JsValue,
@@ -292,7 +292,8 @@ pub fn load_model(
                         file's bytes.";
             return Err(Error::Data(text.into()).into());
         };
-        // Making the model draws random numbers, and the file has the state of the generator, which is the page's and no model's.
+        // Making the model draws random numbers, and the file holds the generator's state; the page's generator must not
+        // change.
         let generator = wgrad::train::Checkpoint::new();
         let kept = generator.to_safetensors_async().await?;
         let model = made(&parsed(&config)?)?;

@@ -1,4 +1,4 @@
-//! [`Sequential`]: a model of layers one after the other, with Keras's `compile`, `fit`, `evaluate` and `predict`.
+//! [`Sequential`]: a stack of layers, with Keras's `compile`, `fit`, `evaluate` and `predict`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,11 +18,11 @@ use crate::optimizer::optimizer;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
-/// Layers one after the other, and how they are trained.
+/// A stack of layers, and how they are trained.
 #[wasm_bindgen]
 pub struct Sequential(pub(crate) Rc<Model>);
 
-/// What the handles to a model share.
+/// The state that all handles to a model share.
 pub(crate) struct Model {
     pub(crate) layers: wgrad::keras::Sequential,
     pub(crate) training: RefCell<Option<Rc<Training>>>,
@@ -38,17 +38,17 @@ pub(crate) struct Model {
     pub(crate) compiled: RefCell<Option<String>>,
 }
 
-/// What `compile` has chosen.
+/// The choices of `compile`.
 pub(crate) struct Training {
     pub(crate) optimizer: Arc<dyn Optimizer>,
     pub(crate) loss: &'static Loss,
     pub(crate) accuracy: bool,
-    /// The optimizer's description, to make it again.
+    /// The optimizer's description, to make a new one.
     pub(crate) config: JsValue,
 }
 
 impl Training {
-    /// The same with an optimizer that has made no step yet.
+    /// The same with an optimizer that has not made a step yet.
     pub(crate) fn renewed(&self) -> Result<Self> {
         let optimizer = optimizer(&self.config)?;
         optimizer.set_learning_rate(self.optimizer.learning_rate())?;
@@ -56,7 +56,7 @@ impl Training {
     }
 }
 
-/// A step's results, which are still on the device.
+/// The results of a step, still on the device.
 pub(crate) struct Stepped {
     pub(crate) loss: wgrad::Tensor,
     pub(crate) accuracy: Option<wgrad::Tensor>,
@@ -72,18 +72,18 @@ impl Model {
         })
     }
 
-    /// The device of the weights, once there are some.
+    /// The device of the weights, if there are any yet.
     #[cfg(feature = "ops")]
     pub(crate) fn device(&self) -> Option<wgrad::Device> {
         let variables = self.layers.variables();
         variables.first().map(|variable| variable.read().device().clone())
     }
 
-    /// One step down the gradient; reads nothing.
+    /// Makes one training step without reading anything back.
     pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
         let training = self.training()?;
         let of = (&*training.optimizer, training.loss, training.accuracy);
-        // What a step makes besides, such as the optimizer's slots, belongs where its data are.
+        // Other tensors of a step, such as the optimizer's slots, belong on the device of the data.
         #[cfg(feature = "ops")]
         return Ok(x.device().scope(|| step(&self.layers, of, x, y))?);
         #[cfg(not(feature = "ops"))]
@@ -91,7 +91,7 @@ impl Model {
     }
 }
 
-/// One step of `layers` with an optimizer, a loss, and whether the accuracy is wanted.
+/// One training step of `layers` with an optimizer and a loss; the accuracy is optional.
 pub(crate) fn step(
     layers: &wgrad::keras::Sequential,
     (optimizer, loss, accuracy): (&dyn Optimizer, &Loss, bool),
@@ -112,7 +112,7 @@ pub(crate) fn step(
 
 #[wasm_bindgen]
 impl Sequential {
-    /// A model of these layers, which size themselves at their first input, or now if the first one has an `inputShape`.
+    /// A model of these layers. They are built at the first input, or now if the first one has an `inputShape`.
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_param_type = "readonly LayerConfig[]")] layers: &JsValue,
@@ -148,7 +148,7 @@ impl Sequential {
         Ok(model)
     }
 
-    /// Chooses how the model is trained. The optimizer begins again; the weights stay.
+    /// Sets how the model is trained. The optimizer starts from scratch; the weights stay.
     pub fn compile(
         &self,
         #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: &JsValue,
@@ -174,20 +174,20 @@ impl Sequential {
         Ok(())
     }
 
-    /// The model's result for `x`. `training` matters to dropout.
+    /// The model's output for `x`. `training` affects dropout.
     pub fn call(&self, x: &Tensor, training: Option<bool>) -> Result<Tensor> {
         Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false).into())?))
     }
 
-    /// What each layer makes of `x`, first to last, without dropout; the last is what `call` returns.
+    /// The outputs of all layers for `x`, first to last, without dropout; the last is what `call` returns.
     #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
     pub fn activations(&self, x: &Tensor) -> Result<Array> {
         let results = self.0.layers.activations(&x.get()?, INFERENCE)?;
         Ok(results.into_iter().map(|y| JsValue::from(Tensor::new(y))).collect())
     }
 
-    /// Runs one step and reads nothing: loss and accuracy stay on the device until they are asked for. In a loop,
-    /// dispose of what is not needed any more, and `await` something every few steps, or the page stands still.
+    /// Makes one training step without reading anything back: loss and accuracy stay on the device until they are read. In a
+    /// loop, dispose of tensors that you do not need any more, and `await` something every few steps, or the page freezes.
     #[wasm_bindgen(
         js_name = trainStep,
         unchecked_return_type = "{ loss: Tensor; accuracy?: Tensor }"
@@ -202,12 +202,12 @@ impl Sequential {
         Ok(result)
     }
 
-    /// A table of the layers: name and type, output shape at the last call (`?` before it), parameters.
+    /// A table of the layers: name and type, output shape at the last call (`?` before the first), parameters.
     pub fn summary(&self) -> String {
         self.0.layers.summary()
     }
 
-    /// How many numbers the variables hold; 0 before the first input.
+    /// The number of parameters; 0 before the first input.
     #[wasm_bindgen(js_name = countParams)]
     pub fn count_params(&self) -> usize {
         self.0.layers.count_params()
@@ -220,7 +220,7 @@ impl Sequential {
         named.map(|(name, v)| JsValue::from(Variable::named(name, v))).collect()
     }
 
-    /// Sets the size of the steps from now on.
+    /// Sets the learning rate from the next step on.
     #[wasm_bindgen(setter, js_name = learningRate)]
     pub fn set_learning_rate(&self, rate: f32) -> Result<()> {
         #[cfg(feature = "ops")]
@@ -229,12 +229,12 @@ impl Sequential {
     }
 }
 
-/// What the whole API does with ops.
+/// Replaces what the full API computes with ops.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
 impl Sequential {
-    /// How far the variables are from the values `from`: two numbers for each, the sum of the differences' squares and that of
-    /// the squares in `from`.
+    /// How far the variables are from the values `from`: two numbers for each variable, the sum of the squared differences and
+    /// the sum of the squares in `from`.
     #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
     pub fn moved(
         &self,
@@ -251,11 +251,11 @@ impl Sequential {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Sequential {
-    /// Sizes all layers for inputs of this shape, the batch axis first (any size, or null).
+    /// Builds all layers for inputs of this shape, with the batch axis first (any size, or null).
     pub fn build(
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly (number | null)[]")] shape: &JsValue,
@@ -277,7 +277,7 @@ impl Sequential {
         Ok(())
     }
 
-    /// Runs one step and reads its loss and accuracy.
+    /// Makes one training step and reads its loss and accuracy.
     #[wasm_bindgen(
         js_name = trainOnBatch,
         unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
@@ -303,7 +303,7 @@ impl Sequential {
         self.0.layers.layers().map(|(name, _)| JsValue::from(name)).collect()
     }
 
-    /// The size of the optimizer's steps; it may be set at any time.
+    /// The optimizer's learning rate; it may be set at any time.
     #[wasm_bindgen(getter, js_name = learningRate)]
     pub fn learning_rate(&self) -> Result<f32> {
         Ok(self.0.training()?.optimizer.learning_rate())

@@ -1,4 +1,4 @@
-//! Ops that rearrange tensors, take them apart and join them, with the names that TensorFlow.js has for them.
+//! Ops that rearrange, split and join tensors, with the names of TensorFlow.js.
 
 use js_sys::{Array, Object, Promise};
 use ndarray::SliceInfoElem;
@@ -27,7 +27,7 @@ pub(crate) fn scalar(value: f64, dtype: DType) -> Scalar {
     }
 }
 
-/// Numbers of elements before and behind each axis.
+/// The numbers of elements to add before and after each axis.
 fn paddings(op: &str, value: &JsValue) -> Result<Vec<(usize, usize)>> {
     let pair = |pair: JsValue| {
         let pair = pair.dyn_into::<Array>().ok().filter(|pair| pair.length() == 2)?;
@@ -46,25 +46,25 @@ fn paddings(op: &str, value: &JsValue) -> Result<Vec<(usize, usize)>> {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// How many axes there are.
+    /// The number of axes.
     #[wasm_bindgen(getter)]
     pub fn rank(&self) -> Result<usize> {
         Ok(self.get()?.rank())
     }
 
-    /// The same tensor as another object: each is disposed of by itself.
+    /// The same tensor as another object; each must be disposed of separately.
     #[wasm_bindgen(js_name = clone)]
     pub fn twin(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?))
     }
 
-    /// A new axis of the size 1; the first unless another place is given.
+    /// Inserts an axis of size 1, by default the first.
     #[wasm_bindgen(js_name = expandDims)]
     pub fn expand_dims(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.expand_dims(axis.unwrap_or(0))?))
     }
 
-    /// Without axes of the size 1: all of them unless some are named.
+    /// Removes axes of size 1, by default all of them.
     pub fn squeeze(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | readonly number[] | null")]
@@ -73,12 +73,12 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.squeeze(axes("squeeze", axis)?)?))
     }
 
-    /// All elements along one axis.
+    /// All elements in one axis.
     pub fn flatten(&self) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.reshape([-1])?))
     }
 
-    /// The tensor repeated along axes of the size 1, and along new ones in front, until it has the shape.
+    /// Repeats the tensor along axes of size 1, and along new leading axes, until it has the shape.
     #[wasm_bindgen(js_name = broadcastTo)]
     pub fn broadcast_to(
         &self,
@@ -87,7 +87,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.broadcast_to(crate::args::shape("broadcastTo", shape)?)?))
     }
 
-    /// The tensor `reps[axis]` times along each axis.
+    /// Repeats the tensor `reps[axis]` times along each axis.
     pub fn tile(
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] reps: &JsValue,
@@ -95,7 +95,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.tile(&crate::args::shape("tile", reps)?)?))
     }
 
-    /// With `value`, 0 unless given, before and behind each axis: `paddings[axis]` is how often.
+    /// Adds `value`, by default 0, before and after each axis; `paddings[axis]` are the two counts.
     pub fn pad(
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly (readonly [number, number])[]")]
@@ -107,7 +107,7 @@ impl Tensor {
         Ok(Tensor::new(x.pad_with(&pairs, mode)?))
     }
 
-    /// The tensor mirrored at its edges: `reflect` does not repeat the elements there, `symmetric` does.
+    /// Pads with the tensor mirrored at its edges: `reflect` does not repeat the edge elements, `symmetric` does.
     #[wasm_bindgen(js_name = mirrorPad)]
     pub fn mirror_pad(
         &self,
@@ -127,7 +127,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.pad_with(&self::paddings("mirrorPad", paddings)?, mode)?))
     }
 
-    /// The other way round along axes: along all unless some are named.
+    /// Reverses the elements along axes, by default all of them.
     pub fn reverse(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | readonly number[] | null")]
@@ -141,12 +141,12 @@ impl Tensor {
         Ok(Tensor::new(x.reverse(axes("reverse", axis)?)?))
     }
 
-    /// The elements moved along an axis, the first unless given; those that leave it come in on the other side.
+    /// Shifts the elements along an axis, by default the first; elements that leave it reappear at the other end.
     pub fn roll(&self, shift: i32, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.roll(&[i64::from(shift)], axis.unwrap_or(0))?))
     }
 
-    /// Parts along an axis, the first unless given: a number of equal ones, or some of these sizes.
+    /// Splits along an axis, by default the first, into a number of equal parts or into parts of these sizes.
     #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
     pub fn split(
         &self,
@@ -165,13 +165,13 @@ impl Tensor {
         }
     }
 
-    /// The slices along an axis, the first unless given, without that axis.
+    /// The slices along an axis, by default the first, without that axis.
     #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
     pub fn unstack(&self, axis: Option<i32>) -> Result<Array> {
         Ok(many(self.get()?.unstack(axis.unwrap_or(0))?))
     }
 
-    /// Tensors of one shape along a new axis; the first unless another place is given.
+    /// Joins tensors of one shape along a new axis, by default the first.
     pub fn stack(
         #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
         axis: Option<i32>,
@@ -179,8 +179,8 @@ impl Tensor {
         Ok(Tensor::new(wgrad::stack(list("Tensor.stack", values)?, axis.unwrap_or(0))?))
     }
 
-    /// The elements from `begin` to before `end` along each axis, every `strides[axis]`-th of them; negative places count from
-    /// the end.
+    /// The elements from `begin` up to but not including `end` along each axis, every `strides[axis]`-th of them; negative
+    /// indices count from the end.
     #[wasm_bindgen(js_name = stridedSlice)]
     pub fn strided_slice(
         &self,
@@ -210,13 +210,13 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.strided_slice(ranges.collect::<Vec<_>>())?))
     }
 
-    /// The elements, or slices, at the places that the rows of `indices` name.
+    /// The elements, or slices, at the indices in the rows of `indices`.
     #[wasm_bindgen(js_name = gatherND)]
     pub fn gather_nd(&self, indices: &Tensor) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.gather_nd(&indices.get()?)?))
     }
 
-    /// Zeros of a shape, with `updates` added at the places that the rows of `indices` name.
+    /// Zeros of a shape, with `updates` added at the indices in the rows of `indices`.
     #[wasm_bindgen(js_name = scatterND)]
     pub fn scatter_nd(
         indices: &Tensor,
@@ -227,8 +227,8 @@ impl Tensor {
         Ok(Tensor::new(wgrad::scatter_nd(&indices.get()?, &updates.get()?, shape)?))
     }
 
-    /// The elements of `a` where `condition` is true, elsewhere those of `b`. A number takes the other's dtype; two
-    /// numbers make a `float32`, two truth values a `bool`.
+    /// The elements of `a` where `condition` is true, and those of `b` elsewhere. A number gets the other's dtype; two numbers
+    /// give a `float32`, two booleans a `bool`.
     #[wasm_bindgen(js_name = where)]
     pub fn where_(
         #[wasm_bindgen(unchecked_param_type = "Tensor | Variable | boolean")] condition: &Operand,
@@ -270,7 +270,7 @@ impl Tensor {
         Ok(Tensor::new(wgrad::where_(&condition, &first, &second)?))
     }
 
-    /// Sums of products by Einstein's convention: `Tensor.einsum('ij,jk->ik', a, b)`.
+    /// Sums of products in Einstein notation: `Tensor.einsum('ij,jk->ik', a, b)`.
     #[wasm_bindgen(variadic)]
     pub fn einsum(
         equation: &str,
@@ -279,7 +279,7 @@ impl Tensor {
         Ok(Tensor::new(wgrad::einsum(equation, list("Tensor.einsum", tensors)?)?))
     }
 
-    /// The sum of products along the last axis of this and the first of `other`.
+    /// The sum of products along the last axis of this tensor and the first of `other`.
     pub fn dot(
         &self,
         #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] other: &Operand,
@@ -287,7 +287,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.tensordot(other.get()?, 1)?))
     }
 
-    /// The products of the elements up to each one along an axis; the first unless given.
+    /// The cumulative products along an axis; by default the first.
     pub fn cumprod(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
@@ -300,7 +300,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.cumprod_with(axis.unwrap_or(0), options)?))
     }
 
-    /// The elements in order along an axis; the last unless given.
+    /// The elements sorted along an axis; by default the last.
     pub fn sort(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
@@ -310,7 +310,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.sort_with(axis.unwrap_or(-1), order("sort", options)?)?))
     }
 
-    /// The places of the elements in order along an axis; the last unless given.
+    /// The indices that sort the elements along an axis; by default the last.
     pub fn argsort(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | null")] axis: Option<i32>,
@@ -320,14 +320,14 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.argsort_with(axis.unwrap_or(-1), order("argsort", options)?)?))
     }
 
-    /// The `k` largest elements of each row, the largest first, and their places.
+    /// The `k` largest elements of each row, the largest first, and their indices.
     #[wasm_bindgen(unchecked_return_type = "{ values: Tensor; indices: Tensor }")]
     pub fn topk(&self, k: usize) -> Result<Object> {
         let (values, indices) = self.get()?.top_k(k)?;
         Ok(named([("values", values), ("indices", indices)]))
     }
 
-    /// The mean and the variance along axes; over all of them unless some are named.
+    /// The mean and the variance along axes, by default all of them.
     #[wasm_bindgen(unchecked_return_type = "{ mean: Tensor; variance: Tensor }")]
     pub fn moments(
         &self,
@@ -340,7 +340,7 @@ impl Tensor {
         Ok(named([("mean", mean), ("variance", variance)]))
     }
 
-    /// A norm along axes: `'euclidean'` unless given, or of an order above 0, such as 1 or `Infinity`.
+    /// A norm along axes: by default `'euclidean'`; or of an order above 0, such as 1 or `Infinity`.
     pub fn norm(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "number | 'euclidean' | 'fro'")]
@@ -364,7 +364,7 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.norm(order, axes)?))
     }
 
-    /// The elements, none below `min` and none above `max`.
+    /// The elements, limited to at least `min` and at most `max`.
     #[wasm_bindgen(js_name = clipByValue)]
     pub fn clip_by_value(&self, min: &Operand, max: &Operand) -> Result<Tensor> {
         let x = self.get()?;
@@ -372,7 +372,7 @@ impl Tensor {
         Ok(Tensor::new(x.clip_by_value(min, max)?))
     }
 
-    /// The elements, slices along `axis`, where `mask` is true. How many there are is read from the device.
+    /// The elements, or slices along `axis`, where `mask` is true. Their number is read from the device.
     #[wasm_bindgen(js_name = booleanMask, unchecked_return_type = "Promise<Tensor>")]
     pub fn boolean_mask(&self, mask: &Tensor, axis: Option<i32>) -> Promise {
         let (x, mask) = (self.get(), mask.get());
@@ -381,14 +381,14 @@ impl Tensor {
         })
     }
 
-    /// The places where the tensor is true, one row each. How many there are is read from the device.
+    /// The indices where the tensor is true, one row each. Their number is read from the device.
     #[wasm_bindgen(js_name = whereAsync, unchecked_return_type = "Promise<Tensor>")]
     pub fn where_async(&self) -> Promise {
         let x = self.get();
         promise(async move { Ok(Tensor::new(x?.where_indices_async().await?).into()) })
     }
 
-    /// The elements in nested lists; of a tensor without axes the number.
+    /// The elements as nested lists; for a tensor without axes, the number.
     #[wasm_bindgen(unchecked_return_type = "Promise<Nested>")]
     pub fn array(&self) -> Promise {
         let x = self.get();
@@ -420,7 +420,7 @@ fn order(op: &'static str, options: &JsValue) -> Result<SortOptions> {
     Ok(SortOptions::new().descending(options.bool("descending")?.unwrap_or(false)))
 }
 
-/// The next numbers as lists of these sizes.
+/// The next numbers as nested lists of these sizes.
 fn nested(values: &mut impl Iterator<Item = JsValue>, shape: &[usize]) -> JsValue {
     match shape.split_first() {
         None => values.next().unwrap_or_default(),

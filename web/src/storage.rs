@@ -1,4 +1,5 @@
-//! [`Folder`]: files in a page's own storage, the origin's private file system or a database.
+//! [`Folder`]: files in a page's own storage, which is the origin's private file system or a
+//! database.
 
 use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -7,12 +8,12 @@ use wasm_bindgen_futures::JsFuture;
 use crate::device::object;
 use crate::error::{Result, Thrown, bad_type};
 
-/// The store of the files in a database.
+/// The object store that holds the files in a database.
 const FILES: &str = "files";
 
-/// Where files lie.
+/// Where files are stored.
 pub(crate) enum Folder {
-    /// The names of the folders on the way.
+    /// The names of the folders from the root.
     Opfs(Vec<String>),
     /// The name of the database.
     IndexedDb(String),
@@ -28,13 +29,13 @@ fn call(of: &JsValue, method: &str, arguments: &[JsValue]) -> Result<JsValue> {
     Ok(method.apply(of, &arguments.iter().collect::<Array>())?)
 }
 
-/// Calls a method that gives a promise.
+/// Calls a method that returns a promise.
 async fn awaited(of: &JsValue, method: &str, arguments: &[JsValue]) -> Result<JsValue> {
     let promise = call(of, method, arguments)?;
     Ok(JsFuture::from(Promise::resolve(&promise)).await?)
 }
 
-/// Whether an error says that something is not there.
+/// Whether an error means that something does not exist.
 fn is_missing(error: &JsValue) -> bool {
     get(error, "name").ok().and_then(|name| name.as_string()).is_some_and(|n| n == "NotFoundError")
 }
@@ -65,7 +66,7 @@ impl Folder {
         }
     }
 
-    /// Writes files in this order, each in one step; in a database all in one.
+    /// Writes files in this order, each atomically; in a database all of them at once.
     pub(crate) async fn write(&self, files: &[(String, Vec<u8>)]) -> Result<()> {
         match self {
             Folder::Opfs(names) => {
@@ -73,7 +74,7 @@ impl Folder {
                 for (name, bytes) in files {
                     let create: JsValue = object([("create", true.into())]).into();
                     let file = awaited(&folder, "getFileHandle", &[name.into(), create]).await?;
-                    // What is written takes the place of the old contents when it is closed.
+                    // The new contents replace the old ones when the stream is closed.
                     let out = awaited(&file, "createWritable", &[]).await?;
                     awaited(&out, "write", &[Uint8Array::from(&bytes[..]).into()]).await?;
                     awaited(&out, "close", &[]).await?;
@@ -142,14 +143,14 @@ async fn opfs(names: &[String], create: bool) -> Result<JsValue> {
     Ok(folder)
 }
 
-/// The database of this name, with a store for the files.
+/// The database of this name, with an object store for the files.
 async fn open(name: &str) -> Result<JsValue> {
     let factory = get(&js_sys::global(), "indexedDB")?;
     let request = call(&factory, "open", &[name.into(), 1.into()])?;
     let opening = request.clone();
     let upgrade = Closure::once_into_js(move || {
         let store = || call(&get(&opening, "result")?, "createObjectStore", &[FILES.into()]);
-        // What fails here fails the request.
+        // An error here makes the request fail.
         let _: Result<JsValue> = store();
     });
     Reflect::set(&request, &"onupgradeneeded".into(), &upgrade)?;
@@ -157,7 +158,7 @@ async fn open(name: &str) -> Result<JsValue> {
     get(&request, "result")
 }
 
-/// Waits for an event; one of `bad` is the request's error.
+/// Waits for an event; for one of `bad`, fails with the request's error.
 async fn heard(request: &JsValue, good: &str, bad: &[&str]) -> Result<JsValue> {
     let mut failed = None;
     let promise = Promise::new(&mut |resolve, reject| {

@@ -1,4 +1,4 @@
-//! [`GradientTape`] and the tape with a callback.
+//! [`GradientTape`], and the tape with a callback.
 
 use std::cell::RefCell;
 
@@ -12,10 +12,10 @@ use crate::tensor::{Operand, Tensor, has};
 use crate::tidy::{Scope, keep_all};
 use crate::variable::Variable;
 
-/// Records the calls that are made while it is open and plays them backwards.
+/// Records the calls made while it is open and computes gradients from them.
 ///
-/// A tape records everything on the page until `gradient` or `stop` is called, also what other functions call
-/// meanwhile: so do not `await` while one is open. `valueAndGradients` closes it by itself.
+/// A tape records every op on the page until `gradient` or `stop` is called, including those of other functions that run
+/// meanwhile: so do not `await` while a tape is open. `valueAndGradients` closes its tape itself.
 #[wasm_bindgen]
 pub struct GradientTape(RefCell<Option<Kind>>);
 
@@ -66,7 +66,7 @@ pub(crate) fn pack(gradients: Vec<Option<wgrad::Tensor>>) -> Array {
 
 #[wasm_bindgen]
 impl GradientTape {
-    /// Opens a tape. A `persistent` one records until it is asked first, and can be asked again and again until `stop`.
+    /// Opens a tape. A `persistent` tape records until its first `gradient` and can compute gradients repeatedly until `stop`.
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_optional_param_type = "{ persistent?: boolean }")]
@@ -80,7 +80,7 @@ impl GradientTape {
         Ok(GradientTape(RefCell::new(Some(kind))))
     }
 
-    /// Records what is done with `x` from now on. Variables are watched by themselves.
+    /// Records the ops on `x` from now on. Variables are watched automatically.
     pub fn watch(&self, x: &Source) -> Result<()> {
         let x = x.get()?;
         match &*self.0.borrow() {
@@ -90,7 +90,7 @@ impl GradientTape {
         }
     }
 
-    /// The gradients of `target` for each source; `undefined` where it does not depend on one. Closes the tape unless
+    /// The gradients of `target` for each source; `undefined` for a source that it does not depend on. Closes the tape unless
     /// it is persistent.
     #[wasm_bindgen(unchecked_return_type = "(Tensor | undefined)[]")]
     pub fn gradient(
@@ -110,7 +110,7 @@ impl GradientTape {
         }
     }
 
-    /// Closes the tape and lets go of what it has recorded.
+    /// Closes the tape and releases its recording.
     pub fn stop(&self) {
         self.0.borrow_mut().take();
     }
@@ -123,8 +123,8 @@ fn used_up() -> Error {
     )
 }
 
-/// Calls `f` with a tape open; returns its result and the gradients of the result for each source, `undefined` where
-/// it does not depend on one. The sources are watched. Other tensors that `f` makes are disposed of, as in `tidy`.
+/// Calls `f` with a tape open; returns its result and the gradients of the result for each source, `undefined` for a source
+/// that it does not depend on. The sources are watched. Other tensors that `f` makes are disposed of, as in `tidy`.
 #[wasm_bindgen(
     js_name = valueAndGradients,
     unchecked_return_type = "{ value: Tensor; gradients: (Tensor | undefined)[] }"

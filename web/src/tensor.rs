@@ -1,4 +1,4 @@
-//! [`Tensor`]: making, reading and joining tensors. Ops are in `ops`, values of all kinds in `values`.
+//! [`Tensor`]: making, reading and joining tensors. Ops are in `ops`, conversions of JavaScript values in `values`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,14 +10,14 @@ use wgrad::DType;
 use crate::args;
 use crate::error::{Result, bad_type, promise};
 
-/// An array on the device. Its value never changes; methods make new tensors.
+/// An array on the device. Its value never changes; methods return new tensors.
 ///
-/// Its memory is given back when the garbage collector finds it, which may take long, or at once by `dispose`
-/// (or `using`). Reading waits for the device, so a training loop reads seldom.
+/// Its memory is released when the garbage collector finds it, which may take long, or at once by `dispose` (or `using`).
+/// Reading waits for the device, so a training loop should read seldom.
 #[wasm_bindgen]
 pub struct Tensor(pub(crate) Slot);
 
-/// Where a tensor is until it is disposed of.
+/// The tensor; `None` once it is disposed of.
 pub(crate) type Slot = Rc<RefCell<Option<Held>>>;
 
 #[cfg(feature = "ops")]
@@ -53,7 +53,7 @@ impl Tensor {
 
 #[wasm_bindgen]
 extern "C" {
-    /// Objects that hand out a tensor: `Tensor` and `Variable`.
+    /// Objects that hold a tensor: `Tensor` and `Variable`.
     #[wasm_bindgen(typescript_type = "Operand")]
     pub type Operand;
 
@@ -74,11 +74,11 @@ impl Operand {
     }
 }
 
-/// The page's part of what `values` has.
+/// The version of the page's own build; `values` has the full one.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
 impl Tensor {
-    /// A tensor of a typed array's values, as `float32`.
+    /// A `float32` tensor with the values of a typed array.
     pub fn from(
         values: &Float32Array,
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
@@ -110,8 +110,8 @@ impl Tensor {
         promise(async move { read(&tensor?).await })
     }
 
-    /// The elements of tensors of `float32`, one tensor after the other in one list: losses of many steps. The device is waited
-    /// for once, and nothing is computed.
+    /// The elements of `float32` tensors, concatenated: for example the losses of many steps. Waits for the device once and
+    /// computes nothing.
     #[wasm_bindgen(unchecked_return_type = "Promise<Float32Array>")]
     pub fn items(
         #[wasm_bindgen(unchecked_param_type = "readonly Tensor[]")] tensors: &JsValue,
@@ -125,7 +125,7 @@ impl Tensor {
         })
     }
 
-    /// Gives the memory back now. Using the tensor afterwards throws.
+    /// Releases the memory now. Using the tensor afterwards throws.
     pub fn dispose(&self) {
         self.0.borrow_mut().take();
     }
@@ -137,7 +137,7 @@ impl Tensor {
     }
 }
 
-/// The tensors, or values of variables, of a list.
+/// The tensors in a list, or the values of the variables in it.
 pub(crate) fn list(name: &str, values: &JsValue) -> Result<Vec<wgrad::Tensor>> {
     let Some(values) = values.dyn_ref::<Array>() else {
         return Err(bad_type(format!("{name}: {} is not a list.", args::show(values))));
@@ -169,29 +169,29 @@ pub(crate) async fn read(tensor: &wgrad::Tensor) -> Result<JsValue> {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// `e^x / sum(e^x)` along an axis; the last unless given.
+    /// `e^x / sum(e^x)` along an axis; by default the last.
     pub fn softmax(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.softmax(axis.unwrap_or(-1))?))
     }
 
-    /// The place of the largest element along an axis; the last unless given.
+    /// The index of the largest element along an axis; by default the last.
     pub fn argmax(&self, axis: Option<i32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.argmax(axis.unwrap_or(-1))?))
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Tensor {
-    /// The only element of a tensor that has one; `bool` as 0 or 1.
+    /// The only element of a tensor; `bool` as 0 or 1.
     #[wasm_bindgen(unchecked_return_type = "Promise<number>")]
     pub fn item(&self) -> Promise {
         let tensor = self.get();
         promise(async move {
             let tensor = tensor?;
             if tensor.len() != 1 {
-                // The crate's own words.
+                // Returns the crate's own error.
                 tensor.item_async::<f32>().await?;
             }
             let values = read(&tensor).await?;
@@ -199,7 +199,7 @@ impl Tensor {
         })
     }
 
-    /// The same elements in another shape; one size may be -1, which stands for what is left.
+    /// The same elements in another shape; one size may be -1 and is then inferred.
     pub fn reshape(
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly number[]")] shape: &JsValue,
@@ -229,7 +229,7 @@ impl Tensor {
         Ok(Tensor::new(wgrad::Tensor::full(args::shape("Tensor.full", shape)?, value)?))
     }
 
-    /// Tensors joined along an axis.
+    /// Joins tensors along an axis.
     pub fn concat(
         #[wasm_bindgen(unchecked_param_type = "readonly (Tensor | Variable)[]")] values: &JsValue,
         axis: i32,
@@ -245,7 +245,7 @@ impl Tensor {
         Ok(self.get()?.dtype().tensorflow_name().to_string())
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[wasm_bindgen(getter)]
     pub fn size(&self) -> Result<usize> {
         Ok(self.get()?.len())
@@ -261,7 +261,7 @@ impl Tensor {
         })
     }
 
-    /// Dtype and shape, as a console shows them.
+    /// Dtype and shape, for the console.
     #[wasm_bindgen(js_name = _text, skip_typescript)]
     #[doc(hidden)]
     pub fn text(&self) -> String {

@@ -1,7 +1,7 @@
-//! [`tidy`]: tensors that go away with the function that made them.
+//! [`tidy`]: disposes of the tensors that a function made.
 //!
-//! JavaScript lets go of a tensor when its garbage collector runs, which is long after the last use. Until then the
-//! value is held: its memory is taken, and the planner has to store what it could have kept in registers.
+//! JavaScript frees a tensor when its garbage collector runs, long after the last use. Until then the value occupies memory,
+//! and the planner has to store values that could have stayed in registers.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,11 +13,11 @@ use crate::error::{Result, bad_type};
 use crate::tensor::{Slot, has};
 
 thread_local! {
-    /// The tensors made in each function that is being tidied, the innermost last.
+    /// The tensors made in each `tidy` call, the innermost last.
     static SCOPES: RefCell<Vec<Vec<Slot>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes a new tensor.
+/// Records a new tensor.
 pub(crate) fn made(slot: &Slot) {
     SCOPES.with_borrow_mut(|scopes| {
         if let Some(scope) = scopes.last_mut() {
@@ -26,7 +26,7 @@ pub(crate) fn made(slot: &Slot) {
     });
 }
 
-/// Takes a tensor out of the innermost function; it belongs to the one around it.
+/// Moves a tensor from the innermost `tidy` call to the one around it.
 pub(crate) fn keep(slot: &Slot) {
     SCOPES.with_borrow_mut(|scopes| {
         let Some(scope) = scopes.last_mut() else { return };
@@ -39,7 +39,7 @@ pub(crate) fn keep(slot: &Slot) {
     });
 }
 
-/// A function that is being tidied; dropping it disposes of its tensors.
+/// A running `tidy` call; dropping it disposes of its tensors.
 pub(crate) struct Scope;
 
 impl Scope {
@@ -64,7 +64,7 @@ extern "C" {
     fn keep(this: &Kept) -> std::result::Result<(), JsValue>;
 }
 
-/// Keeps the tensors in a result: a tensor, or lists and objects of them.
+/// Keeps the tensors in a result, which is a tensor or has lists and objects of them.
 pub(crate) fn keep_all(value: &JsValue, depth: usize) -> Result<()> {
     if has(value, "_keep") {
         return Ok(value.unchecked_ref::<Kept>().keep()?);
@@ -79,8 +79,8 @@ pub(crate) fn keep_all(value: &JsValue, depth: usize) -> Result<()> {
     list.iter().try_for_each(|item| keep_all(&item, depth - 1))
 }
 
-/// Calls `f`, returns what it returns, and disposes of all other tensors that were made meanwhile. `f` may return a
-/// tensor, or lists and objects of tensors; it must not be async.
+/// Calls `f`, returns its result, and disposes of all other tensors that `f` made. `f` may return a tensor, or lists and
+/// objects of tensors; it must not be async.
 #[wasm_bindgen(skip_typescript)]
 pub fn tidy(f: &Function) -> Result<JsValue> {
     let _scope = Scope::open();

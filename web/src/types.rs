@@ -1,4 +1,4 @@
-//! The types that the classes' declarations name.
+//! The types that the classes' declarations use.
 
 use wasm_bindgen::prelude::*;
 

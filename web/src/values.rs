@@ -1,4 +1,4 @@
-//! Tensors of JavaScript's values: typed arrays, numbers, nested lists. And back, where the page never reads.
+//! Tensors made from JavaScript values (typed arrays, numbers, nested lists), and read as dtypes that the page never reads.
 
 use js_sys::{
     Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Uint8Array,
@@ -20,7 +20,7 @@ pub(crate) fn dtype(name: &str) -> Result<DType> {
 }
 
 impl Operand {
-    /// What binary ops take, beside a tensor of `dtype`.
+    /// The operand of a binary op whose other side is a tensor of `dtype`.
     pub(crate) fn beside(&self, dtype: DType) -> Result<wgrad::Operand> {
         let value: &JsValue = self.as_ref();
         if let Some(number) = value.as_f64() {
@@ -37,9 +37,9 @@ impl Operand {
 
 #[wasm_bindgen]
 impl Tensor {
-    /// A tensor of `values`: a typed array, a number, or nested lists. A typed array needs a shape unless it is to
-    /// be one axis. The dtype is that of the typed array (`float32` for a `Float64Array`, `int32` for small integers),
-    /// else `float32` for numbers and `bool` for truth values.
+    /// A tensor of `values`: a typed array, a number, or nested lists. Without a shape, a typed array becomes one axis. The
+    /// dtype is that of the typed array (`float32` for a `Float64Array`, `int32` for small integers), else `float32` for
+    /// numbers and `bool` for booleans.
     pub fn from(
         #[wasm_bindgen(
             unchecked_param_type = "TypedArray | Float64Array | Int8Array | Int16Array | Uint16Array | Uint8ClampedArray | Nested"
@@ -63,9 +63,9 @@ impl Tensor {
                 }
             )*};
         }
-        // Each kind of array is uploaded as it is.
+        // These arrays are uploaded without a conversion.
         typed!(Float32Array, Int32Array, Uint32Array, Uint8Array);
-        // A canvas gives its pixels as the first; the others have no dtype of their own here.
+        // A canvas returns its pixels in the first of these; the others have no matching dtype.
         let other = match () {
             () if values.has_type::<Uint8ClampedArray>() => Some(DType::U8),
             () if values.has_type::<Float64Array>() => Some(DType::F32),
@@ -86,7 +86,7 @@ impl Tensor {
             let flat: Vec<bool> = flat.iter().map(|value| *value != 0.0).collect();
             return Ok(Tensor::new(cast(wgrad::Tensor::from_slice(&flat, shape)?, wanted)?));
         }
-        // Integers are made without passing through 32-bit floats, which round large ones.
+        // Integers are not made from 32-bit floats, which would round large ones.
         let tensor = match wanted {
             Some(DType::I32) => {
                 wgrad::Tensor::from_slice(&exact(&flat, |v| v as i32, f64::from)?, shape)?
@@ -113,7 +113,7 @@ fn cast(tensor: wgrad::Tensor, dtype: Option<DType>) -> Result<wgrad::Tensor> {
     }
 }
 
-/// Whole numbers in their own type.
+/// Whole numbers, converted exactly.
 fn exact<T: Copy>(values: &[f64], to: fn(f64) -> T, back: fn(T) -> f64) -> Result<Vec<T>> {
     let fits = |&value: &f64| {
         let number = to(value);
@@ -127,10 +127,10 @@ fn exact<T: Copy>(values: &[f64], to: fn(f64) -> T, back: fn(T) -> f64) -> Resul
     values.iter().map(fits).collect()
 }
 
-/// Levels of nested lists.
+/// The most levels of nested lists.
 const DEEPEST: usize = 32;
 
-/// Appends the numbers of nested lists; all lists of a level must be as long as its first.
+/// Appends the numbers of nested lists; all lists of a level must have the same length.
 fn flatten(
     value: &JsValue,
     level: usize,
@@ -139,7 +139,7 @@ fn flatten(
     truths: &mut usize,
 ) -> Result<()> {
     if let Some(list) = value.dyn_ref::<Array>() {
-        // A list may hold itself.
+        // A list may contain itself.
         if level == DEEPEST {
             return Err(bad_type(format!(
                 "Tensor.from: the lists are nested deeper than {DEEPEST} levels."

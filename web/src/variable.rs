@@ -5,7 +5,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::tensor::{Tensor, sizes};
 
-/// A value that training changes. Tapes that are open when it is read watch it.
+/// A value that training changes. Open tapes watch it when it is read.
 #[wasm_bindgen]
 pub struct Variable(pub(crate) wgrad::Variable, String);
 
@@ -17,12 +17,12 @@ impl Variable {
 
 #[wasm_bindgen]
 impl Variable {
-    /// The value now.
+    /// The present value.
     pub fn read(&self) -> Tensor {
         Tensor::new(self.0.read())
     }
 
-    /// Its name: of a model's variable, the way to it, such as `dense/kernel`, by which files call it.
+    /// Its name. For a model's variable this is its path, such as `dense/kernel`, which files also use.
     #[wasm_bindgen(getter)]
     pub fn name(&self) -> String {
         self.1.clone()
@@ -35,18 +35,18 @@ impl Variable {
     }
 }
 
-// What the page does without.
+// Not part of the page's own build.
 #[cfg(feature = "ops")]
 #[wasm_bindgen]
 impl Variable {
-    /// A variable with this start value, called `name`.
+    /// A variable with this initial value and name.
     #[wasm_bindgen(constructor)]
     pub fn new(start: &Tensor, name: Option<String>) -> crate::error::Result<Variable> {
         let name = name.unwrap_or_else(|| "Variable".to_string());
         Ok(Variable(wgrad::Variable::new(&start.get()?), name))
     }
 
-    /// Puts `value` in the place of the old one; shape and dtype must be the same.
+    /// Replaces the value; shape and dtype must be the same.
     pub fn assign(&self, value: &Tensor) -> crate::error::Result<()> {
         Ok(self.0.assign(&value.get()?)?)
     }

@@ -1,7 +1,7 @@
 //! Weight files: the safetensors format, read and written with the browser's own JSON.
 //!
-//! Natively the crate `safetensors` does this; here its JSON parser would be a tenth of what a page loads. What
-//! names, shapes and dtypes must be is checked in `wgrad`.
+//! Natively the crate `safetensors` does this; here its JSON parser would be a tenth of what a page loads. `wgrad` checks the
+//! names, shapes and dtypes.
 
 use std::rc::Rc;
 
@@ -17,9 +17,9 @@ use crate::sequential::{Model, Sequential};
 
 #[wasm_bindgen]
 impl Sequential {
-    /// Takes the weights from the contents of a safetensors file; layers that have seen no input start from them. Throws a
-    /// `CheckpointError` if they are another model's, a `DataError` if the file is damaged; the weights are then as
-    /// they were. After a device was lost this brings the model to the new one.
+    /// Sets the weights from the contents of a safetensors file; layers that have seen no input yet use them at their first
+    /// input. Throws a `CheckpointError` if they belong to another model, or a `DataError` if the file is damaged; the weights
+    /// then stay unchanged. After a device was lost, this moves the model to the new one.
     pub fn load(&self, bytes: &[u8]) -> Result<()> {
         self.0.layers.set_named_arrays(&read(bytes)?)?;
         let device = Device::current()?;
@@ -27,7 +27,7 @@ impl Sequential {
         let elsewhere = |optimizer: &dyn Optimizer| {
             optimizer.variables().first().is_some_and(|slot| *slot.read().device() != device)
         };
-        // Slots on a device that is gone are gone with it.
+        // Optimizer slots on a lost device are lost, too.
         if let Some(old) = training.as_ref().filter(|old| elsewhere(&*old.optimizer)) {
             let fresh = old.renewed()?;
             *training = Some(Rc::new(fresh));
@@ -36,12 +36,12 @@ impl Sequential {
     }
 }
 
-/// The page's part of what `saved` has.
+/// The version of the page's own build; `saved` has the full one.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
 impl Sequential {
-    /// The weights as the contents of a safetensors file, with the variables' names. The same file is read natively
-    /// by `Sequential::load_weights`.
+    /// The weights as the contents of a safetensors file, with the variables' names. `Sequential::load_weights` reads the file
+    /// natively.
     #[wasm_bindgen(unchecked_return_type = "Promise<Uint8Array>")]
     pub fn save(&self) -> js_sys::Promise {
         let model = self.0.clone();
@@ -78,7 +78,7 @@ fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
 /// A file without its data.
 pub(crate) fn begun(header: &Object) -> Result<Vec<u8>> {
     let mut header = String::from(JSON::stringify(header)?);
-    // The data begin at a multiple of 8.
+    // The data begins at a multiple of 8.
     while header.len() % 8 != 0 {
         header.push(' ');
     }

@@ -1,7 +1,7 @@
-//! [`spoken`]: what `wgrad` says, in JavaScript's names. Its errors are written for programs in Rust.
+//! [`spoken`]: rewrites `wgrad`'s messages, which are written for Rust programs, with JavaScript's names.
 
-/// Sentences on calls that JavaScript has not, and what it has in their place. `web/tests/words.test.mjs` looks for each
-/// in the sources of `wgrad`, and for names that have no line below.
+/// Sentences about calls that JavaScript does not have, and their replacements. `web/tests/words.test.mjs` checks that each is
+/// in the sources of `wgrad`, and looks for names that have no line below.
 const SENTENCES: &[(&str, &str)] = &[
     (
         "Device: a browser opens devices asynchronously; await Device::open_async and give the device to Device::set_default \
@@ -52,7 +52,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ("Load it with data::npy::load, feature `npy`", "Convert it to safetensors natively"),
 ];
 
-/// Names that are others in JavaScript.
+/// Names that are different in JavaScript.
 const NAMES: &[(&str, &str)] = &[
     ("AddV2", "Add"),
     ("AssignAddVariableOp", "Variable.assignAdd"),
@@ -94,7 +94,7 @@ const NAMES: &[(&str, &str)] = &[
     ("from_config", "Sequential"),
 ];
 
-/// Names that are only written in another way.
+/// Names that differ only in their spelling.
 const CAMEL: &[&str] = &[
     "attention_axes",
     "batch_dims",
@@ -169,7 +169,7 @@ const CAMEL: &[&str] = &[
     "y_true",
 ];
 
-/// `text` for a program in JavaScript.
+/// `text` for a JavaScript program.
 pub(crate) fn spoken(text: &str) -> String {
     let mut text = text.to_string();
     for (from, to) in SENTENCES {
@@ -187,7 +187,7 @@ pub(crate) fn spoken(text: &str) -> String {
             rest = &rest[first.len_utf8()..];
             continue;
         }
-        // A path of names is one.
+        // A path is handled as one name.
         while let Some(more) = rest[length..].strip_prefix("::") {
             let next = more.find(|c| !word(c)).unwrap_or(more.len());
             if next == 0 {
@@ -196,7 +196,7 @@ pub(crate) fn spoken(text: &str) -> String {
             length += 2 + next;
         }
         let (name, behind) = rest.split_at(length);
-        // What stands in quotes or between slashes is the program's own.
+        // Text in quotes or between slashes belongs to the program and stays.
         let quoted = |c: char| matches!(c, '\'' | '"' | '/');
         let own = out.ends_with(quoted) || behind.starts_with(quoted);
         match own {
