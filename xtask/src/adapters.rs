@@ -1,5 +1,5 @@
-//! `cargo xtask adapters`: plans what the tests run for each adapter that wgrad knows (`src/device/known_adapters.rs`), compares
-//! the plans with the adapters' limits, and hands every kernel to the compilers that are installed.
+//! `cargo xtask adapters`: plans the tests' graphs for each adapter that wgrad knows (`src/device/known_adapters.rs`), compares
+//! the plans with the adapters' limits, and passes every kernel to the installed compilers.
 
 use std::time::Instant;
 
@@ -15,9 +15,9 @@ Usage: cargo xtask adapters [--sample] [--seed N] [--kept]
 
   --sample   a part, drawn by the day: in about a minute on two cores, once tests are compiled
   --seed N   decides what is drawn
-  --kept     look at the kernels that the run before has written (target/adapters)
+  --kept     check the kernels that the previous run wrote (target/adapters)
 
-spirv-val and spirv-opt (Debian: spirv-tools), Chrome's tint and Microsoft's dxc read the kernels where they are on the PATH.
+spirv-val and spirv-opt (Debian: spirv-tools), Chrome's tint and Microsoft's dxc check the kernels if they are on the PATH.
 ";
 
 /// Khronos's validator and optimizer of SPIR-V.
@@ -59,7 +59,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     let has_spirv_tools = || CommandLine::new("spirv-val").args(["--version"]).probe().is_some();
     if cfg!(target_os = "linux") && !has_spirv_tools() {
-        // Without it the other compilers still read the kernels, and the last step names what was not there.
+        // Without it the other compilers still check the kernels, and the last step names what was missing.
         let lack = "there is no spirv-val";
         if let Err(error) = SPIRV_TOOLS.install(lack, "cargo xtask adapters") {
             eprintln!("adapters: {error:#}");
@@ -73,7 +73,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(status)
 }
 
-/// What the last step is asked for, an argument a line.
+/// The arguments of the last step, one per line.
 fn looked_at(draw: &Draw, folder: &str) -> String {
     let seconds = if draw.sample { 45 } else { 1800 };
     format!("{folder}\n--seed\n{}\n--seconds\n{seconds}", draw.seed)
@@ -82,7 +82,7 @@ fn looked_at(draw: &Draw, folder: &str) -> String {
 /// Every call of the catalog, for every known adapter.
 const CATALOG: &str = "ops::catalog::adapters::every_call_fits_every_known_adapter";
 
-/// The trainings of `tests/kernel_capture.rs`; one of them is in a sample.
+/// The trainings of `tests/kernel_capture.rs`; a sample has one of them.
 const TRAININGS: [&str; 5] = ["MLP", "CNN", "LSTM", "GRU", "transformer"];
 
 /// The tests whose graphs are planned.
@@ -107,7 +107,7 @@ fn planned(draw: &Draw) -> Vec<CommandLine> {
         programs,
         exact(trainings, "trainings_in_f32"),
         exact(trainings, "trainings_in_f16"),
-        // The crate's own tests have ops that no adapter would be asked for.
+        // The unit tests contain ops that no real adapter would run.
         CommandLine::cargo_test().args(["--test", "*", "--no-fail-fast"]),
     ]
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: builds the program in `benches/peers` that measures wgrad beside other libraries, and runs it.
+//! `cargo xtask bench`: builds and runs the program in `benches/peers`, which compares wgrad with other libraries.
 //!
-//! The program is a workspace of its own, so that nobody builds Burn who does not ask for it.
+//! The program is a separate workspace, so that Burn is built only on request.
 
 use anyhow::{Result, bail};
 
@@ -10,17 +10,17 @@ use crate::{setup, web};
 /// The manifest of the program, from the workspace's root.
 pub const MANIFEST: &str = "benches/peers/Cargo.toml";
 
-/// Arguments that decide what is built, and are therefore handled here.
+/// Decides what is built, so it is handled here.
 const WITHOUT_BURN: &str = "--without-burn";
 const SPIRV: &str = "--spirv";
 
-/// Groups of cases that measure wgrad alone. They never run beside others, so Burn is not built for them.
+/// Groups of cases that measure wgrad alone. Burn is not built for them.
 const ALONE: [&str; 3] = ["planning", "cold", "lengths"];
 
-/// Measures in a browser, beside TensorFlow.js and jax-js, rather than here.
+/// Measures in a browser instead, next to TensorFlow.js and jax-js.
 const WEB: &str = "--web";
 
-/// Measures. The arguments are the program's own, `--without-burn` and `--spirv`; or `--web` and that one's own.
+/// Runs the benchmark. The arguments are those of the program, `--without-burn` and `--spirv`; or `--web` with its own.
 pub fn run(arguments: &[String]) -> Result<Status> {
     if arguments.iter().any(|argument| argument == WEB) {
         let rest: Vec<String> = arguments.iter().filter(|a| *a != WEB).cloned().collect();
@@ -41,7 +41,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     measure.run()
 }
 
-/// What is run, in this order.
+/// The commands to run, in this order.
 #[derive(Debug, PartialEq, Eq)]
 struct Commands {
     build: CommandLine,
@@ -52,7 +52,7 @@ fn commands(arguments: &[String]) -> Commands {
     let given = |name: &str| arguments.iter().any(|argument| argument == name);
     let cargo = |command: &str| {
         let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
-        // The help is the same without Burn, and sooner there.
+        // The help is the same without Burn and is available sooner.
         if given(WITHOUT_BURN) || given("--help") || given("-h") || is_alone(arguments) {
             line = line.args(["--no-default-features"]);
         } else if given(SPIRV) {
@@ -64,7 +64,7 @@ fn commands(arguments: &[String]) -> Commands {
     Commands { build: cargo("build"), measure: cargo("run").args(["--quiet", "--"]).args(rest) }
 }
 
-/// Whether the cases that `--only` names are of wgrad alone.
+/// Whether all cases of `--only` measure wgrad alone.
 fn is_alone(arguments: &[String]) -> bool {
     let names = arguments.windows(2).filter(|pair| pair[0] == "--only").map(|pair| &pair[1]);
     let mut names = names.flat_map(|list| list.split(',')).peekable();

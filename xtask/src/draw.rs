@@ -1,22 +1,22 @@
-//! The arguments of commands that take long: `--sample` has them do a part, which a seed draws, and flags of their own.
+//! The arguments of long-running commands: `--sample` runs a part that a seed selects, and each command has its own flags.
 
 use anyhow::{Context, Result, bail};
 
 use crate::run::today;
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draw {
-    /// A part, for some minutes.
+    /// Run a part that takes some minutes.
     pub sample: bool,
-    /// Decides what is drawn, and all that is random.
+    /// Selects the part, and seeds everything random.
     pub seed: u64,
     flags: Vec<String>,
 }
 
 impl Draw {
-    /// Reads the arguments of `cargo xtask` `command`, which knows these flags besides `--sample` and `--seed N`. Without
-    /// a seed the day is one. `None` asks for help.
+    /// Parses the arguments of `cargo xtask` `command`, which supports these flags besides `--sample` and `--seed N`. The
+    /// default seed is the day. `None` means that help was requested.
     pub fn of(command: &str, arguments: &[String], flags: &[&str]) -> Result<Option<Self>> {
         if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
             return Ok(None);
@@ -28,7 +28,7 @@ impl Draw {
         self.flags.iter().any(|known| known == flag)
     }
 
-    /// One of so many, by the seed.
+    /// An index below `count`, determined by the seed.
     pub fn pick(&self, count: usize) -> usize {
         (self.seed % count.max(1) as u64) as usize
     }
@@ -53,7 +53,7 @@ fn parsed(command: &str, arguments: &[String], flags: &[&str], today: u64) -> Re
 
 #[cfg(test)]
 impl Draw {
-    /// As the arguments of a command that knows these flags.
+    /// Parses the arguments of a command that supports these flags.
     pub fn for_tests(arguments: &str, flags: &[&str]) -> Result<Self> {
         let words: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
         parsed("test", &words, flags, 9)

@@ -8,36 +8,36 @@ use super::fixes::{self, Functions};
 
 /// TensorFlow's cases: values, gradients, layers, losses, optimizers and trainings of 20 steps.
 const ORACLE: &str = "oracle";
-/// Errors against `f64`.
+/// Errors compared with `f64`.
 const ACCURACY: &str = "accuracy";
-/// Numbers at the ends.
+/// Values at the edges of functions' domains.
 const EDGES: &str = "edges";
 /// Random programs, fused and op by op.
 const RANDOM: &str = "fusion_property";
 
-/// The functions that kernels share, by themselves.
+/// Tests of the functions that kernels share.
 const PRELUDE: &str = "prelude";
 
 /// The tests of accuracy that run kernels.
 const MEASURED: [&str; 3] =
     ["are_within_their_bounds", "powers_at_the_edges", "remainders_are_exact"];
 
-/// No hardware has them, and users rely on NaN and infinities. They run by name only.
+/// No hardware does this, and users rely on NaN and infinities. They run only if they are named.
 const NOBODY_HAS: [&str; 2] = ["nans-lost", "infinities-lost"];
 
-/// Drivers that are drawn for the whole course.
+/// The number of randomly combined drivers in a full run.
 const DRAWN: u64 = 16;
 
 /// The sizes of subgroups of real GPUs.
 const SIZES: [u32; 6] = [4, 8, 16, 32, 64, 128];
-/// Families of the oracle whose kernels have subgroup operations on a processor.
+/// Families of the oracle whose kernels use subgroup operations on a processor.
 const WITH_SUBGROUPS: [&str; 4] = ["matmul", "reduction", "rnn", "softmax"];
 
-/// What a run should come to.
+/// The expected result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Pass,
-    /// A fix is missing, and a test fails.
+    /// A fix is removed, and a test must fail.
     Notice,
 }
 
@@ -45,13 +45,13 @@ pub enum Expected {
 #[derive(Clone, Debug)]
 pub struct Run {
     pub program: String,
-    /// As `wgrad-hostile` reads it.
+    /// In the notation of `wgrad-hostile`.
     pub driver: String,
     /// Parts of names; all tests if there are none.
     pub tests: Vec<String>,
-    /// What the adapter says of the sizes of its subgroups, if not the truth.
+    /// The subgroup sizes that the adapter reports, if they differ from the real ones.
     pub subgroups: Option<String>,
-    /// What stands in place of functions of kernels.
+    /// Replacements of functions in kernels.
     pub functions: Option<Functions>,
     pub expected: Expected,
 }
@@ -72,7 +72,7 @@ impl Run {
         Self { tests: tests.iter().map(|test| (*test).to_owned()).collect(), ..self }
     }
 
-    /// The command that runs this alone.
+    /// The command that repeats this run alone.
     pub fn again(&self) -> String {
         format!("cargo xtask hostile --driver {} --program {}", self.driver, self.program)
     }
@@ -91,7 +91,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// The files of tests to compile.
+/// The test files to compile.
 pub fn programs(named: &[String]) -> Vec<&str> {
     match named.is_empty() {
         true => vec![ORACLE, ACCURACY, EDGES, RANDOM, PRELUDE],
@@ -109,13 +109,13 @@ pub fn on(driver: &str) -> Vec<Run> {
     ]
 }
 
-/// The latitudes that all tests run with.
+/// The latitudes with which all tests run.
 fn common<'a>(latitudes: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let all = latitudes.into_iter();
     all.filter(|name| !NOBODY_HAS.contains(name)).collect()
 }
 
-/// Everything. `drawn` gives the driver of a seed.
+/// Everything. `drawn` returns the driver of a seed.
 pub fn whole(
     seed: u64,
     latitudes: &[String],
@@ -133,13 +133,13 @@ pub fn whole(
         runs.extend(subgroups(size, true));
     }
     runs.extend(subgroups_of_a_range());
-    // It goes through all drivers by itself.
+    // It iterates over all drivers itself.
     runs.push(Run::new(PRELUDE, "none"));
     runs.extend(fixes::runs());
     Ok(runs)
 }
 
-/// Some minutes of it: one latitude, a driver with several, a size of subgroups, and all fixes.
+/// Some minutes of it: one latitude, a driver with several, one subgroup size, and all fixes.
 pub fn sample(
     seed: u64,
     latitudes: &[String],
@@ -155,7 +155,8 @@ pub fn sample(
     Ok(runs)
 }
 
-/// Tests whose kernels exchange numbers within subgroups, on an adapter that has them of this size.
+/// Tests whose kernels exchange numbers within subgroups, on an adapter with subgroups of this
+/// size.
 fn subgroups(size: u32, scattered: bool) -> [Run; 2] {
     let driver = format!("subgroups-{size}{}", if scattered { "-scattered" } else { "" });
     [
@@ -164,12 +165,12 @@ fn subgroups(size: u32, scattered: bool) -> [Run; 2] {
     ]
 }
 
-/// Those of 16, of which the adapter says that they have from 8 to 32.
+/// Subgroups of 16, while the adapter reports sizes from 8 to 32.
 fn subgroups_of_a_range() -> [Run; 2] {
     subgroups(16, false).map(|run| Run { subgroups: Some("8,32".into()), ..run })
 }
 
-/// The size that a driver's name gives its subgroups.
+/// The subgroup size in a driver's name.
 fn subgroups_of(driver: &str) -> Option<u32> {
     let name = driver.split('+').find_map(|name| name.strip_prefix("subgroups-"))?;
     name.trim_end_matches("-scattered").parse().ok()

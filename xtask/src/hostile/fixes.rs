@@ -1,5 +1,5 @@
-//! What kernels do because real drivers made it necessary, taken out again: a test that runs on such a driver must notice.
-//! `portability/hostile/tests/prelude.rs` does the same for functions by themselves.
+//! Removes workarounds for real drivers from kernels: a test on a driver that needs the workaround must fail.
+//! `portability/hostile/tests/prelude.rs` does the same for single functions.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::course::{Expected, Run};
 use crate::run::workspace_root;
 
-/// Functions that stand in place of those of the same names in `shaders/prelude.wgsl`.
+/// Functions that replace those of the same names in `shaders/prelude.wgsl`.
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub what: &'static str,
@@ -16,7 +16,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Writes them to a file, for the rewriter to read.
+    /// Writes them to a file for the rewriter.
     pub fn write(&self) -> Result<PathBuf> {
         let folder = workspace_root().join("target/hostile");
         std::fs::create_dir_all(&folder)
@@ -28,7 +28,7 @@ impl Functions {
     }
 }
 
-/// A fix: the functions without it, a driver that needs it, and the tests that notice.
+/// A fix: the functions without it, a driver that needs it, and the tests that must fail.
 struct Fix {
     without: Functions,
     driver: &'static str,
@@ -80,7 +80,7 @@ const FIXES: &[Fix] = &[
         tests: &["a_narrow_dtype_between_two_ops_narrows"],
         expected: Expected::Notice,
     },
-    // The H100 gave 0 for 0 / 0, so the mean of nothing does not divide.
+    // The H100 returned 0 for 0 / 0, so the mean of no elements does not divide.
     Fix {
         without: Functions {
             what: "zero by zero is zero",

@@ -1,8 +1,8 @@
-//! `cargo xtask hostile`: tests on drivers that compute as badly as WGSL lets them.
+//! `cargo xtask hostile`: runs tests on drivers that compute as inaccurately as WGSL permits.
 //!
-//! Every kernel goes through `wgrad-hostile` (`portability/hostile`) before the driver at hand compiles it. `course.rs`
-//! says which tests run on which drivers, `fixes.rs` takes fixes out of kernels and asks whether a test notices, and
-//! `programs.rs` compiles and runs. docs/portability.md says what is proven so.
+//! `wgrad-hostile` (`portability/hostile`) rewrites every kernel before the real driver compiles it. `course.rs` defines which
+//! tests run on which drivers, `fixes.rs` removes fixes from kernels and expects a test to fail, and `programs.rs` compiles and
+//! runs. docs/portability.md explains what this proves.
 
 mod course;
 mod fixes;
@@ -22,22 +22,22 @@ use programs::{Outcome, Programs};
 const HELP: &str = "\
 Usage: cargo xtask hostile [OPTIONS] [TESTS...]
 
-Runs tests on drivers that compute as badly as WGSL lets them: each latitude by itself, several drawn together, subgroups of
-every size; and takes out of kernels what real drivers made necessary, which a test must notice. TESTS are names of tests, or
-parts of them.
+Runs tests on drivers that compute as badly as WGSL permits: with each permitted deviation alone, with random combinations of
+them, and with subgroups of every size. Also removes workarounds for real drivers from kernels, which a test must detect. TESTS
+are names of tests, or parts of them.
 
 Options:
-  --sample        a part that takes minutes, drawn by the day
-  --seed N        draw by N, which is printed, and not by the day
-  --driver NAME   this driver alone, as in round-far+contract or draw:17; repeatable
-  --program NAME  this file of tests alone, as in oracle; repeatable
-  --list          name the latitudes
+  --sample        a part that takes minutes, selected by the day
+  --seed N        select by N instead of the day; the seed is printed
+  --driver NAME   only this driver, as in round-far+contract or draw:17; repeatable
+  --program NAME  only this test file, as in oracle; repeatable
+  --list          list the permitted deviations (latitudes)
 ";
 
-/// How much of a failed test's output is shown.
+/// The number of lines shown of a failed test's output.
 const LINES: usize = 40;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     sample: bool,
@@ -116,7 +116,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(if failed == 0 { Status::SUCCESS } else { Status::FAILURE })
 }
 
-/// Runs all, as many at once as there are cores, and prints a line for each. Returns how many failed.
+/// Runs all, in parallel on all cores, and prints a line for each. Returns how many failed.
 fn run_all(programs: &Programs, runs: &[Run]) -> Result<usize> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(runs.len());
     let (next, printed) = (AtomicUsize::new(0), Mutex::new(0));
@@ -138,7 +138,7 @@ fn run_all(programs: &Programs, runs: &[Run]) -> Result<usize> {
     Ok(failed)
 }
 
-/// Prints what came of a run, and says whether it is what was expected.
+/// Prints the outcome of a run, and returns whether it is the expected one.
 fn print(run: &Run, outcome: &Outcome) -> bool {
     let good = match run.expected {
         Expected::Pass => outcome.failed.is_empty() && outcome.succeeded && outcome.passed > 0,

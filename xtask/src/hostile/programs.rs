@@ -1,4 +1,4 @@
-//! The rewriter and the programs of tests: compiled, and run on a hostile driver.
+//! The rewriter and the test programs: compiled, and run on a hostile driver.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use super::course::Run;
 use crate::run::{CommandLine, workspace_root};
 
 const REWRITER: &str = "wgrad-hostile";
-/// The name under which the crate's own tests run.
+/// The name of the crate's own unit tests.
 const LIBRARY: &str = "lib";
 
 pub struct Programs {
     rewriter: PathBuf,
-    /// By their files' names, each with the folder of its package.
+    /// By the names of their files, each with its package's folder.
     tests: BTreeMap<String, (PathBuf, PathBuf)>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 pub struct Outcome {
     pub succeeded: bool,
     pub passed: usize,
@@ -31,10 +31,11 @@ pub struct Outcome {
 }
 
 impl Programs {
-    /// Compiles the rewriter and these programs, with the features of all other tests, so that what they compiled is used.
+    /// Compiles the rewriter and these programs with the features of all other tests, so that existing build results are
+    /// reused.
     pub fn build(names: &[&str]) -> Result<Self> {
         let mut line = CommandLine::cargo_test().args(["--no-run", "--message-format=json"]);
-        // The rewriter's own tests bring the rewriter along.
+        // Building the rewriter's own tests builds the rewriter, too.
         line = line.args(["--test", "subgroups"]);
         for name in names {
             line = match *name {
@@ -78,7 +79,7 @@ impl Programs {
         Ok(self.rewriter(&["--list"])?.lines().map(str::to_owned).collect())
     }
 
-    /// The names of the latitudes that a seed draws, joined by `+`.
+    /// The names of the latitudes that a seed selects, joined by `+`.
     pub fn drawn(&self, seed: u64) -> Result<String> {
         Ok(self.rewriter(&["--draw", &seed.to_string()])?.trim().to_owned())
     }

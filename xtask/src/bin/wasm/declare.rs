@@ -1,14 +1,14 @@
-//! The declarations and the script that wasm-bindgen writes, made fit for people: without what belongs to the wasm alone.
+//! Cleans the declarations and the script that wasm-bindgen writes: removes what concerns the wasm alone.
 //!
-//! What is taken out must be where it is expected. Another wasm-bindgen may write it in another way, and then the build fails
-//! rather than publish half of it.
+//! Each removed part must be exactly as expected. If another version of wasm-bindgen writes something else, the build fails
+//! instead of publishing an incomplete result.
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// How the last part of the declarations begins, which is the same for every crate but for the wasm's raw exports.
+/// The beginning of the last part of the declarations, which is the same for every crate except for the wasm's raw exports.
 const LOADING: &str = "export type InitInput =";
 
-/// What that part declares.
+/// The declarations in that part.
 const LOADED: [&str; 5] = [
     "export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembly.Module;",
     "export interface InitOutput {",
@@ -18,19 +18,19 @@ const LOADED: [&str; 5] = [
      Promise<InitInput>): Promise<InitOutput>;",
 ];
 
-/// What stands in its place.
+/// Its replacement.
 const LOADING_OURS: &str = include_str!("init.d.ts");
 
-/// Classes of static methods alone: nobody has one to free.
+/// Classes that have static methods only, so there are no instances to free.
 const NAMESPACES: [&str; 1] = ["layers"];
 
-/// The warning of `init` and `initSync` at what they take all the same, such as a plain address.
+/// The warnings of `init` and `initSync` about arguments that are supported here, such as a plain address.
 const WARNINGS: [&str; 2] = [
     "console.warn('using deprecated parameters for the initialization function; pass a single object instead')",
     "console.warn('using deprecated parameters for `initSync()`; pass a single object instead')",
 ];
 
-/// The declarations of a `.d.ts`.
+/// Cleans the declarations of a `.d.ts`.
 pub fn types(text: &str) -> Result<String> {
     let at = text.find(LOADING).with_context(|| format!("the types have no `{LOADING}`"))?;
     let (api, loading) = text.split_at(at);
@@ -40,7 +40,7 @@ pub fn types(text: &str) -> Result<String> {
         "wasm-bindgen declares in another way how the wasm is loaded; write init.d.ts again. Found: {declared:#?}"
     );
     let mut clean = String::from(
-        // Classes have `[Symbol.dispose]`, whatever libraries the reader's own settings name.
+        // Classes have `[Symbol.dispose]`, independent of the `lib` setting of the user's project.
         "/// <reference lib=\"esnext.disposable\" />\n/* eslint-disable */\n",
     );
     let (mut namespace, mut blank) = (false, true);
@@ -60,7 +60,7 @@ pub fn types(text: &str) -> Result<String> {
     for word in ["InitOutput", "__wb", "any;"] {
         ensure!(!clean.contains(word), "the types name `{word}`, which is the wasm's own");
     }
-    // What wasm-bindgen makes of an `Option` before a parameter of a type of our own.
+    // wasm-bindgen writes this for an `Option` before a parameter of a custom type.
     let must = clean.lines().find(|line| line.contains(" | undefined, ") && line.contains("?: "));
     if let Some(must) = must {
         bail!(
@@ -77,7 +77,7 @@ pub fn types(text: &str) -> Result<String> {
     Ok(clean + LOADING_OURS)
 }
 
-/// The script.
+/// Cleans the script.
 pub fn script(text: &str) -> Result<String> {
     let mut clean = comments(text)?;
     for warning in WARNINGS {
@@ -90,7 +90,7 @@ pub fn script(text: &str) -> Result<String> {
     Ok(clean)
 }
 
-/// Texts of comments that went through a macro come as Rust writes raw strings: `r" The sine.`
+/// Doc comments that pass through a macro arrive as raw string literals: `r" The sine.`
 fn comments(text: &str) -> Result<String> {
     let mut clean = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,20 +1,20 @@
-//! The types of tensors by their dtype: `Tensor<'float32'>`, whose `data()` gives a `Float32Array`.
+//! Adds the dtype to the types of tensors: `Tensor<'float32'>`, whose `data()` resolves with a `Float32Array`.
 //!
-//! wasm-bindgen has no classes with parameters, so the declarations get theirs here. A method of a tensor gives one of the same
-//! dtype, but for those that are named.
+//! wasm-bindgen cannot write classes with type parameters, so they are added here. A tensor's method returns a tensor of the
+//! same dtype, except for those listed below.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 
-/// What the parameters need.
+/// Types that the parameters need.
 const TYPES: &str = "
-/** The array that the elements of a dtype are read into. */
+/** The array type that the elements of a dtype are read into. */
 export interface Arrays {
     float32: Float32Array; float16: Float32Array; int32: Int32Array; uint32: Uint32Array; uint8: Uint8Array; bool: Uint8Array;
 }
 
-/** What training computes with. */
+/** The floating-point dtypes, which training uses. */
 export type Float = 'float32' | 'float16';
 
 /** The dtype of a quotient or a mean. */
@@ -23,10 +23,10 @@ export type Real<D extends DType> = D extends Float ? D : 'float32';
 /** Numbers in nested lists of equal lengths. */
 export type Numbers = number | readonly Numbers[];
 
-/** Truth values in nested lists of equal lengths. */
+/** Booleans in nested lists of equal lengths. */
 export type Truths = boolean | readonly Truths[];
 
-/** The typed arrays that tensors are made of. */
+/** The values that tensors are made from. */
 export type Values = TypedArray | Float64Array | Int8Array | Int16Array | Uint16Array | Uint8ClampedArray | Nested;
 
 /** The dtype of a tensor of these values. */
@@ -39,17 +39,17 @@ export type DTypeOf<V> =
     : V extends Truths ? 'bool'
     : DType;
 
-/** What a tensor or a variable says of itself in JSON, where its values are not. */
+/** The JSON of a tensor or a variable, without its values. */
 export interface TensorJson { type: string; name?: string; dtype?: DType; shape?: number[]; values?: string; disposed?: boolean; }
 ";
 
-/// A variable's methods are those of its value.
+/// A variable has the methods of its value.
 const VARIABLE: &str = "
-/** A variable can do what its value can. */
+/** A variable has the methods of its value. */
 export interface Variable<D extends DType = DType> extends Omit<Tensor<D>, 'dispose'> {}
 ";
 
-/// Methods of tensors that give truth values.
+/// Methods of tensors that return booleans.
 const TRUTHS: [&str; 20] = [
     "all",
     "and",
@@ -73,19 +73,19 @@ const TRUTHS: [&str; 20] = [
     "xor",
 ];
 
-/// Those that give places, or whole numbers of anything.
+/// Methods that return indices or other integers.
 const PLACES: [&str; 6] = ["argMax", "argMin", "argmax", "argmin", "argsort", "toInt"];
 
-/// Those that give `float32`.
+/// Methods that return `float32`.
 const FLOATS: [&str; 7] = ["eye", "full", "linspace", "oneHot", "ones", "toFloat", "zeros"];
 
-/// Those that give floats also of whole numbers and truth values.
+/// Methods that return floats also for integers and booleans.
 const REALS: [&str; 2] = ["div", "mean"];
 
-/// Those whose dtype is not known beforehand.
+/// Methods whose result has no statically known dtype.
 const ANY: [&str; 2] = ["populationCount", "select"];
 
-/// Lines that take others' place, by their beginnings.
+/// Lines to replace, found by their beginnings.
 const WRITTEN: [(&str, &str); 11] = [
     ("export class Tensor {", "export class Tensor<D extends DType = DType> {"),
     ("    data(): Promise<TypedArray>;", "    data(): Promise<Arrays[D]>;"),
@@ -122,7 +122,7 @@ const WRITTEN: [(&str, &str); 11] = [
     ),
 ];
 
-/// Ends of lines in other classes and functions, which become others.
+/// Ends of lines in other classes and functions, and their replacements.
 const ENDS: [(&str, &str); 6] = [
     ("    call(x: Tensor, training?: boolean | null): Tensor;", "Tensor<Float>;"),
     (": (Tensor | undefined)[];", "(Tensor<Float> | undefined)[];"),
@@ -132,7 +132,7 @@ const ENDS: [(&str, &str); 6] = [
     ("    batch(beginOrIndices", "{ x: Tensor<'float32'>; y: Tensor<'int32'> };"),
 ];
 
-/// Parts of lines that become others wherever they stand.
+/// Parts of lines, and their replacements anywhere.
 const PARTS: [(&str, &str); 11] = [
     ("{ mean: Tensor; variance: Tensor }", "{ mean: Tensor<D>; variance: Tensor<D> }"),
     ("{ values: Tensor; indices: Tensor }", "{ values: Tensor<D>; indices: Tensor<'int32'> }"),
@@ -156,11 +156,11 @@ const PARTS: [(&str, &str); 11] = [
     ),
 ];
 
-/// What joins tensors of one dtype.
+/// Joins tensors of one dtype.
 const JOINED: (&str, &str) =
     ("values: readonly (Tensor | Variable)[]", "values: readonly (Tensor<T> | Variable<T>)[]");
 
-/// A last argument that decides about the dtype.
+/// A last argument that determines the dtype.
 const CHOSEN: (&str, &str) = ("dtype?: DType): Tensor;", "dtype?: T): Tensor<T>;");
 
 /// A static method with the parameter `T`.
@@ -175,7 +175,8 @@ fn with_parameter(line: &str) -> Option<String> {
     Some(format!("    static {name}<T extends DType = 'float32'>({rest}{}", CHOSEN.1))
 }
 
-/// The declarations with parameters. Those of the page's part, whose tensors can do little, stay as they are.
+/// The declarations with type parameters. The declarations of the page's own build, whose tensors have few methods, stay
+/// unchanged.
 pub fn typed(text: &str) -> Result<String> {
     if !text.contains("    matmul(") {
         return Ok(text.to_owned());
@@ -244,7 +245,7 @@ pub fn typed(text: &str) -> Result<String> {
     Ok(out + TYPES + VARIABLE)
 }
 
-/// What stands before `): Tensor`, and the brackets behind it.
+/// The text before `): Tensor`, and the brackets after it.
 fn method(line: &str) -> Option<(&str, &str)> {
     let (head, given) = line.rsplit_once("): Tensor")?;
     let many = given.strip_suffix(';')?;
@@ -256,7 +257,7 @@ fn method(line: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    /// All that is expected, and a method more.
+    /// Everything that is expected, and one more method.
     fn declared() -> String {
         let mut text = String::from(
             "export class Tensor {\n    matmul(other: Operand): Tensor;\n    split(n: number): Tensor[];\n    static einsum(n: \
@@ -313,7 +314,7 @@ mod tests {
         assert!(typed(&without).unwrap_err().to_string().contains("data()"));
         let without = declared().replace("    argmin(", "    smallest(");
         assert!(typed(&without).unwrap_err().to_string().contains("argmin"));
-        // The page's part.
+        // The page's own build.
         assert_eq!(typed("export class Tensor {\n}\n").unwrap(), "export class Tensor {\n}\n");
     }
 }

@@ -1,15 +1,15 @@
-//! Checks before the calls of the bindings: what wasm-bindgen leaves to the wasm ends in words such as "null pointer passed
-//! to rust", or in a number that nobody meant. What a parameter must be is in the comments that wasm-bindgen writes.
+//! Adds argument checks to the bindings. Without them the wasm fails with messages such as "null pointer passed to rust", or
+//! computes with an unintended number. The types of parameters are read from the comments that wasm-bindgen writes.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Parameters that are whole numbers; the comments say `number` of all.
+/// Parameters that must be whole numbers; the comments have `number` for all of them.
 const WHOLE: [&str; 3] = ["axis", "diagonal", "index"];
 
-/// Those that are not below 0, either.
+/// Parameters that must be whole numbers from 0.
 const COUNTS: [&str; 11] = [
     "columns",
     "depth",
@@ -24,14 +24,14 @@ const COUNTS: [&str; 11] = [
     "steps",
 ];
 
-/// A parameter, as the comment before its function has it.
+/// A parameter according to the comment before its function.
 struct Param {
     name: String,
     kind: String,
     optional: bool,
 }
 
-/// What the comment before a function says.
+/// The content of the comment before a function.
 #[derive(Default)]
 struct Comment {
     params: Vec<Param>,
@@ -39,7 +39,7 @@ struct Comment {
 }
 
 impl Comment {
-    /// Takes a line such as ` * @param {Tensor} x`.
+    /// Reads a line such as ` * @param {Tensor} x`.
     fn take(&mut self, line: &str) {
         let Some(line) = line.trim_start().strip_prefix("* @") else { return };
         if let Some(kind) = line.strip_prefix("returns {").and_then(|rest| rest.strip_suffix('}')) {
@@ -62,7 +62,7 @@ impl Comment {
     }
 }
 
-/// The bindings with a check of each call, and `runtime` behind them, which has the checks.
+/// The bindings with a check of each call, followed by `runtime`, which defines the checks.
 pub fn guarded(bindings: &str, runtime: &str) -> Result<String> {
     let mut out = String::with_capacity(bindings.len() * 3 / 2);
     let classes: BTreeSet<&str> = bindings
@@ -75,7 +75,7 @@ pub fn guarded(bindings: &str, runtime: &str) -> Result<String> {
     );
     let mut class: Option<Class> = None;
     let mut comment = Comment::default();
-    // What ends the function that is being read, and whether it gives a promise.
+    // The line that ends the function being read, and whether the function returns a promise.
     let mut inside: Option<(&str, bool)> = None;
     let mut promising = BTreeSet::new();
     let mut count = 0;
@@ -160,13 +160,13 @@ pub fn guarded(bindings: &str, runtime: &str) -> Result<String> {
     Ok(out)
 }
 
-/// The line that a function begins with.
+/// The first line of a function.
 struct Header<'a> {
-    /// `static`, `get`, `set` or nothing.
+    /// `static`, `get`, `set` or empty.
     way: &'a str,
     name: &'a str,
     arguments: Vec<&'a str>,
-    /// The last of them takes all that are left.
+    /// The last argument collects all remaining ones.
     open: bool,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Header<'a> {
         let (way, name) = before.rsplit_once(' ').unwrap_or(("", before));
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '$';
         let known = ["", "static", "get", "set"].contains(&way);
-        // All that is left goes into a list.
+        // A rest parameter collects all remaining arguments in a list.
         let open = arguments.contains("...");
         let name_of = |name: &'a str| name.strip_prefix("...").unwrap_or(name);
         let arguments: Vec<&str> =
@@ -186,13 +186,13 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What is known of a class so far.
+/// Facts about a class collected so far.
 struct Class<'a> {
     name: &'a str,
     constructed: bool,
-    /// No method needs an object.
+    /// No method needs an instance.
     lone: bool,
-    /// Static methods that make one.
+    /// Static methods that return an instance.
     makers: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ impl<'a> Class<'a> {
         }
     }
 
-    /// What messages call the function. Those of the library's own have no name for a user.
+    /// The function's name in messages. Internal functions have no public name, so the class is named.
     fn called(&self, header: &Header<'_>) -> String {
         match header.name {
             "constructor" => self.name.to_owned(),
@@ -232,7 +232,7 @@ impl<'a> Class<'a> {
         Ok(())
     }
 
-    /// A constructor for a class that has none: without it `new` makes an object of nothing.
+    /// A constructor for a class that has none: without it, `new` would make an empty object.
     fn constructor(&self) -> String {
         if self.constructed {
             return String::new();
@@ -262,9 +262,9 @@ fn check_params(
         header.arguments,
         comment.params.len()
     );
-    // More would be left out without a word, such as the dtype in zeros([2], 'int32').
+    // JavaScript ignores extra arguments silently, such as the dtype in zeros([2], 'int32').
     let (most, names) = (header.arguments.len(), header.arguments.join(", "));
-    // JSON gives its key to this one.
+    // `JSON.stringify` passes the key as an argument.
     let called_by_others = header.name == "toJSON";
     if !header.open && !called_by_others && (header.way.is_empty() || header.way == "static") {
         writeln!(
@@ -272,7 +272,7 @@ fn check_params(
             "        if (arguments.length > {most}) guard.most('{called}', arguments[{most}], '{names}');"
         )?;
     }
-    // These take the place of options by mistake, which the wasm has words for.
+    // Users pass these by mistake in place of options; the wasm has its own message for that.
     let examples = comment.params.iter().any(|param| param.kind == "Examples");
     for (param, argument) in comment.params.iter().zip(&header.arguments) {
         let Param { name, kind, optional } = param;
@@ -289,7 +289,7 @@ fn check_params(
             "Function" => (String::new(), "callback"),
             kind if kind.contains("=>") => (String::new(), "callback"),
             kind if classes.contains(kind) && !examples => (format!(", {kind}"), "instance"),
-            // The wasm looks at these itself.
+            // The wasm checks these itself.
             _ => continue,
         };
         writeln!(out, "        guard.{test}('{called}', '{name}', {name}, {optional}{more});")?;
@@ -378,7 +378,7 @@ function inner(x) {
         let rejecting = "        try {\n        guard.alive(this, Tensor, 'Tensor.both');";
         assert!(text.contains(rejecting), "{text}");
         assert_eq!(text.matches("return Promise.reject(error)").count(), 1);
-        // What is not exported stays as it was.
+        // Functions that are not exported stay unchanged.
         assert!(text.contains("function inner(x) {\n    return x;\n}\n"));
         assert!(text.contains("    static __wrap(ptr) {\n        return ptr;\n"));
     }

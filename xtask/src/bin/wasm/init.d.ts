@@ -1,15 +1,15 @@
-/** Where `init` finds the wasm: its address, a response with it, its bytes, or the compiled module. */
+/** The source of the wasm: its address, a response with it, its bytes, or the compiled module. */
 export type InitInput = RequestInfo | URL | Response | BufferSource | WebAssembly.Module;
 
-/** The wasm where it is at hand: its bytes, or the compiled module. */
+/** The wasm when it is already loaded: its bytes, or the compiled module. */
 export type SyncInitInput = BufferSource | WebAssembly.Module;
 
-/** As `init`, with the wasm at hand, such as a module that a page has sent to its worker. */
+/** Like `init`, for a wasm that is already loaded, such as a module that a page has sent to its worker. */
 export function initSync(module: { module: SyncInitInput } | SyncInitInput): void;
 
 /**
- * Loads the wasm, from `wgrad_bg.wasm` beside this module unless another place is given, and starts it. Everything else
- * is called after it has resolved. Another call does nothing more.
+ * Loads the wasm, by default from `wgrad_bg.wasm` next to this module, and starts it. Call everything else after it has
+ * resolved. Further calls have no effect.
  */
 export default function init(
     module_or_path?: { module_or_path: InitInput | Promise<InitInput> } | InitInput | Promise<InitInput>,

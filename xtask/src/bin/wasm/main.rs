@@ -1,10 +1,11 @@
-//! What `cargo xtask web` does to a wasm, apart from letting wasm-opt shrink it. A program of its own, so that nothing else
-//! compiles these libraries.
+//! The steps of `cargo xtask web` that process a wasm, except for wasm-opt. A separate program, so that other commands do not
+//! compile these libraries.
 //!
-//! - `xtask-wasm bind WASM FOLDER NAME` writes JavaScript bindings and types, and the wasm that fits them.
-//! - `xtask-wasm guard BINDINGS CHECKS` puts checks before the calls of the bindings.
-//! - `xtask-wasm order WASM [MODULE]` lays out its functions so that it packs well. All that it imports then comes from MODULE.
-//! - `xtask-wasm pack FILE PACKED` packs a file, in zlib's format.
+//! - `xtask-wasm bind WASM FOLDER NAME` writes JavaScript bindings and types, and the matching wasm.
+//! - `xtask-wasm guard BINDINGS CHECKS` adds checks to the calls of the bindings.
+//! - `xtask-wasm order WASM [MODULE]` reorders its functions so that it compresses well, and renames the module of all its
+//!   imports to MODULE.
+//! - `xtask-wasm pack FILE PACKED` compresses a file in zlib's format.
 
 mod declare;
 mod dtypes;
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
         ["pack", file, packed] => pack(file, packed),
         _ => {
             eprintln!(
-                "error: asked for is `bind WASM FOLDER NAME`, `guard BINDINGS CHECKS`, `order WASM [MODULE]` or `pack FILE \
+                "error: expected `bind WASM FOLDER NAME`, `guard BINDINGS CHECKS`, `order WASM [MODULE]` or `pack FILE \
                  PACKED`"
             );
             return ExitCode::from(2);
@@ -44,18 +45,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// wasm-bindgen as a library, at the version that Cargo.lock has for the crate too: an installed wasm-bindgen of another version
-/// refuses the wasm.
+/// wasm-bindgen as a library, in the crate's version from Cargo.lock: an installed wasm-bindgen of another version would refuse
+/// the wasm.
 fn bind(wasm: &str, folder: &str, name: &str) -> Result<()> {
     let mut bindgen = Bindgen::new();
     bindgen.input_path(wasm).web(true)?.typescript(true).out_name(name);
-    // Without arguments `init` looks beside the module.
+    // Without arguments `init` looks next to the module.
     bindgen.omit_default_module_path(false);
-    // Names of functions and tools are no use to a visitor.
+    // Names of functions and tools are of no use to a visitor.
     bindgen.remove_name_section(true).remove_producers_section(true);
     bindgen.generate(folder).with_context(|| format!("no bindings for {wasm}"))?;
     let folder = Path::new(folder);
-    // It declares the wasm's raw exports, which nobody calls.
+    // It declares the wasm's raw exports, which users do not call.
     let raw = folder.join(format!("{name}_bg.wasm.d.ts"));
     fs::remove_file(&raw).with_context(|| format!("cannot remove {}", raw.display()))?;
     rewrite(&folder.join(format!("{name}.d.ts")), |text| dtypes::typed(&declare::types(text)?))?;
@@ -69,7 +70,7 @@ fn rewrite(path: &Path, clean: fn(&str) -> Result<String>) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {show}"))
 }
 
-/// `checks` is the JavaScript of the checks.
+/// `checks` is the JavaScript that defines the checks.
 fn guard(bindings: &str, checks: &str) -> Result<()> {
     let text = |path: &str| fs::read_to_string(path).with_context(|| format!("cannot read {path}"));
     let guarded = guard::guarded(&text(bindings)?, &text(checks)?)

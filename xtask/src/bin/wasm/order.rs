@@ -1,5 +1,5 @@
-//! The order of a wasm's functions. A packer of deflate's kind sees 32 kB at a time, so alike functions should lie close together:
-//! that is worth 3 % of the packed size.
+//! Reorders a wasm's functions. Deflate sees 32 kB at a time, so similar functions should be close together: this makes the
+//! compressed file 3 % smaller.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::convert::Infallible;
@@ -11,14 +11,14 @@ use wasmparser::{
     CodeSectionReader, FunctionSectionReader, ImportSectionReader, Parser, Payload, TypeRef,
 };
 
-/// So many bytes in a row are what two functions can have in common.
+/// Two functions are compared by their common byte sequences of this length.
 const RUN: usize = 5;
-/// What more functions than this share tells nothing.
+/// A sequence that more functions than this share is ignored.
 const COMMON: usize = 60;
-/// A function is laid beside those that are like the last so many, the last most of all.
+/// Each function is placed after functions similar to it; this many predecessors count, the last one most.
 const RECENT: usize = 8;
 
-/// The same program with its functions reordered, and with another name for the module that it imports from.
+/// The same program with its functions reordered, and optionally with another name for the module of its imports.
 pub fn ordered(wasm: &[u8], from: Option<&str>) -> Result<Vec<u8>> {
     let (mut imported, mut bodies) = (0, Vec::new());
     for payload in Parser::new(0).parse_all(wasm) {
@@ -54,7 +54,8 @@ pub fn ordered(wasm: &[u8], from: Option<&str>) -> Result<Vec<u8>> {
     Ok(ordered)
 }
 
-/// Greedily: after each function the one that has most in common with those just laid down, the largest where none has any.
+/// Greedy: after each function comes the one that has most in common with its predecessors; if none has anything in common, the
+/// largest.
 fn alike_together(bodies: &[&[u8]]) -> Vec<usize> {
     let runs: Vec<HashSet<&[u8]>> = bodies.iter().map(|body| body.windows(RUN).collect()).collect();
     let mut holders: HashMap<&[u8], Vec<usize>> = HashMap::new();
@@ -95,11 +96,11 @@ fn alike_together(bodies: &[&[u8]]) -> Vec<usize> {
 
 struct Layout<'a> {
     imported: u32,
-    /// The old place of each function, imports not counted.
+    /// The old index of each function, not counting imports.
     order: Vec<usize>,
-    /// The new place of each.
+    /// The new index of each function.
     places: Vec<u32>,
-    /// The module that all imports come from, unless each keeps its own.
+    /// The module name of all imports; without it each keeps its own.
     from: Option<&'a str>,
 }
 
