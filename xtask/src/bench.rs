@@ -33,7 +33,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     setup::run()?;
     if !build.run()?.is_success() {
         bail!(
-            "the benchmarks in benches/peers did not build; the compiler's words stand above. Burn needs Rust 1.95 or \
+            "the benchmarks in benches/peers did not build; see the compiler's output above. Burn needs Rust 1.95 or \
              newer (`rustup update stable`), access to the crates' registry and about 4 GB of disk, and takes 10 to \
              30 minutes on two cores. `cargo xtask bench {WITHOUT_BURN}` measures wgrad alone."
         );

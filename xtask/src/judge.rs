@@ -1,6 +1,6 @@
-//! `cargo xtask judge`: TensorFlow reads what wgrad writes.
+//! `cargo xtask judge`: checks with TensorFlow the files that wgrad writes.
 //!
-//! TensorFlow comes from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has it.
+//! TensorFlow is installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has it.
 
 use anyhow::{Result, bail};
 
@@ -8,13 +8,13 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
-/// TensorFlow no longer brings it.
+/// TensorFlow does not install it.
 const TENSORBOARD: &str = "tensorboard==2.21.0";
 
-/// The files of the tests that take it.
+/// The test files that need TensorFlow.
 const TESTS: [&str; 4] = ["judge", "judge_checkpoint", "judge_keras_files", "judge_summary"];
 
-/// Runs the tests that take TensorFlow.
+/// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
     let python = match std::env::var("WGRAD_JUDGE_PYTHON") {
         Ok(python) => python,
@@ -33,11 +33,11 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     if !judged.is_success() {
         return Ok(judged);
     }
-    // What only the crate itself can call. Others of its ignored tests run until they are killed.
+    // Tests that need private functions of the crate. Other ignored unit tests run until they are killed.
     judge(vec!["--lib"], &["judge_tests"])
 }
 
-/// The Python of a virtual environment with TensorFlow, which it makes if it is not there.
+/// The Python of a virtual environment with TensorFlow, which is created if it does not exist.
 fn environment() -> Result<String> {
     let folder = workspace_root().join("target/judge");
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
@@ -70,7 +70,7 @@ fn environment() -> Result<String> {
     ];
     for step in steps {
         if !step.run()?.is_success() {
-            bail!("`{step}` failed; its words stand above");
+            bail!("`{step}` failed; see its output above");
         }
     }
     match has_tensorflow() {

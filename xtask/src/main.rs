@@ -1,8 +1,7 @@
-//! `cargo xtask COMMAND`: wgrad's developer commands, in plain Rust so that they run alike on
-//! Linux, macOS and Windows.
+//! `cargo xtask COMMAND`: wgrad's developer commands, in plain Rust so that they work the same on Linux, macOS and Windows.
 //!
-//! A command is one row of [`COMMANDS`]: its name, its line in the help and its function. The
-//! exit status of the child process that ended a command is the exit status of `cargo xtask`.
+//! A command is one row of [`COMMANDS`]: its name, its line in the help and its function. The exit status of the child process
+//! that ended a command is the exit status of `cargo xtask`.
 
 mod adapters;
 mod bench;
@@ -26,24 +25,24 @@ use anyhow::Result;
 
 use crate::run::{CommandLine, Status, first_failure, side_by_side};
 
-/// Exit status for a command line that names no command of ours.
+/// Exit status for a command line without a known command.
 const USAGE_ERROR: u8 = 2;
 
 /// One command of `cargo xtask`.
 struct Command {
     name: &'static str,
-    /// What the help shows behind the name; empty for a command that takes no arguments.
+    /// The arguments that the help shows after the name; empty for a command without arguments.
     arguments: &'static str,
     summary: &'static str,
     run: fn(&[String]) -> Result<Status>,
 }
 
-/// Every command, in the order in which the help lists them. New ones are added here.
+/// Every command, in the order of the help. Add new ones here.
 const COMMANDS: &[Command] = &[
     Command {
         name: "setup",
         arguments: "",
-        summary: "make this machine able to run wgrad, or name what it lacks",
+        summary: "prepare this machine to run wgrad, or report what is missing",
         run: |_| setup::run().map(|()| Status::SUCCESS),
     },
     Command {
@@ -61,7 +60,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "judge",
         arguments: "[ARGS...]",
-        summary: "let TensorFlow, from PyPI, read what wgrad writes (ARGS go to the tests)",
+        summary: "check with TensorFlow, from PyPI, the files that wgrad writes (ARGS go to the tests)",
         run: judge::run,
     },
     Command {
@@ -73,13 +72,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "races",
         arguments: "[ARGS...]",
-        summary: "interpret all kernels, and find races and diverging barriers (--help lists ARGS)",
+        summary: "interpret all kernels to find races and diverging barriers (--help lists ARGS)",
         run: races::run,
     },
     Command {
         name: "adapters",
         arguments: "[ARGS...]",
-        summary: "plan for every known adapter, and let other compilers read the kernels (--help lists ARGS)",
+        summary: "plan for every known adapter, and check the kernels with other compilers (--help lists ARGS)",
         run: adapters::run,
     },
     Command {
@@ -91,13 +90,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "kernels",
         arguments: "[ARGS...]",
-        summary: "what AMD's compiler makes of kernels for a GPU, without one (--help lists ARGS)",
+        summary: "compile kernels with AMD's compiler, without a GPU, and show the result (--help lists ARGS)",
         run: kernels,
     },
     Command {
         name: "bench",
         arguments: "[ARGS...]",
-        summary: "measure wgrad beside Burn, or with --web others in Chromium (--help lists ARGS)",
+        summary: "compare wgrad with Burn (--web: with other libraries in Chromium) (--help lists ARGS)",
         run: bench::run,
     },
     Command {
@@ -121,7 +120,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "targets",
         arguments: "[ARGS...]",
-        summary: "whether the library compiles for Windows, macOS and Android, and with the oldest Rust (--sample: two of them)",
+        summary: "check that the library compiles for Windows, macOS and Android, and with the oldest Rust (--sample: two of them)",
         run: targets::run,
     },
 ];
@@ -131,7 +130,7 @@ fn main() -> ExitCode {
         std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     match dispatch(&arguments) {
         Action::Help => {
-            // Who reads no further, as in `| head`, has seen enough.
+            // A closed pipe, as in `| head`, is not an error.
             let _ = std::io::stdout().write_all(help().as_bytes());
             ExitCode::SUCCESS
         }
@@ -150,7 +149,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a command line asks for.
+/// What the command line requests.
 enum Action<'a> {
     Help,
     Misuse(String),
@@ -188,7 +187,7 @@ fn help() -> String {
 
 fn mnist(arguments: &[String]) -> Result<Status> {
     setup::run()?;
-    // As the alias `cargo example` does.
+    // Same as the alias `cargo example`.
     CommandLine::cargo([
         "run",
         "--release",
@@ -216,8 +215,8 @@ fn kernels(arguments: &[String]) -> Result<Status> {
 fn test(arguments: &[String]) -> Result<Status> {
     setup::run()?;
     let mut cargo = CommandLine::cargo_test();
-    // Where llvmpipe computes, tests mostly wait for its compiler, which is done in two thirds of the time without LLVM's
-    // optimizer. The judge's programs, Firefox and the real MNIST run with it.
+    // With llvmpipe, tests mostly wait for its compiler, which takes two thirds of the time without LLVM's optimizer. The
+    // judge's programs, Firefox and the real MNIST run with the optimizer.
     if std::env::var_os("GALLIVM_PERF").is_none() {
         cargo = cargo.env("GALLIVM_PERF", "nopt");
     }
@@ -228,8 +227,8 @@ fn test(arguments: &[String]) -> Result<Status> {
     if !status.is_success() {
         return Ok(status);
     }
-    // Cargo runs one program of tests after the other, and a software driver compiles a program's kernels on one core: two
-    // halves, which take about as long, have two. No test is in both patterns, and none in neither.
+    // Cargo runs one test program after the other, and a software driver compiles a program's kernels on one core. Two halves
+    // of about equal duration use two cores. Each test matches exactly one of the patterns.
     let cargo = cargo.args(["--no-fail-fast"]);
     let halves = [
         cargo.clone().args(["--lib", "--bins", "--test", "[!g-z]*"]),
@@ -239,11 +238,11 @@ fn test(arguments: &[String]) -> Result<Status> {
     Ok(first_failure(statuses))
 }
 
-/// Runs the static checks in turn and stops at the first one that fails.
+/// Runs the static checks one after another and stops at the first failure.
 fn check() -> Result<Status> {
     let steps = [
         CommandLine::cargo(["fmt", "--all", "--", "--check"]),
-        // Only its looks: building it means building Burn.
+        // Formatting only: building it would build Burn.
         CommandLine::cargo(["fmt", "--manifest-path", bench::MANIFEST, "--", "--check"]),
         CommandLine::cargo(["clippy", "--workspace", "--all-targets", "--all-features"])
             .args(["--", "-D", "warnings"]),

@@ -1,5 +1,5 @@
-//! `cargo xtask races`: captures what kernels do on this adapter, and lets the interpreter in `portability/interpreter` look for
-//! races, barriers that some do not reach, indices out of bounds and values that differ from the device's.
+//! `cargo xtask races`: captures what kernels do on this adapter, and runs the interpreter in `portability/interpreter` to find
+//! races, barriers that some threads do not reach, indices out of bounds and values that differ from the device's.
 
 use std::time::Instant;
 
@@ -13,9 +13,9 @@ const HELP: &str = "\
 Usage: cargo xtask races [--sample] [--mutate] [--seed N] [--kept]
 
   --sample   a part, drawn by the day: in under three minutes on two cores
-  --mutate   leave out every barrier in turn, and list those that nobody misses
+  --mutate   remove each barrier in turn, and list those whose absence goes undetected
   --seed N   decides what is drawn, and all orders and values that are random
-  --kept     interpret what the run before has captured (target/races)
+  --kept     interpret what the previous run captured (target/races)
 ";
 
 /// Runs the command.
@@ -51,7 +51,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(status)
 }
 
-/// What the interpreter is asked for, an argument a line.
+/// The interpreter's arguments, one per line.
 fn interpreted(draw: &Draw, folder: &str) -> String {
     let mut words = format!("{folder}\n--seed\n{}", draw.seed);
     if draw.has("--mutate") {
@@ -66,10 +66,10 @@ fn interpreted(draw: &Draw, folder: &str) -> String {
 /// Interprets every kernel whose threads work together, on small inputs.
 const CATALOG: &str = "ops::catalog::races::kernels_whose_invocations_work_together_have_no_race";
 
-/// One of so many calls of the catalog is in a sample.
+/// A sample has one of this many calls of the catalog.
 const CALLS: u64 = 60;
 
-/// The trainings of `tests/kernel_capture.rs`; one of them is in a sample.
+/// The trainings of `tests/kernel_capture.rs`; a sample has one of them.
 const TRAININGS: [&str; 5] = ["MLP", "CNN", "LSTM", "GRU", "transformer"];
 
 /// An ignored test of this name.
@@ -91,7 +91,7 @@ fn captures(draw: &Draw) -> Vec<CommandLine> {
         test(capture, "random_programs"),
         test(capture, "trainings_in_f32"),
         test(capture, "trainings_in_f16"),
-        // What a program calls may depend on the adapter, too.
+        // A program's calls may also depend on the adapter.
         test(capture, "trainings_in_f32").env("WGRAD_PORTABLE", "1"),
     ];
     if draw.sample {

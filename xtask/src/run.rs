@@ -1,5 +1,5 @@
-//! Running child processes: each command line is echoed before it runs, in the workspace root,
-//! with this process's own standard streams.
+//! Runs child processes. Each command line is echoed before it runs, in the workspace root and with this process's own standard
+//! streams.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
 
-/// A child process to be: what is echoed is what runs.
+/// A child process that has not started yet. What is echoed is exactly what runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     program: String,
@@ -30,8 +30,8 @@ impl CommandLine {
         Self::new("cargo").args(args)
     }
 
-    /// `cargo test`, as all commands here call it: with one set of features, so that none compiles again what another has
-    /// compiled. A program's tests are left out where it does not ask for its feature.
+    /// `cargo test`, as all commands here call it: always with the same features, so that build results are shared. Programs
+    /// whose required features are off are left out.
     pub fn cargo_test() -> Self {
         let features = "wgrad/csv,wgrad/image,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,wgrad/summary,\
             wgrad/tfrecord";
@@ -50,7 +50,7 @@ impl CommandLine {
         self
     }
 
-    /// Runs the child in `folder` rather than in the workspace root.
+    /// Runs the child in `folder` instead of the workspace root.
     pub fn folder(mut self, folder: &Path) -> Self {
         self.folder = Some(folder.to_path_buf());
         self
@@ -74,19 +74,19 @@ impl CommandLine {
         Ok((Status::of(output.status), String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
-    /// Like `run`, and returns all that the child wrote.
+    /// Like `run`, and returns all output of the child.
     fn read_all(&self) -> Result<(Status, Vec<u8>)> {
         eprintln!("$ {self}");
         self.read_quietly()
     }
 
-    /// Runs without echo or input, and returns all that the child wrote.
+    /// Runs without echo or input, and returns all output of the child.
     pub fn read_quietly(&self) -> Result<(Status, Vec<u8>)> {
         let (mut reader, writer) = std::io::pipe().context("cannot make a pipe")?;
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let mut child = command.spawn().with_context(|| self.start_failure())?;
-        // The reader waits for as long as anyone may write.
+        // The reader waits until the last writer is closed.
         drop(command);
         let mut written = Vec::new();
         reader.read_to_end(&mut written).with_context(|| format!("cannot read from `{self}`"))?;
@@ -94,14 +94,13 @@ impl CommandLine {
         Ok((Status::of(status), written))
     }
 
-    /// Runs without echo or streams and returns what the child wrote to its standard output, or
-    /// `None` where it could not start or failed.
+    /// Runs without echo or streams and returns the child's standard output, or `None` if it could not start or failed.
     pub fn probe(&self) -> Option<String> {
         let output = self.command().stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Starts the child without echo or input; its output goes where `streams` says.
+    /// Starts the child without echo or input; `streams` sets its output.
     pub fn spawn(&self, streams: impl Fn() -> Stdio) -> Result<Child> {
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(streams()).stderr(streams());
@@ -109,7 +108,7 @@ impl CommandLine {
     }
 
     fn command(&self) -> Command {
-        // Cargo tells which of the installed cargos started this process.
+        // `CARGO` names the installed cargo that started this process.
         let program = match std::env::var_os("CARGO") {
             Some(cargo) if self.program == "cargo" => cargo,
             _ => (&self.program).into(),
@@ -134,7 +133,7 @@ pub fn in_turn(lines: &[CommandLine]) -> Result<Status> {
     Ok(first_failure(statuses))
 }
 
-/// Runs all lines at once. The first writes as it goes, what the others wrote follows in their order.
+/// Runs all lines at once. The first one's output is shown immediately, the others' afterwards in their order.
 pub fn side_by_side(lines: &[CommandLine]) -> Result<Vec<Status>> {
     let Some((first, others)) = lines.split_first() else { return Ok(Vec::new()) };
     std::thread::scope(|scope| {
@@ -149,12 +148,12 @@ pub fn side_by_side(lines: &[CommandLine]) -> Result<Vec<Status>> {
     })
 }
 
-/// The first status that is none of success, where there is one.
+/// The first status that is not a success, if there is one.
 pub fn first_failure(statuses: impl IntoIterator<Item = Status>) -> Status {
     statuses.into_iter().find(|status| !status.is_success()).unwrap_or(Status::SUCCESS)
 }
 
-/// The command line as a shell would take it.
+/// The command line in shell syntax.
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(folder) = &self.folder {
@@ -176,13 +175,13 @@ impl fmt::Display for CommandLine {
 pub struct Status(u8);
 
 impl Status {
-    /// The status of a process that did what it was asked.
+    /// The status of a successful process.
     pub const SUCCESS: Self = Self(0);
 
-    /// The status of a process that could not.
+    /// The status of a failed process.
     pub const FAILURE: Self = Self(1);
 
-    /// Whether the process did what it was asked.
+    /// Whether the process succeeded.
     pub fn is_success(self) -> bool {
         self == Self::SUCCESS
     }
@@ -191,7 +190,7 @@ impl Status {
         if status.success() {
             return Self::SUCCESS;
         }
-        // Windows has statuses beyond a byte; a failure must not wrap round to a success.
+        // Windows has statuses larger than a byte; a failure must not wrap around to a success.
         let code = status.code().or_else(|| signal_code(status)).unwrap_or(1);
         Self(u8::try_from(code).unwrap_or(1).max(1))
     }
@@ -203,7 +202,7 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// The status that shells give to a process ended by a signal.
+/// The status that shells report for a process ended by a signal.
 #[cfg(unix)]
 fn signal_code(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal)
@@ -214,10 +213,10 @@ fn signal_code(_status: ExitStatus) -> Option<i32> {
     None
 }
 
-/// The folder that a desktop session gives its user. Without it Mesa complains twice for each device that is opened.
+/// The folder that a desktop session provides for its user. Without it Mesa prints two warnings for each device that is opened.
 const RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
 
-/// A folder to stand in for the session's, which is `given` where there is one: private, as is asked of such a folder.
+/// A private folder to use if `given`, the session's folder, is missing: its access rights are those that are required.
 #[cfg(target_os = "linux")]
 fn runtime_folder(given: Option<OsString>, root: &Path) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
@@ -236,7 +235,7 @@ fn runtime_folder(_given: Option<OsString>, _root: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The days since 1970, by which samples are drawn.
+/// The days since 1970, which select samples.
 pub fn today() -> Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     Ok(now.as_secs() / 86_400)
@@ -244,13 +243,13 @@ pub fn today() -> Result<u64> {
 
 /// The folder of the workspace's `Cargo.toml`.
 pub fn workspace_root() -> PathBuf {
-    // Cargo sets the variable when it runs this program; the built-in path serves a bare start.
+    // Cargo sets the variable when it runs this program; the compiled-in path is for a direct start.
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     xtask.parent().map(Path::to_path_buf).unwrap_or(xtask)
 }
 
-/// `word`, in quotes where a shell would take it apart.
+/// `word`, quoted if a shell would split it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%\\".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -327,11 +326,11 @@ mod tests {
             let made = runtime_folder(given, &root).unwrap();
             assert_eq!(made, root.join("target/xdg-runtime"));
             assert_eq!(made.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-            // Whatever it was before, it is private again.
+            // The call above restores the private access rights.
             std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
         std::fs::remove_dir_all(&root).unwrap();
-        // What a command is given goes to its child.
+        // A child receives its command's environment.
         let seen = CommandLine::new("printenv").args([RUNTIME_DIR]);
         assert!(!seen.probe().unwrap().trim().is_empty());
         assert_eq!(seen.env(RUNTIME_DIR, "/own").probe().unwrap().trim(), "/own");

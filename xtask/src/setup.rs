@@ -1,12 +1,12 @@
-//! `cargo xtask setup`: looks for what wgpu needs to reach a GPU, installs it where that can be
-//! done unasked, and otherwise names the command that would.
+//! `cargo xtask setup`: looks for what wgpu needs to use a GPU, installs it if this is possible
+//! without a prompt, and otherwise names the command to run.
 //!
-//! Only Linux has something to look for: the Vulkan loader (`libvulkan.so.1`) and the manifest of
-//! at least one Vulkan driver. Mesa's drivers include a software one, so a machine without a GPU
-//! runs wgrad too, slowly. Metal is part of macOS, and Windows brings DirectX 12 along with a
-//! software adapter (WARP).
+//! Only Linux needs a check: the Vulkan loader (`libvulkan.so.1`) and the manifest of at least one
+//! Vulkan driver. Mesa's drivers include a software one, so wgrad also runs on a machine without a
+//! GPU, slowly. Metal is part of macOS, and Windows includes DirectX 12 and a software adapter
+//! (WARP).
 //!
-//! The search follows the loader's own rules. Each rule is a function of what it reads (variables,
+//! The search follows the loader's own rules. Each rule is a function of its inputs (variables,
 //! folders, text), so that the tests need neither a GPU nor root.
 
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use crate::system::Packages;
 
 const LOADER: &str = "libvulkan.so.1";
 
-/// The variables that replace the search for drivers, the one that wins first. The second is the
+/// The variables that replace the search for drivers, in order of precedence. The second is the
 /// older name of the first.
 const DRIVER_OVERRIDES: [&str; 2] = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"];
 
@@ -32,13 +32,13 @@ pub const DRIVER_PACKAGES: Packages = Packages {
     suse: &["libvulkan1", "libvulkan_lvp"],
     alpine: &["vulkan-loader", "mesa-vulkan-swrast"],
     otherwise: "the Vulkan loader and Mesa's Vulkan drivers (or the driver of your GPU's vendor)",
-    // Where the command installs the software driver alone.
+    // The command installs the software driver alone.
     arch_note: " (for a GPU also vulkan-radeon, vulkan-intel or nvidia-utils)",
     suse_note: " (for a GPU also libvulkan_radeon, libvulkan_intel or NVIDIA's driver)",
     alpine_note: " (for a GPU also mesa-vulkan-ati or mesa-vulkan-intel)",
 };
 
-/// Checks this machine, installs what is missing where it can, and fails with advice otherwise.
+/// Checks this machine, installs what is missing if possible, and otherwise fails with advice.
 pub fn run() -> Result<()> {
     match std::env::consts::OS {
         "linux" => setup_linux(),
@@ -89,13 +89,13 @@ fn setup_linux() -> Result<()> {
     }
 }
 
-/// Prints one line for a check. It goes to standard error, so that the output of the command that
-/// follows stays its own.
+/// Prints one line for a check to standard error, so that standard output has only the output of
+/// the command that follows.
 fn report(check: &str, result: &str) {
     eprintln!("setup: {check}: {result}");
 }
 
-/// What was found on a Linux machine.
+/// The state of a Linux machine.
 struct Machine {
     loader: Option<String>,
     drivers: Drivers,
@@ -142,7 +142,7 @@ enum Missing {
     Loader,
     Drivers,
     LoaderAndDrivers,
-    /// The named variable hides whatever drivers there are.
+    /// The named variable hides all installed drivers.
     OverriddenDrivers(&'static str),
 }
 
@@ -172,13 +172,13 @@ fn find_loader() -> Option<String> {
     })
 }
 
-/// The path of the loader for `arch` in the output of `ldconfig -p`, whose lines read
+/// The path of the loader for `arch` in the output of `ldconfig -p`, whose lines look like
 /// `libvulkan.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libvulkan.so.1`.
 fn loader_in_cache(text: &str, arch: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, path) = line.trim().split_once(" => ")?;
         let flags = name.strip_prefix(LOADER)?.trim();
-        // A 64-bit PC may also hold the 32-bit library, which is of no use here.
+        // A 64-bit PC may also have the 32-bit library, which cannot be used here.
         let fits = arch != "x86_64" || flags.contains("x86-64");
         fits.then(|| path.to_owned())
     })
@@ -200,14 +200,14 @@ fn loader_in_folders(folders: impl IntoIterator<Item = PathBuf>) -> Option<PathB
 #[derive(Debug, PartialEq, Eq)]
 struct Drivers {
     manifests: Vec<PathBuf>,
-    /// The variable that replaced the search, where one did.
+    /// The variable that replaced the search, if any.
     overridden_by: Option<&'static str>,
 }
 
 impl Drivers {
-    /// Searches as the loader does; `variable` reads the environment.
+    /// Searches like the loader; `variable` reads the environment.
     fn find(variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
-        // A variable that is set to nothing counts: the loader then uses no driver at all.
+        // An empty variable counts: the loader then uses no driver at all.
         let overriding = DRIVER_OVERRIDES.into_iter().find_map(|name| {
             variable(name).map(|list| (name, std::env::split_paths(&list).collect()))
         });
@@ -220,7 +220,7 @@ impl Drivers {
     }
 }
 
-/// Where the loader looks for manifests when no variable replaces the search.
+/// The folders that the loader searches for manifests if no variable replaces the search.
 fn driver_places(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let set = |name: &str| variable(name).filter(|value| !value.is_empty());
     let list = |name: &str, default: &str| -> Vec<PathBuf> {
@@ -245,8 +245,8 @@ fn driver_places(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     places
 }
 
-/// The driver manifests among `places`, each a manifest or a folder of them, without duplicates
-/// and in order of the places.
+/// The driver manifests at `places`, each a manifest or a folder of manifests, without duplicates
+/// and in order.
 fn manifests_in(places: Vec<PathBuf>) -> Vec<PathBuf> {
     let is_manifest =
         |path: &PathBuf| path.extension().is_some_and(|end| end == "json") && path.is_file();
@@ -272,7 +272,7 @@ fn manifests_in(places: Vec<PathBuf>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A folder of its own for each test, removed at its end.
+    /// A separate folder for each test, removed at its end.
     struct Scratch(PathBuf);
 
     impl Scratch {
@@ -297,7 +297,7 @@ mod tests {
         }
     }
 
-    /// An environment of just these variables.
+    /// An environment with only these variables.
     fn environment(pairs: &[(&str, &Path)]) -> impl Fn(&str) -> Option<OsString> + use<> {
         let pairs: Vec<(String, OsString)> =
             pairs.iter().map(|(name, path)| ((*name).to_owned(), path.into())).collect();

@@ -1,5 +1,5 @@
-//! What this system is, and packages of its own package manager: installed where that can be done unasked, else named
-//! with the command that a person would type.
+//! Identifies this system, and installs packages with its package manager if this is possible without a prompt; otherwise names
+//! the command to run.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// Of the machine that this runs on; `Unknown` where it is not a Linux.
+    /// The distribution of this machine; `Unknown` if it does not run Linux.
     pub fn of_this_machine() -> Self {
         let text = ["/etc/os-release", "/usr/lib/os-release"]
             .into_iter()
@@ -28,7 +28,7 @@ impl Distribution {
         Self::from_os_release(&text)
     }
 
-    /// Reads `ID` and, for derivatives, `ID_LIKE` of an `os-release` file.
+    /// Reads `ID` and, for derivatives, `ID_LIKE` from an `os-release` file.
     fn from_os_release(text: &str) -> Self {
         let value = |key: &str| {
             text.lines()
@@ -51,7 +51,7 @@ impl Distribution {
     }
 }
 
-/// One thing to install, by the names of its packages. An empty list: the distribution has it under no name known here.
+/// Something to install, by the names of its packages. An empty list: no package of the distribution is known.
 #[derive(Clone, Copy, Debug)]
 pub struct Packages {
     pub debian: &'static [&'static str],
@@ -59,7 +59,7 @@ pub struct Packages {
     pub arch: &'static [&'static str],
     pub suse: &'static [&'static str],
     pub alpine: &'static [&'static str],
-    /// What to install, in words, where no package names are known.
+    /// A description of what to install, if no package names are known.
     pub otherwise: &'static str,
     pub arch_note: &'static str,
     pub suse_note: &'static str,
@@ -67,8 +67,8 @@ pub struct Packages {
 }
 
 impl Packages {
-    /// Installs where that can be done without asking anyone, and fails with the command to type otherwise. `lack` is the
-    /// sentence that says what is missing, without its full stop; `again` the command to repeat afterwards.
+    /// Installs the packages if this is possible without a prompt, and otherwise fails with the command to run. `lack` is a
+    /// sentence about what is missing, without its full stop; `again` is the command to repeat afterwards.
     pub fn install(&self, lack: &str, again: &str) -> Result<()> {
         let distribution = Distribution::of_this_machine();
         let privilege = match distribution {
@@ -112,7 +112,7 @@ impl Packages {
         })
     }
 
-    /// What a person would type, and a word on it.
+    /// The command to run, and a note on it.
     fn command(&self, distribution: Distribution) -> Option<(String, &'static str)> {
         let (start, packages, note) = match distribution {
             Distribution::Debian => (
@@ -130,7 +130,7 @@ impl Packages {
     }
 }
 
-/// How a package can be installed without asking anyone.
+/// How a package can be installed without a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Privilege {
     Root,
@@ -151,7 +151,7 @@ impl Privilege {
     }
 }
 
-/// What to do about a machine that lacks something.
+/// What to do if the machine lacks something.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
     Install(Vec<CommandLine>),
@@ -160,7 +160,7 @@ enum Plan {
 
 fn apt_get(privilege: Privilege, arguments: &[&str]) -> CommandLine {
     match privilege {
-        // sudo clears the environment, so the variable has to be set on its far side.
+        // sudo clears the environment, so the variable is set after it.
         Privilege::PasswordlessSudo => CommandLine::new("sudo")
             .args(["-n", "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"])
             .args(arguments),

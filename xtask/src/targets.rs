@@ -1,5 +1,5 @@
-//! `cargo xtask targets`: whether the library compiles for systems that its authors have no machine of, and with the oldest
-//! Rust that it promises to. Nothing is run. What is missing rustup adds; what it cannot add is not checked, and that is said.
+//! `cargo xtask targets`: checks that the library compiles for systems that its authors have no machine of, and with the oldest
+//! supported Rust. Nothing is run. rustup installs missing targets; those that it cannot install are reported as not checked.
 
 use anyhow::{Context, Result};
 
@@ -13,11 +13,11 @@ const TARGETS: [(&str, &str); 3] = [
     ("Android", "aarch64-linux-android"),
 ];
 
-/// What became of one check.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
     Ended(Status),
-    /// Not checked, and why.
+    /// Not checked, for this reason.
     Left(String),
 }
 
@@ -28,7 +28,7 @@ Usage: cargo xtask targets [--sample] [--seed N]
   --seed N   decides which
 ";
 
-/// Checks all of them, whichever fail, and prints what came out.
+/// Runs all checks even if some fail, and prints the results.
 pub fn run(arguments: &[String]) -> Result<Status> {
     let Some(draw) = Draw::of("targets", arguments, &[])? else {
         print!("{HELP}");
@@ -50,7 +50,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(worst(&rows))
 }
 
-/// Whether a check is made: every second one by turns, in a sample.
+/// Whether a check is made: a sample has every second one.
 fn is_drawn(at: usize, draw: &Draw) -> bool {
     !draw.sample || at % 2 == draw.pick(2)
 }
@@ -62,11 +62,11 @@ fn target(triple: &str) -> Result<Outcome> {
         }
         if !add_target(triple)? {
             return Ok(Outcome::Left(format!(
-                "`rustup target add {triple}` failed; its words stand above"
+                "`rustup target add {triple}` failed; see its output above"
             )));
         }
     }
-    // The default features; `download` has C code, which takes a C compiler for the target.
+    // The default features; `download` has C code, which needs a C compiler for the target.
     Ok(Outcome::Ended(CommandLine::cargo(CHECK).args(["--target", triple]).run()?))
 }
 
@@ -78,7 +78,7 @@ fn toolchain(version: &str) -> Result<Outcome> {
         let install = ["toolchain", "install", version, "--profile", "minimal"];
         let line = CommandLine::new("rustup").args(install).args(["--no-self-update"]);
         if !line.run()?.is_success() {
-            return Ok(Outcome::Left(format!("`{line}` failed; its words stand above")));
+            return Ok(Outcome::Left(format!("`{line}` failed; see its output above")));
         }
     }
     let line = CommandLine::new("rustup").args(["run", version, "cargo"]).args(CHECK);
@@ -103,7 +103,7 @@ fn summary(rows: &[(String, Outcome)]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// The status of the first check that failed; one that could not be made is no failure.
+/// The status of the first check that failed; a check that could not be made is not a failure.
 fn worst(rows: &[(String, Outcome)]) -> Status {
     let statuses = rows.iter().filter_map(|(_, outcome)| match outcome {
         Outcome::Ended(status) => Some(*status),

@@ -1,4 +1,4 @@
-//! What the installed Rust can compile to.
+//! The compilation targets of the installed Rust.
 
 use std::path::Path;
 
@@ -14,18 +14,19 @@ pub fn rustc(toolchain: Option<&str>) -> CommandLine {
     }
 }
 
-/// Whether the active toolchain has the standard library of `triple`. Rust names the folder whether or not it exists.
+/// Whether the active toolchain has the standard library of `triple`. rustc prints the folder's name even if the folder does
+/// not exist.
 pub fn has_target(triple: &str) -> bool {
     let folder = rustc(None).args(["--print", "target-libdir", "--target", triple]).probe();
     folder.is_some_and(|path| Path::new(path.trim()).is_dir())
 }
 
-/// Whether there is a rustup that could add what is missing.
+/// Whether rustup is installed, which could add what is missing.
 pub fn has_rustup() -> bool {
     CommandLine::new("rustup").args(["--version"]).probe().is_some()
 }
 
-/// Lets rustup add the standard library of `triple` to the active toolchain, and tells whether it is there now.
+/// Adds the standard library of `triple` to the active toolchain with rustup, and returns whether it is there now.
 pub fn add_target(triple: &str) -> Result<bool> {
     let added = CommandLine::new("rustup").args(["target", "add", triple]).run()?;
     Ok(added.is_success() && has_target(triple))

@@ -1,5 +1,5 @@
-//! `cargo xtask validation`: runs tests under Khronos's validation layer. It checks every call of Vulkan that wgpu makes for
-//! wgrad, and looks for memory that is read or written while something else writes it.
+//! `cargo xtask validation`: runs tests under Khronos's validation layer. It checks every Vulkan call that wgpu makes for
+//! wgrad, and reports memory that is accessed while something else writes it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::system::Packages;
 const HELP: &str = "\
 Usage: cargo xtask validation [--sample] [--seed N]
 
-Runs each file of tests under Vulkan's validation layer, and fails if it has anything to say. Needs a Vulkan driver.
+Runs each test file under Vulkan's validation layer, and fails if the layer reports anything. Needs a Vulkan driver.
 
   --sample   three files, drawn by the day
   --seed N   decides what is drawn
@@ -36,7 +36,7 @@ const PACKAGES: Packages = Packages {
     alpine_note: "",
 };
 
-/// Errors and warnings go to the output of the program, each of them ten times at most.
+/// Errors and warnings go to the program's output, each at most ten times.
 const SETTINGS: &str = "\
 khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG
 khronos_validation.report_flags = error,warn
@@ -46,10 +46,10 @@ khronos_validation.duplicate_message_limit = 10
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
 ";
 
-/// What messages are called: a rule of the specification, a hazard, or something that the layer thinks of.
+/// Prefixes of message names: a rule of the specification, a hazard, or a check of the layer itself.
 const KINDS: [&str; 3] = ["VUID-", "SYNC-HAZARD", "UNASSIGNED-"];
 
-/// Parts of messages that say nothing of wgrad: WGSL is the language number 10 of SPIR-V's debug information, which older layers do
+/// Parts of messages that do not concern wgrad: WGSL is language number 10 in SPIR-V's debug information, which older layers do
 /// not know.
 const EXCUSED: [&str; 1] = ["Invalid source language operand: 10"];
 
@@ -104,13 +104,13 @@ fn test(file: &str) -> CommandLine {
     CommandLine::cargo_test().args(["--test", file, "--no-fail-fast"])
 }
 
-/// The line on a driver under the layer.
+/// The command line, run under the layer.
 fn under(line: CommandLine, settings: &Path) -> CommandLine {
     let settings = settings.to_string_lossy();
     line.env("VK_INSTANCE_LAYERS", LAYER).env("VK_LAYER_SETTINGS_PATH", &settings)
 }
 
-/// Whether a test passes under the layer and the loader says that it loads it, and what both wrote.
+/// Whether a test passes under the layer and the loader reports loading it; also the output of both.
 fn loaded(settings: &Path) -> Result<(bool, String)> {
     let line = test("traps").args(["--", "--exact", "matrices_of_one_element"]);
     let line = under(line, settings).env("VK_LOADER_DEBUG", "layer");
@@ -120,7 +120,7 @@ fn loaded(settings: &Path) -> Result<(bool, String)> {
     Ok((status.is_success() && output.lines().any(is_there), output))
 }
 
-/// The names of the files of tests, in order.
+/// The names of the test files, sorted.
 fn files(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {folder:?}"))?;
     let mut names = Vec::new();
@@ -136,7 +136,7 @@ fn files(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The layer's messages by their kinds: how many there are, and the first.
+/// The layer's messages by kind: their number, and the first one.
 fn messages(output: &str) -> BTreeMap<String, (usize, String)> {
     let mut all: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let excused = |line: &str| EXCUSED.iter().any(|part| line.contains(part));

@@ -45,7 +45,7 @@ impl Programs {
         }
         let (status, output) = line.read()?;
         if !status.is_success() {
-            bail!("`{line}` failed; its words stand above");
+            bail!("`{line}` failed; see its output above");
         }
         let (mut rewriter, mut tests) = (None, BTreeMap::new());
         for artifact in output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {

@@ -1,5 +1,5 @@
-//! What is checked, each in a process of its own under a limit of its own, so that one that hangs or takes the driver down
-//! does not take the others along.
+//! The checks. Each runs in its own process with its own time limit, so that a check that hangs or crashes the driver does not
+//! affect the others.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::limited::{self, End, Ended};
 use crate::run::CommandLine;
 
-/// Lines of a failure that are told.
+/// The most lines of a failure in the report.
 const TOLD: usize = 40;
-/// Of a line.
+/// The most characters of a line.
 const WIDTH: usize = 400;
-/// With less time than this nothing is begun.
+/// No check is started with less time than this.
 const LEAST: Duration = Duration::from_secs(1);
 
 /// How a check ended.
@@ -24,25 +24,25 @@ pub enum Verdict {
     Failed,
     /// How the process ended.
     Crashed(String),
-    /// It was ended after this many seconds.
+    /// Stopped after this many seconds.
     Late(u64),
-    /// What this adapter lacks for it.
+    /// The adapter lacks this feature that the check needs.
     LeftOut(String),
-    /// The time was up before.
+    /// The time was over before the check started.
     NotReached,
 }
 
-/// One check, and what came of it.
+/// One check and its result.
 #[derive(Debug)]
 pub struct Check {
     pub name: String,
     pub verdict: Verdict,
     pub seconds: f64,
-    /// The words of a failure.
+    /// The output of a failure.
     pub said: Vec<String>,
-    /// What it said of its results besides.
+    /// Other notes on its results.
     pub notes: Vec<String>,
-    /// What it found, as the child's lines of JSON or of its own form.
+    /// Its findings, from the child's lines of JSON or of its own format.
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Does `check` with each name and a limit, as long as there is time.
+    /// Runs `check` for each name with a limit, as long as there is time.
     pub fn run(
         title: &'static str,
         names: &[String],
@@ -86,7 +86,7 @@ impl Part {
     }
 }
 
-/// How long the next of `left` checks may take: a few times its share, so that one that hangs leaves time for the others.
+/// The time limit of the next of `left` checks: a few times its share, so that a check that hangs leaves time for the others.
 fn limit(rest: Duration, left: usize) -> Duration {
     let share = rest * 3 / u32::try_from(left).unwrap_or(u32::MAX).max(1);
     rest.min(share.max(Duration::from_secs(8)))
@@ -105,7 +105,7 @@ impl Check {
         }
     }
 
-    /// Of a child that ends with 0 if all is well.
+    /// The result of a child process; exit status 0 means that it passed.
     pub fn of(name: &str, limit: Duration, ended: &Ended) -> Self {
         let verdict = match &ended.end {
             End::Exit(0) => Verdict::Passed,
@@ -123,12 +123,12 @@ impl Check {
         }
     }
 
-    /// Says on the terminal what came of it.
+    /// Prints the result to the terminal.
     pub fn tell(&self, part: &str) {
         eprintln!("report: {part}: {}: {}", self.name, self.words());
     }
 
-    /// In a few words.
+    /// The result in a few words.
     pub fn words(&self) -> String {
         match &self.verdict {
             Verdict::Passed => format!("passed in {:.1} s", self.seconds),
@@ -141,7 +141,7 @@ impl Check {
     }
 }
 
-/// What a failure said: from its panic or error on, or its last words.
+/// A failure's output: from its panic or error on, or else its last lines.
 fn told(ended: &Ended) -> Vec<String> {
     let begins = |line: &String| line.contains("panicked at ") || line.starts_with("error: ");
     let errors = match ended.errors.iter().position(begins) {
@@ -168,7 +168,7 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// The tests that a test program runs unless it is told otherwise. Those in `first` come first.
+/// The tests that a test program runs by default. Those in `first` are moved to the front.
 pub fn tests(program: &Path, first: &[&str]) -> Result<Vec<String>> {
     let list = |extra: &[&str]| -> Result<Vec<String>> {
         let line = CommandLine::new(program.to_string_lossy()).args(["--list"]).args(extra);
@@ -179,13 +179,13 @@ pub fn tests(program: &Path, first: &[&str]) -> Result<Vec<String>> {
     let ignored = list(&["--ignored"])?;
     let mut names = list(&[])?;
     names.retain(|name| !ignored.contains(name));
-    // Families of cases have short names; those of tests of the tests themselves are sentences.
+    // Families of cases have short names; the test runner's own tests have long ones.
     let place = |name: &String| first.iter().position(|f| f == name).unwrap_or(first.len());
     names.sort_by_key(|name| (place(name), name.split('_').count() > 2));
     Ok(names)
 }
 
-/// Runs one test of a test program, `line` being the program with its environment.
+/// Runs one test of a test program; `line` is the program with its environment.
 pub fn test(line: &CommandLine, name: &str, limit: Duration) -> Result<Check> {
     let line = line.clone().args([name, "--exact", "--nocapture", "--test-threads=1"]);
     let ended = limited::run(&line.env("RUST_BACKTRACE", "0"), limit)?;
@@ -201,7 +201,7 @@ pub fn test(line: &CommandLine, name: &str, limit: Duration) -> Result<Check> {
         if let Some(row) = family(words) {
             check.rows.push(row);
         } else if let Some((_, failure)) = words.split_once(": failed: ") {
-            // The test's own panic lists them, too.
+            // The test's panic message lists them, too.
             if check.said.len() < TOLD && !told(&cut(failure)) {
                 check.said.push(cut(failure));
             }
@@ -212,8 +212,8 @@ pub fn test(line: &CommandLine, name: &str, limit: Duration) -> Result<Check> {
     Ok(check)
 }
 
-/// The line of a family in what the oracle's runner prints: `FAMILY: N run, N listed, N elements excused, N failed`.
-/// The others are `FAMILY: failed: ...`, and what is listed and excused.
+/// The line of a family in the output of the oracle's runner: `FAMILY: N run, N listed, N elements excused, N failed`. Other
+/// lines are `FAMILY: failed: ...`, and listed or excused cases.
 fn family(words: &str) -> Option<Value> {
     let (name, counts) = words.split_once(": ")?;
     let mut row = serde_json::json!({ "family": name.trim() });
@@ -224,7 +224,7 @@ fn family(words: &str) -> Option<Value> {
     row["run"].is_u64().then_some(row)
 }
 
-/// Compares the variants of one op: `line` is the program that does, which ends with `{"end": ...}`.
+/// Compares the variants of one op: `line` is the program that compares them, and whose output ends with `{"end": ...}`.
 pub fn variants(line: &CommandLine, name: &str, limit: Duration) -> Result<Check> {
     let ended = limited::run(&line.clone().args([name]), limit)?;
     let mut check = Check::of(name, limit, &ended);

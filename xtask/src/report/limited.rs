@@ -1,4 +1,4 @@
-//! A child process under a time limit, which is ended with all that it has started.
+//! A child process with a time limit; it is ended together with its descendants.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ExitStatus, Stdio};
@@ -9,28 +9,28 @@ use anyhow::Result;
 
 use crate::run::CommandLine;
 
-/// Lines that are kept of what a child says: the last ones, with which a failure ends.
+/// The most lines that are kept of a child's output: the last ones, which include the failure.
 const LINES: usize = 4000;
-/// How long a child that was ended may take to close its output.
+/// How long a killed child may take to close its output.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this exit status.
+    /// Normally, with this exit status.
     Exit(i32),
-    /// By a fault: a signal, or a status that Windows gives.
+    /// By a crash: a signal, or an error status of Windows.
     Crash(String),
-    /// At its limit.
+    /// Killed at its limit.
     Late,
 }
 
-/// What became of a child.
+/// The result of a child process.
 #[derive(Debug)]
 pub struct Ended {
     pub end: End,
     pub seconds: f64,
-    /// What it wrote to standard output and to standard error, by line.
+    /// The lines that it wrote to standard output and standard error.
     pub output: Vec<String>,
     pub errors: Vec<String>,
 }
@@ -73,14 +73,14 @@ fn ended(status: ExitStatus) -> End {
 #[cfg(not(unix))]
 fn ended(status: ExitStatus) -> End {
     match status.code() {
-        // Windows numbers its faults from here on: 0xC0000005 is an access violation.
+        // Windows' error statuses start here: 0xC0000005 is an access violation.
         Some(code) if code < 0 => End::Crash(format!("status {code:#010x}")),
         Some(code) => End::Exit(code),
         None => End::Crash("no status".to_owned()),
     }
 }
 
-/// Ends a child with its own children, which would go on using the GPU otherwise.
+/// Kills a child and its descendants, which would otherwise keep using the GPU.
 fn end_all(child: &mut Child) {
     if cfg!(windows) {
         let tree = ["/T", "/F", "/PID", &child.id().to_string()];
@@ -91,11 +91,11 @@ fn end_all(child: &mut Child) {
             CommandLine::new("kill").args(["-KILL", &process.to_string()]).probe();
         }
     }
-    // It may be gone by now.
+    // It may have ended already.
     let _ = child.kill();
 }
 
-/// The children of `parent` and theirs, in a list of pairs: a process and its parent.
+/// All descendants of `parent` in a list of pairs: a process and its parent.
 fn descendants(list: &str, parent: u32) -> Vec<u32> {
     let pairs: Vec<(u32, u32)> = list
         .lines()
@@ -121,7 +121,7 @@ fn reader(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
         std::thread::spawn(move || {
             let mut from = BufReader::new(from);
             let mut line = Vec::new();
-            // What is no UTF-8 is told as far as it goes.
+            // Invalid UTF-8 is replaced.
             while from.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
                 if sender.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
                     break;
@@ -133,7 +133,7 @@ fn reader(from: Option<impl Read + Send + 'static>) -> Receiver<String> {
     lines
 }
 
-/// All lines until the output is closed or nobody waits any more.
+/// All lines until the output is closed or the time is over.
 fn collect(lines: &Receiver<String>, until: Instant) -> Vec<String> {
     let mut all = Vec::new();
     while let Ok(line) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -153,7 +153,7 @@ mod tests {
         let list = "  1     0\n 10 1\n 11 10\n 12 11\n 20 1\n nonsense\n 13 10\n";
         assert_eq!(descendants(list, 10), [11, 13, 12]);
         assert!(descendants(list, 20).is_empty() && descendants("", 1).is_empty());
-        // A number that was given again may close a circle.
+        // A reused process number may form a cycle.
         assert_eq!(descendants("2 1\n1 2\n", 1), [2]);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(30));
         let [begun, process] = &ended.output[..] else { panic!("{:?}", ended.output) };
         assert_eq!(begun, "begun");
-        // Whoever adopts an ended process may leave it in the list, as a zombie.
+        // The process that adopts an ended process may leave it in the list, as a zombie.
         let state = CommandLine::new("ps").args(["-o", "stat=", "-p", process.as_str()]).probe();
         assert!(
             state.is_none_or(|state| state.trim().starts_with('Z')),

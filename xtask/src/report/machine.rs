@@ -1,4 +1,4 @@
-//! What a report says of the machine, and what it keeps to itself: names of people, machines and folders.
+//! The facts about the machine in a report, without the names of people, machines and folders.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::run::{CommandLine, workspace_root};
 
-/// Variables that change what wgrad does. Others, such as folders, are nobody's business.
+/// Variables that change wgrad's behaviour. Others, such as folders, are private.
 const SWITCHES: [&str; 10] = [
     "WGRAD_ADAPTER",
     "WGRAD_EAGER_SYNC",
@@ -21,7 +21,7 @@ const SWITCHES: [&str; 10] = [
     "WGPU_DEBUG",
 ];
 
-/// What was compiled, and by what.
+/// The version of wgrad, and the compiler that compiled it.
 pub struct Build {
     pub version: String,
     pub compiler: String,
@@ -76,11 +76,11 @@ fn compiler() -> String {
     words.map_or_else(|| "an unknown compiler".to_owned(), |words| words.trim().to_owned())
 }
 
-/// The switches that are set, as a shell would take them.
+/// The switches that are set, in shell syntax.
 pub fn switches() -> Vec<String> {
     let set = |name: &&str| Some(format!("{name}={}", std::env::var(name).ok()?));
     let mut all: Vec<String> = SWITCHES.iter().filter_map(set).collect();
-    // Which cases there are depends on it, and it is a folder.
+    // The set of cases depends on it, but its value is a folder.
     if std::env::var_os("WGRAD_ORACLE").is_some() {
         all.push("WGRAD_ORACLE=...".to_owned());
     }
@@ -111,11 +111,11 @@ fn date(mut days: u64) -> String {
     format!("{year}-{:02}-{:02}", month + 1, days + 1)
 }
 
-/// What must not be told, and what stands in its place.
+/// Texts that must not appear in a report, and their replacements.
 pub struct Secrets(Vec<(String, &'static str)>);
 
 impl Secrets {
-    /// Of whoever runs this, on this machine. `scratch` is a folder that the report made for itself.
+    /// The names of the user and this machine. `scratch` is a temporary folder of the report.
     pub fn of_this_machine(scratch: &Path) -> Self {
         let variable = |name: &str| std::env::var(name).unwrap_or_default();
         let host = CommandLine::new("hostname").probe().unwrap_or_default();
@@ -139,16 +139,16 @@ impl Secrets {
     }
 
     fn new(folders: [(String, &'static str); 6], names: [(String, &'static str); 4]) -> Self {
-        // A root folder and an account of every machine are no secrets, and short names are parts of other words.
+        // A root folder and an account that every machine has are not private, and short names are parts of other words.
         let folders = folders.into_iter().filter(|(folder, _)| folder.len() > 4);
         let names = names.into_iter().filter(|(name, _)| name.len() > 2 && name != "root");
         let mut all: Vec<_> = folders.chain(names).collect();
-        // What lies in another goes first.
+        // Longer texts first, since they may contain shorter ones.
         all.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
         Self(all)
     }
 
-    /// `text` without them.
+    /// `text` with these replaced.
     pub fn hidden(&self, text: &str) -> String {
         self.0
             .iter()
@@ -156,7 +156,7 @@ impl Secrets {
     }
 }
 
-/// `text` with `instead` in place of each `word` that is not a part of a longer one.
+/// `text` with each `word` replaced by `instead`, unless it is part of a longer word.
 fn replaced(text: &str, word: &str, instead: &str) -> String {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     let mut result = String::new();

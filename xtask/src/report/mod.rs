@@ -1,7 +1,8 @@
-//! `cargo xtask report`: checks wgrad on the adapter at hand, measures it briefly, and writes one Markdown file to attach to
-//! a report. Users have GPUs that its authors have not.
+//! `cargo xtask report`: checks wgrad on this adapter, measures it briefly, and writes one Markdown file to attach to a report.
+//! Users have GPUs that the authors do not have.
 //!
-//! Compiled first, without a limit: the tests, and the program in `benches/peers` without Burn. Then the parts share the time.
+//! Compilation comes first, without a limit: the tests, and the program in `benches/peers` without Burn. Then the parts share
+//! the time.
 
 mod checks;
 mod limited;
@@ -23,14 +24,14 @@ use programs::Programs;
 const HELP: &str = "\
 Usage: cargo xtask report [OPTIONS]
 
-Runs on the adapter at hand TensorFlow's cases, random programs, all variants of the kernels for products and
-convolutions, and short benchmarks; then writes a Markdown file that tells the adapter, its driver, limits and features,
-what passed and what failed, and the figures. No names of users, machines or folders are in it.
+Runs TensorFlow's cases, random programs, all variants of the kernels for products and convolutions, and short benchmarks on
+this adapter; then writes a Markdown file with the adapter, its driver, limits and features, what passed and what failed, and
+the measurements. It contains no names of users, machines or folders.
 
-WGRAD_ADAPTER chooses among several adapters. Compilation comes first and is not counted.
+WGRAD_ADAPTER selects one of several adapters. Compilation comes first and does not count towards the time.
 
 Options:
-  --quick      1 minute rather than 10
+  --quick      1 minute instead of 10
   --out FILE   the file to write (wgrad-report.md)
   --pack DIR   make a folder that does this, and more, on a machine without Rust, sources or network: copy it there, and start
                run.sh (Linux, macOS) or run.cmd (Windows) in it
@@ -41,7 +42,7 @@ const QUICK: Duration = Duration::from_secs(60);
 /// The parts' shares of the time.
 const WEIGHTS: [u32; 4] = [8, 5, 4, 4];
 
-/// Tests of random programs that come first. Behind them are those that take longest.
+/// Tests of random programs that run first. The longest ones run last.
 const FIRST: [&str; 12] = [
     "everything_together",
     "gradients_of_programs",
@@ -57,11 +58,11 @@ const FIRST: [&str; 12] = [
     "wide_graphs",
 ];
 
-/// How many times as many programs there are in a short run, and in the second half of a long one.
+/// The factors on the number of programs: in a short run, and in the second half of a long one.
 const FEWER: &str = "0.25";
 const MORE: u8 = 3;
 
-/// Cases of the benchmark, those first that `--quick` takes too.
+/// Cases of the benchmark; the first ones also run with `--quick`.
 const FIGURES: [&str; 14] = [
     "calls",
     "matmul_256",
@@ -80,7 +81,7 @@ const FIGURES: [&str; 14] = [
 ];
 const QUICK_FIGURES: usize = 4;
 
-/// Checks, and writes the file. Fails if something failed.
+/// Runs the command. Fails if a check failed.
 pub fn run(arguments: &[String]) -> Result<Status> {
     let options = Options::parse(arguments)?;
     if options.help {
@@ -96,7 +97,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     writable(&options.out)?;
     setup::run()?;
-    // Before anybody goes on writing.
+    // Now, before the sources can change.
     let build = machine::Build::of_this_machine();
     let programs = Programs::build()?;
     let command = format!("cargo xtask report{}", if options.quick { " --quick" } else { "" });
@@ -104,7 +105,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// Runs the checks, and writes the file. Fails if something failed.
+/// Runs the checks, and writes the file. Fails if a check failed.
 fn report(
     programs: &Programs,
     build: machine::Build,
@@ -148,7 +149,7 @@ fn report(
     Ok(())
 }
 
-/// What is checked and measured, in this order.
+/// The parts, in this order.
 struct Parts {
     oracle: Part,
     programs: Part,
@@ -161,15 +162,15 @@ impl Parts {
         let time = if quick { QUICK } else { FULL };
         eprintln!("report: begins; it takes at most {} s from here", time.as_secs());
         let end = Instant::now() + time;
-        // Of the time that is left, a part may take its weight's share.
+        // A part may take its weighted share of the remaining time.
         let share = |part: usize| {
             let of: u32 = WEIGHTS[part..].iter().sum();
             end.saturating_duration_since(Instant::now()) * WEIGHTS[part] / of
         };
         let folder = |name: &str| scratch.join(name).to_string_lossy().into_owned();
-        // Neither what this machine has measured before nor what it has compiled takes part.
+        // Uses neither earlier tuning results nor compiled kernels of this machine.
         let tests = |program: &Path| {
-            // They look for their data where cargo says that their package is.
+            // Tests look for their data in the folder that cargo sets.
             CommandLine::new(program.to_string_lossy())
                 .env("WGRAD_CACHE", &folder("cache"))
                 .env("CARGO_MANIFEST_DIR", &workspace_root().to_string_lossy())
@@ -209,7 +210,7 @@ impl Parts {
     }
 }
 
-/// Every test of random programs, and what time there is then for more of them.
+/// Runs every test of random programs, then repeats them with more programs as time permits.
 fn random_programs(
     line: &CommandLine,
     programs: &Programs,
@@ -228,7 +229,7 @@ fn random_programs(
     for at in 0..part.checks.len() {
         let Check { name, verdict, seconds, .. } = &part.checks[at];
         let rest = end.saturating_duration_since(Instant::now());
-        // One that may not come to its end says nothing, and programs differ much in what they take.
+        // A run that may not finish has no value, and durations of programs vary much.
         if *verdict != Verdict::Passed || 4.0 * f64::from(MORE) * seconds > rest.as_secs_f64() {
             continue;
         }
@@ -240,7 +241,7 @@ fn random_programs(
     Ok(part)
 }
 
-/// Fails early if nothing could be written there in the end.
+/// Fails early if the file could not be written at the end.
 fn writable(out: &Path) -> Result<()> {
     let folder = out.parent().filter(|folder| folder.is_dir());
     if out.is_dir() || folder.is_none() {
@@ -249,7 +250,7 @@ fn writable(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder that is gone when the report is written.
+/// A temporary folder that is removed at the end.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -266,14 +267,14 @@ impl Drop for Scratch {
     }
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     help: bool,
     quick: bool,
     out: PathBuf,
     pack: Option<PathBuf>,
-    /// The pack that runs.
+    /// The pack that is running.
     packed: Option<PathBuf>,
 }
 

@@ -1,6 +1,6 @@
-//! A folder that checks and measures wgrad on a machine without Rust, sources or network, and what runs there: first the report, then
-//! files of tests on many threads, then the benchmark with sizes for graphics cards. Each part has its limit, and its
-//! result is a file in `results`; a second start goes on behind the parts that have theirs.
+//! A folder that checks and measures wgrad on a machine without Rust, sources or network, and the program that runs there:
+//! first the report, then test files on many threads, then the benchmark with sizes for graphics cards. Each part has a time
+//! limit, and its result is a file in `results`; a second start continues with the parts that have no result yet.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::machine::Build;
 use super::programs::{MESSAGES, Programs, compiled, named};
 use crate::run::{CommandLine, Status, workspace_root};
 
-/// Files of tests that say most about a card, those first that cards have failed before.
+/// The most informative test files for a card; those that have failed on cards before come first.
 const TESTS: [&str; 14] = [
     "gradients",
     "device",
@@ -32,14 +32,14 @@ const TESTS: [&str; 14] = [
     "optimizers",
     "mixed_precision",
 ];
-/// As many as an application might have.
+/// As many threads as an application might have.
 const THREADS: &str = "16";
 const TEST_TIME: Duration = Duration::from_secs(240);
 const BENCH_TIME: Duration = Duration::from_secs(900);
 
-/// What tells a pack from other folders.
+/// The file that identifies a pack.
 const ABOUT: &str = "pack.json";
-/// What the tests read; one compares the names that it knows with those in the sources.
+/// Data that the tests read; one compares the names that it knows with those in the sources.
 const DATA: [&str; 3] = ["tests/data", "docs", "src"];
 
 const SH: &str = "\
@@ -55,7 +55,7 @@ set CARGO_MANIFEST_DIR=%~dp0xtask
 \"%~dp0programs\\xtask.exe\" report --packed \"%~dp0.\"
 ";
 
-/// Compiles all, and makes the folder.
+/// Compiles everything and creates the folder.
 pub fn make(folder: &Path) -> Result<()> {
     if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
         bail!("--pack {}: the folder has something in it; name a new one", folder.display());
@@ -82,7 +82,7 @@ pub fn make(folder: &Path) -> Result<()> {
     for (name, from) in all {
         let to = bin.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         fs::copy(&from, &to).with_context(|| format!("{}: cannot be copied", from.display()))?;
-        // Names and places of functions are most of the size. Without `strip` the pack is larger, and works.
+        // Debug names of functions are most of the size. Without `strip` the pack is larger but works.
         let _ = CommandLine::new("strip").args([to.to_string_lossy()]).probe();
     }
     let root = workspace_root();
@@ -135,7 +135,7 @@ pub fn run(folder: &Path) -> Result<Status> {
         let programs = Programs::packed(&bin);
         match super::report(&programs, build, "run.sh".to_owned(), false, &page) {
             Ok(()) => {}
-            // Without an adapter the other parts say nothing either.
+            // Without an adapter the other parts have no value either.
             Err(error) if is_open(&page) => return Err(error),
             Err(error) => {
                 eprintln!("report: {error:#}");
@@ -160,14 +160,14 @@ fn is_open(result: &Path) -> bool {
     !result.is_file()
 }
 
-/// A program of the pack, which finds its data there.
+/// A program of the pack with the pack's data.
 fn program(bin: &Path, name: &str, folder: &Path) -> CommandLine {
     let path = bin.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     let line = CommandLine::new(path.to_string_lossy()).folder(folder);
     line.env("CARGO_MANIFEST_DIR", &folder.to_string_lossy()).env("RUST_BACKTRACE", "0")
 }
 
-/// Runs a part that has no result yet, and writes it when it is complete. False if it failed, now.
+/// Runs a part that has no result yet, and writes the result when it is complete. False if the part failed in this run.
 fn part(result: &Path, line: &CommandLine, limit: Duration) -> Result<bool> {
     let name = result.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     if !is_open(result) {
@@ -179,7 +179,7 @@ fn part(result: &Path, line: &CommandLine, limit: Duration) -> Result<bool> {
     check.tell("pack");
     let said = [ended.output.join("\n"), ended.errors.join("\n")].join("\n\n");
     let text = format!("{}\n\n{said}\n", check.words());
-    // Under another name until it is whole, as the machine may go at any moment.
+    // Under another name until it is complete, as the machine may stop at any moment.
     let begun = result.with_extension("begun");
     fs::write(&begun, text).with_context(|| begun.display().to_string())?;
     fs::rename(&begun, result).with_context(|| result.display().to_string())?;
@@ -202,7 +202,7 @@ mod tests {
         assert!(part(&result, &line, limit).unwrap());
         let text = fs::read_to_string(&result).unwrap();
         assert!(text.starts_with("passed in ") && text.contains("a_part_runs_once"), "{text}");
-        // It has its result, so a program that fails is not started.
+        // It has its result, so a failing program must not be started.
         let fails = CommandLine::new(own.to_string_lossy()).args(["--no-such-option"]);
         assert!(part(&result, &fails, limit).unwrap());
         assert!(!part(&folder.join("other.txt"), &fails, limit).unwrap());

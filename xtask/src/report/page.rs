@@ -1,4 +1,4 @@
-//! The report as one page of Markdown, for people who know neither the machine nor the program that wrote it.
+//! The report as one page of Markdown, for readers who know neither the machine nor this program.
 
 use std::fmt::Write;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::Parts;
 use super::checks::{Check, Verdict};
 
-/// What the page is made of.
+/// The content of the page.
 pub struct Report<'a> {
-    /// Of wgrad, with its commit.
+    /// The version of wgrad, with its commit.
     pub version: String,
     pub system: String,
     pub compiler: String,
     pub date: String,
     pub command: String,
     pub switches: Vec<String>,
-    /// What the adapter is, as `wgrad-peers facts` tells it.
+    /// The adapter's properties, as `wgrad-peers facts` prints them.
     pub facts: Value,
     pub warnings: Vec<String>,
     pub parts: &'a Parts,
@@ -88,7 +88,7 @@ impl Report<'_> {
         )
     }
 
-    /// Everything that did not go well, in its own words.
+    /// All failures and warnings with their output.
     fn troubles(&self) -> String {
         let mut text = String::new();
         for part in self.parts.all() {
@@ -255,7 +255,7 @@ impl Report<'_> {
         let limits = self.facts["limits"].as_array().into_iter().flatten();
         let limits =
             limits.map(|row| [0, 1, 2].map(|i| row[i].as_str().unwrap_or_default().to_owned()));
-        // Kinds of work that the adapter does not do, or wgrad did not ask for.
+        // A limit of 0 means a feature that the adapter lacks or that wgrad did not request.
         let limits = limits.filter(|[_, value, _]| value != "0");
         let subgroups = &self.facts["subgroups"];
         format!(
@@ -273,7 +273,7 @@ impl Report<'_> {
     }
 }
 
-/// Three digits.
+/// A number with three digits.
 fn digits(figure: f64) -> String {
     match figure.abs() {
         x if x >= 99.95 => format!("{figure:.0}"),
@@ -292,18 +292,18 @@ fn table<const N: usize>(heads: [&str; N], rows: Vec<[String; N]>) -> String {
     text
 }
 
-/// `text` as a cell of a table takes it.
+/// `text` escaped for a table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
 }
 
-/// Lines as they are, whatever they hold.
+/// A block of lines that are shown unchanged.
 fn block(lines: &[String]) -> String {
     let fence = "`".repeat(lines.iter().map(|line| ticks(line)).max().unwrap_or(0).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", lines.join("\n"))
 }
 
-/// The longest run of backticks.
+/// The length of the longest run of backticks.
 fn ticks(line: &str) -> usize {
     line.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

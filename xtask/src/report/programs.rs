@@ -1,4 +1,4 @@
-//! The programs that a report runs: compiled, and asked what they know.
+//! The programs that a report runs: compiles them, and queries their lists.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::run::CommandLine;
 
 pub const MESSAGES: &str = "--message-format=json-render-diagnostics";
 
-/// For the facts about the adapter, without which there is nothing to report.
+/// The time limit for the facts about the adapter, without which there is no report.
 const FACTS: Duration = Duration::from_secs(60);
 
-/// What is run, compiled.
+/// The compiled programs.
 pub struct Programs {
     pub oracle: PathBuf,
     pub random: PathBuf,
@@ -23,7 +23,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Those of a pack, in its folder of programs.
+    /// The programs of a pack, in its folder.
     pub fn packed(folder: &Path) -> Self {
         let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         Self {
@@ -56,7 +56,7 @@ impl Programs {
         CommandLine::new(self.peers.to_string_lossy()).args(words)
     }
 
-    /// What the adapter is, and the warnings on the way; an error if there is none.
+    /// The adapter's properties, and the warnings of opening it; an error if there is no adapter.
     pub fn facts(&self) -> Result<(Value, Vec<String>)> {
         let ended = limited::run(&self.peers(&["facts"]), FACTS)?;
         let warnings = ended.errors.iter().filter_map(|line| line.strip_prefix("warning: "));
@@ -80,7 +80,7 @@ impl Programs {
         }
     }
 
-    /// The names of the ops whose kernels are compared.
+    /// The names of the ops whose kernel variants are compared.
     pub fn variants(&self) -> Result<Vec<String>> {
         let text = self.peers(&["variants"]).probe().unwrap_or_default();
         let names: Value = serde_json::from_str(&text).context("`wgrad-peers variants`")?;
@@ -89,11 +89,11 @@ impl Programs {
     }
 }
 
-/// Runs a cargo command, and returns the programs that it has built, by name.
+/// Runs a cargo command, and returns the programs that it built, by name.
 pub fn compiled(line: &CommandLine) -> Result<Vec<(String, PathBuf)>> {
     let (status, text) = line.read()?;
     if !status.is_success() {
-        bail!("`{line}` failed; the compiler's words stand above");
+        bail!("`{line}` failed; see the compiler's output above");
     }
     Ok(executables(&text))
 }

@@ -1,4 +1,4 @@
-//! The tests in real browsers: finding or installing these, and running `web/tests` in them.
+//! The tests in real browsers: finds or installs the browsers, and runs `web/tests` in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::setup;
 use crate::system::Packages;
 use crate::web::{Project, node, report};
 
-/// A browser that the tests can steer.
+/// A browser that the tests can control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Browser {
     Chromium,
@@ -53,7 +53,7 @@ impl Browser {
         }
     }
 
-    /// The variable that names the program, for the tests and for whoever has it in another place.
+    /// The variable with the program's path, for the tests and for installations at other locations.
     fn variable(self) -> &'static str {
         match self {
             Self::Chromium => "WGRAD_CHROMIUM",
@@ -70,7 +70,7 @@ impl Browser {
         }
     }
 
-    /// Where macOS and Windows have it.
+    /// The usual locations on macOS and Windows.
     fn places(self) -> &'static [&'static str] {
         match self {
             Self::Chromium => &[
@@ -101,7 +101,7 @@ impl Browser {
             .or_else(|| self.places().iter().map(PathBuf::from).find(|place| place.is_file()))
     }
 
-    /// Finds the program, and installs it where that can be done.
+    /// Finds the program, or installs it if possible.
     pub fn require(self) -> Result<PathBuf> {
         let found = self.find().map_or_else(
             || {
@@ -127,17 +127,17 @@ impl Browser {
 
 fn in_folders(folders: impl Iterator<Item = PathBuf>, names: &[&str]) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = folders.collect();
-    // By name first: the order of the names is one of preference.
+    // Names before folders: the names are in order of preference.
     names
         .iter()
         .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()))
 }
 
-/// How the names of tests end whose times hold only on a machine that does nothing else.
+/// The ending of test files with time limits that hold only on an otherwise idle machine.
 const TIMED: &str = ".timed.test.mjs";
 
-/// Runs the tests that take times in each browser, one after another, the others in all of `browsers` at once, then the native
-/// half: what the browsers saved is read here.
+/// Runs the timed tests in each browser, one after another, then the other tests in all of `browsers` at once, then the native
+/// half, which reads what the browsers saved.
 pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Result<Status> {
     setup::run()?;
     let types = CommandLine::new("node")
@@ -156,7 +156,7 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
             .args(arguments)
             .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
     };
-    // Weights for the browsers, and what they say of a few images.
+    // Weights for the browsers, and the expected predictions for a few images.
     let status = native("weights_for_the_browsers").run()?;
     if !status.is_success() {
         return Ok(status);
@@ -189,15 +189,15 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     let lines = |files: &[String]| -> Vec<CommandLine> {
         programs.iter().map(|program| line(program, files)).collect()
     };
-    // What fails in one kind says nothing of the other. Tests in browsers wait more than they compute.
+    // The two kinds are independent of each other. Tests in browsers wait more than they compute.
     let alone = in_turn(&lines(&timed))?;
     let mut statuses = side_by_side(&lines(&others))?;
     if browsers.len() > 1 {
-        // Beside each other, browsers are at times too slow for each other's tests. What fails by itself, too, has failed.
+        // Browsers that run at the same time slow each other down, sometimes too much. A file that also fails alone has failed.
         for (status, program) in statuses.iter_mut().zip(&programs) {
             let files = failed_files(&failed(program.0));
             if !status.is_success() && !files.is_empty() {
-                report("failed beside another browser, and runs once more", &files.join(", "));
+                report("failed while another browser ran, and runs once more", &files.join(", "));
                 *status = line(program, &files).run()?;
             }
         }
@@ -220,7 +220,7 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     native("checkpoints_from_the_browsers").run()
 }
 
-/// An empty folder for files that go from the native tests to the browsers' and back.
+/// An empty folder for files exchanged between the native tests and the browsers' tests.
 fn exchange(project: &Project) -> Result<PathBuf> {
     let folder = project.scratch().join("exchange");
     let words = || format!("cannot make the empty folder {}", folder.display());
@@ -231,12 +231,12 @@ fn exchange(project: &Project) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The files that `web/tests/failed.mjs` wrote down.
+/// The files that `web/tests/failed.mjs` recorded.
 fn failed_files(list: &Path) -> Vec<String> {
     fs::read_to_string(list).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// The test files, by name from `web/`.
+/// The test files, by their paths from `web/`.
 fn test_files(folder: &Path) -> Result<Vec<String>> {
     let mut files: Vec<String> = fs::read_dir(folder)
         .with_context(|| format!("cannot read {}", folder.display()))?

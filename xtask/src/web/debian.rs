@@ -1,7 +1,7 @@
-//! The standard library's sources from Debian's package `rust-src`, of whichever suite has the version that is asked for.
+//! The standard library's sources from Debian's package `rust-src`, from the suite that has the requested version.
 //!
-//! Nothing of the system changes: apt gets a list of sources, package lists and a cache of its own below `scratch`. The
-//! mirror is the machine's own, and so is the keyring that apt checks the packages against.
+//! The system is not changed: apt uses a separate list of sources, package lists and cache below `scratch`. The mirror is that
+//! of the machine, and so is the keyring with which apt verifies packages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::run::CommandLine;
 
-/// Suites by their standing names, the likeliest to be as new as a nightly first.
+/// Suites by their permanent names; the one most likely to match a nightly comes first.
 const SUITES: [&str; 3] = ["testing", "unstable", "stable"];
 
-/// Unpacks the sources whose version is `rust`'s (as in `1.97.0-nightly`) in major and minor number. Returns the folder
-/// that holds `library/`, and the package's version.
+/// Unpacks the sources with the major and minor version of `rust` (as in `1.97.0-nightly`). Returns the folder that holds
+/// `library/`, and the package's version.
 pub fn std_sources(rust: &str, scratch: &Path) -> Result<(PathBuf, String)> {
     let wanted = minor(rust).ok_or_else(|| anyhow!("`{rust}` is no version of Rust"))?;
     let unpacked = scratch.join(format!("rust-src-{wanted}"));
@@ -60,7 +60,7 @@ fn unpacked_sources(unpacked: &Path) -> Option<(PathBuf, String)> {
     })
 }
 
-/// apt with places of its own.
+/// apt with separate folders.
 struct Apt {
     folder: PathBuf,
     list: PathBuf,
@@ -77,7 +77,7 @@ impl Apt {
         let (name, text) = own_sources()?;
         let text =
             source_of(&text, suite).ok_or_else(|| anyhow!("{name} names no mirror of Debian"))?;
-        // apt tells the two forms apart by the file's name.
+        // apt distinguishes the two formats by the file's name.
         let list =
             folder.join(if text.starts_with("deb ") { "mirror.list" } else { "mirror.sources" });
         fs::write(&list, text).with_context(|| format!("cannot write {}", list.display()))?;
@@ -92,7 +92,7 @@ impl Apt {
             place("Dir::State::lists", &self.folder.join("lists")),
             place("Dir::Cache", &self.folder.join("cache")),
             "Acquire::Languages=none".to_owned(),
-            // apt's own user often may not enter a folder below somebody's home.
+            // apt's own user often cannot enter a folder below a home folder.
             "APT::Sandbox::User=root".to_owned(),
         ];
         options
@@ -100,7 +100,7 @@ impl Apt {
             .fold(CommandLine::new(program), |line, option| line.args(["-o".to_owned(), option]))
     }
 
-    /// Downloads the package, which apt checks against the signed lists, and unpacks it.
+    /// Downloads the package, which apt verifies with the signed lists, and unpacks it.
     fn unpack(&self, version: &str, unpacked: &Path) -> Result<()> {
         let _ = fs::remove_dir_all(unpacked);
         let package = format!("rust-src={version}");
@@ -134,7 +134,7 @@ fn own_sources() -> Result<(String, String)> {
         .ok_or_else(|| anyhow!("neither {} nor {} names a mirror of Debian", places[0], places[1]))
 }
 
-/// The first source in `text` that is a mirror of Debian's main archive, for another suite; in either form.
+/// The first source in `text` that is a mirror of Debian's main archive, with another suite; in either format.
 fn source_of(text: &str, suite: &str) -> Option<String> {
     let is_archive = |uri: &str| uri.trim_end_matches('/').ends_with("/debian");
     let one_line =
@@ -166,7 +166,8 @@ fn source_of(text: &str, suite: &str) -> Option<String> {
     })
 }
 
-/// The versions in `apt-cache madison`'s table, whose lines read ` rust-src | 1.97.1+dfsg1-1 | mirror suite/main ...`.
+/// The versions in the table of `apt-cache madison`, whose lines look like ` rust-src | 1.97.1+dfsg1-1 | mirror suite/main
+/// ...`.
 fn madison_versions(table: &str) -> Vec<String> {
     table.lines().filter_map(|line| Some(line.split('|').nth(1)?.trim().to_owned())).collect()
 }

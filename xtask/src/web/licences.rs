@@ -1,4 +1,4 @@
-//! The licences of the crates that are compiled into the wasm: their texts go with it.
+//! Collects the licence texts of the crates that are compiled into the wasm, to be published with it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,15 +12,15 @@ use crate::run::CommandLine;
 use crate::web::package::CRATE;
 use crate::web::target::TRIPLE;
 
-/// The file of the package that has them.
+/// The package's file with the texts.
 pub const FILE: &str = "THIRD-PARTY-LICENSES.txt";
 
-/// What a crate of its own says of its licence.
+/// A crate's licence information.
 struct Licensed {
     name: String,
     /// As an SPDX expression.
     licence: String,
-    /// Its texts; empty if its package has none.
+    /// The licence texts; empty if the package has none.
     texts: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ pub fn collect() -> Result<String> {
             .iter()
             .find(|package| package["name"] == name && package["version"] == version)
             .with_context(|| format!("cargo's metadata lack {name} {version}"))?;
-        // What has no source is this workspace's, and under the package's own licence.
+        // A package without a source belongs to this workspace and has the package's own licence.
         if !package["source"].is_null() {
             crates.insert(format!("{name} {version}"), licensed(package)?);
         }
@@ -88,7 +88,7 @@ fn licensed(package: &Value) -> Result<Licensed> {
     Ok(Licensed { name, licence: licence.to_owned(), texts })
 }
 
-/// Of a crate's files those whose words must go along: of a choice of licences MIT alone, and notices always.
+/// The files of a crate that must be included: MIT alone if there is a choice of licences, and always notices.
 fn chosen(licence: &str, mut files: Vec<String>) -> Vec<String> {
     let begins = |file: &str, starts: &[&str]| {
         let file = file.to_uppercase();
@@ -103,7 +103,7 @@ fn chosen(licence: &str, mut files: Vec<String>) -> Vec<String> {
     files
 }
 
-/// Each text once, below the crates that it is of.
+/// Each text once, below the names of its crates.
 fn written(crates: Vec<Licensed>) -> Result<String> {
     let mut by_texts: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for Licensed { name, licence, texts } in crates {

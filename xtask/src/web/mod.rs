@@ -1,5 +1,5 @@
-//! `cargo xtask web`: the browser's build. The crate `wgrad-web` becomes the npm package in `web/pkg`, and that with the
-//! page the folder of static files in `web/dist`; both can then be served here or tested in real browsers.
+//! `cargo xtask web`: the build for browsers. The crate `wgrad-web` becomes the npm package in `web/pkg`; the package and the
+//! page become the static files in `web/dist`. Both can then be served locally or tested in real browsers.
 
 mod browsers;
 mod debian;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::run::{CommandLine, Status};
 use browsers::Browser;
 
-/// The port of `--serve`, unless another is given.
+/// The default port of `--serve`.
 const PORT: u16 = 8080;
 
 const HELP: &str = "\
@@ -30,13 +30,13 @@ Options:
   --serve                     then serve web/dist on localhost
   --port N                    the port of --serve (8080)
   --test [chromium|firefox]   then run the tests in that browser, or in both; implies --check
-  --only TEXT                 of the tests, those whose name holds TEXT
-  --no-build                  serve or test what is built already
-  --address URL               where the page will be: previews of links to it want whole addresses
+  --only TEXT                 run only tests whose name contains TEXT
+  --no-build                  serve or test the existing build
+  --address URL               the page's future address, which link previews need
   --source URL, --package URL where the source and the npm package are, for the links at the top of the page
 ";
 
-/// Builds, then serves or tests as asked.
+/// Builds, then serves or tests if requested.
 pub fn run(arguments: &[String]) -> Result<Status> {
     let options = Options::parse(arguments)?;
     if options.help {
@@ -67,7 +67,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// `cargo xtask bench --web`: wgrad beside TensorFlow.js and jax-js in Chromium. The package is built first, so that it is of this source.
+/// `cargo xtask bench --web`: compares wgrad with TensorFlow.js and jax-js in Chromium. The package is built first from the
+/// present sources.
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
@@ -86,7 +87,7 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
         .run()
 }
 
-/// Everything from the compiler to `web/dist`; `check` fails if the page is too large.
+/// All steps from the compiler to `web/dist`; with `check`, fails if the page is too large.
 fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
@@ -107,8 +108,8 @@ fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     if !status.is_success() {
         return Ok(status);
     }
-    // The page uses a part of the package, and its visitors load no more than that. Making wasm small takes one core, as
-    // compiling all of it at once does.
+    // The page uses a part of the package, and its visitors load only that part. Shrinking a wasm uses one core, and so does
+    // compiling the whole package, so they run in parallel.
     let (shrunk, compiled) = thread::scope(|scope| {
         let shrunk = scope.spawn(|| package::shrink(project, &whole, false));
         let compiled = compile(&page, false);
@@ -131,12 +132,12 @@ fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     node::bundle(project, check, links)
 }
 
-/// Prints one line on what was found. It goes to standard error, as the command lines do.
+/// Prints one line about a finding to standard error, like the command lines.
 fn report(what: &str, result: &str) {
     eprintln!("web: {what}: {result}");
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     help: bool,
@@ -146,7 +147,7 @@ struct Options {
     port: u16,
     test: Option<Vec<Browser>>,
     only: Option<String>,
-    /// What `build.mjs` gets of addresses, as it takes them.
+    /// The address arguments of `build.mjs`.
     links: Vec<String>,
 }
 
@@ -211,12 +212,12 @@ impl Options {
     }
 }
 
-/// What cargo says of the workspace.
+/// The workspace according to cargo.
 struct Project {
     root: PathBuf,
     /// Cargo's target folder.
     target: PathBuf,
-    /// The member `wgrad-web`, as cargo's metadata has it.
+    /// The metadata of the member `wgrad-web`.
     package: Value,
 }
 
@@ -252,7 +253,7 @@ impl Project {
         self.web().join("pkg")
     }
 
-    /// The part of it that the page needs.
+    /// The part of the package that the page needs.
     fn page_pkg(&self) -> PathBuf {
         self.web().join("page-pkg")
     }

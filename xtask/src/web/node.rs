@@ -1,4 +1,4 @@
-//! Node.js: finding or installing it, the npm packages, the bundle and the server.
+//! Node.js: finds or installs it, installs npm packages, and runs the bundler and the server.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::run::{CommandLine, Status};
 use crate::system::Packages;
 use crate::web::{Project, report};
 
-/// The oldest Node.js that the bundle and the tests run on.
+/// The oldest Node.js that can run the bundler and the tests.
 const OLDEST: u32 = 20;
 
 const PACKAGES: Packages = Packages {
@@ -25,7 +25,7 @@ const PACKAGES: Packages = Packages {
     alpine_note: "",
 };
 
-/// Looks for Node.js and npm, and installs them where that can be done.
+/// Looks for Node.js and npm, and installs them if possible.
 pub fn require() -> Result<()> {
     if let Some(version) = version() {
         return new_enough(&version);
@@ -48,7 +48,7 @@ fn version() -> Option<String> {
     Some(version.trim().to_owned())
 }
 
-/// Fails on a version such as `v18.19.0`.
+/// Fails if a version such as `v18.19.0` is too old.
 fn new_enough(version: &str) -> Result<()> {
     let major = version
         .trim_start_matches('v')
@@ -70,12 +70,12 @@ fn npm() -> CommandLine {
     CommandLine::new(if cfg!(windows) { "npm.cmd" } else { "npm" })
 }
 
-/// Installs the npm packages that `folder`'s lock names, unless they are there.
+/// Installs the npm packages in `folder`'s lock file, unless they are there.
 pub fn install_modules(folder: &Path) -> Result<()> {
     let lock = folder.join("package-lock.json");
     let changed = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
     let locked = changed(&lock).with_context(|| format!("there is no {}", lock.display()))?;
-    // npm writes this file when an installation is complete.
+    // npm writes this file at the end of an installation.
     if up_to_date(locked, changed(&folder.join("node_modules/.package-lock.json"))) {
         return Ok(());
     }
@@ -90,13 +90,13 @@ fn up_to_date(locked: SystemTime, installed: Option<SystemTime>) -> bool {
     installed.is_some_and(|installed| installed >= locked)
 }
 
-/// Bundles the page into `web/dist` and prints what a visitor downloads; `check` fails if that is too much.
+/// Bundles the page into `web/dist` and prints the size of a visitor's download; with `check`, fails if that is too large.
 pub fn bundle(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     let line = CommandLine::new("node").args(["build.mjs"]).args(links).folder(&project.web());
     if check { line.args(["--check"]) } else { line }.run()
 }
 
-/// Serves `web/dist` on localhost until it is stopped.
+/// Serves `web/dist` on localhost until the process is stopped.
 pub fn serve(project: &Project, port: u16) -> Result<Status> {
     CommandLine::new("node")
         .args(["serve.mjs", "--port", &port.to_string()])

@@ -12,15 +12,16 @@ use crate::web::{Project, licences, report, target};
 
 /// The workspace member that is compiled to wasm.
 pub const CRATE: &str = "wgrad-web";
-/// Cargo's profile for it.
+/// Its cargo profile.
 pub const PROFILE: &str = "web";
 /// The npm package, and the stem of its files.
 const NAME: &str = "wgrad";
 
-/// Stands in the manifest for [`exports`].
+/// The placeholder for [`exports`] in the manifest.
 const EXPORTS: &str = "EXPORTS";
 
-/// Where the module and the wasm are. As a text, since the first that fits is taken: types stand before what they describe.
+/// The paths of the module and the wasm. This is text because the order matters: the first match is used, and types must come
+/// first.
 fn exports() -> String {
     let entry = |name: &str, file: &str, types: &str| {
         format!("    \"{name}\": {{ \"types\": \"./{types}\", \"default\": \"./{file}\" }},\n")
@@ -36,14 +37,14 @@ fn exports() -> String {
     )
 }
 
-/// The types of the wasm as bundlers give it that are told to take it along.
+/// The types of the wasm for bundlers that copy it as a file.
 const ADDRESS: &str = "\
-/** The address of the wasm: with a bundler that makes it a file, `init` takes it. */
+/** The address of the wasm; pass it to `init` if the bundler copies the wasm as a file. */
 declare const address: string;
 export default address;
 ";
 
-/// What Rust's wasm uses by now everywhere; every browser with WebGPU has it. An older wasm-opt knows these names too.
+/// Features that Rust's wasm uses by default; every browser with WebGPU supports them. An older wasm-opt knows these names too.
 const WASM_FEATURES: [&str; 6] = [
     "bulk-memory",
     "nontrapping-float-to-int",
@@ -53,9 +54,9 @@ const WASM_FEATURES: [&str; 6] = [
     "multivalue",
 ];
 
-/// What makes the wasm smallest once it is packed. Inlining functions that have one caller, and keeping what is computed twice in
-/// a local, saves bytes and costs more when packing: in large functions each mention of a local is another one. Rust's stack
-/// begins at address 0, so nothing lies at low addresses. Loops and blocks that are made again become alike.
+/// The passes that make the compressed wasm smallest. Inlining functions that have one caller, and storing repeated results in
+/// a local, save bytes but compress worse: in large functions each use of a local is encoded differently. Rust's stack begins
+/// at address 0, so low addresses hold no data. Reconstructed loops and blocks become more similar.
 const SHRINKING: [&str; 7] = [
     "--flatten",
     "--rereloop",
@@ -66,7 +67,7 @@ const SHRINKING: [&str; 7] = [
     "--skip-pass=local-cse",
 ];
 
-/// Writes the wasm that was built last, and its JavaScript, into the emptied folder `pkg`.
+/// Writes the most recently built wasm and its JavaScript into the emptied folder `pkg`.
 pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     let lock =
         fs::read_to_string(project.root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
@@ -100,19 +101,19 @@ pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     wasm_tool(["bind", &wasm.display().to_string(), &pkg.display().to_string(), NAME])
 }
 
-/// Puts checks before the calls of the package's bindings. The page, which calls as its types say, loads none.
+/// Adds checks to the calls of the package's bindings. The page loads none, as its calls are type-checked.
 pub fn guard(project: &Project) -> Result<Status> {
     let bindings = project.pkg().join(format!("{NAME}.js")).display().to_string();
     wasm_tool(["guard", &bindings, &project.web().join("src/guard.js").display().to_string()])
 }
 
-/// Runs `xtask-wasm`, a program of its own, so that only this command compiles wasm-bindgen and the like.
+/// Runs `xtask-wasm`, a separate program, so that only this command compiles wasm-bindgen and similar crates.
 fn wasm_tool<const N: usize>(arguments: [&str; N]) -> Result<Status> {
     let program = ["--package", "xtask", "--features", "web", "--bin", "xtask-wasm", "--"];
     CommandLine::cargo(["run", "--quiet"]).args(program).args(arguments).run()
 }
 
-/// The tests of that program, which the workspace's leave out.
+/// The tests of that program, which `cargo xtask test` leaves out.
 pub fn test() -> Result<Status> {
     let program = ["--package", "xtask", "--features", "web", "--bin", "xtask-wasm"];
     CommandLine::cargo(["test", "--quiet"]).args(program).run()
@@ -126,8 +127,8 @@ fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// Makes the wasm small, above all when packed: wasm-opt shrinks it, where there is one, and its functions are laid out again.
-/// With `short_names` also those of imports and exports become short; `names.json` then tells the old ones.
+/// Minimizes the wasm, mainly its compressed size: wasm-opt shrinks it, if installed, and its functions are reordered. With
+/// `short_names`, imports and exports also get short names; `names.json` then maps them to the old ones.
 pub fn shrink(project: &Project, pkg: &Path, short_names: bool) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm"));
     let path = wasm.display().to_string();
@@ -137,20 +138,20 @@ pub fn shrink(project: &Project, pkg: &Path, short_names: bool) -> Result<Status
     };
     let file = pkg.join("names.json");
     fs::write(&file, &names).with_context(|| format!("cannot write {}", file.display()))?;
-    // Short names are the same in every build, and stand for other functions. So the module is named after them: bindings
-    // that a browser kept from another build are refused, where they would call what they do not mean.
+    // Short names are the same in every build but refer to different functions. The module's name is a hash of the mapping, so
+    // that bindings cached from another build are refused instead of calling the wrong functions.
     let mut hasher = DefaultHasher::new();
     names.hash(&mut hasher);
     wasm_tool(["order", &path, &format!("{:08x}", hasher.finish() as u32)])
 }
 
-/// Packs the page's wasm harder than servers pack what they send, into the file that the page unpacks by itself.
+/// Compresses the page's wasm better than servers do, into the file that the page decompresses itself.
 pub fn pack(pkg: &Path) -> Result<Status> {
     let wasm = pkg.join(format!("{NAME}_bg.wasm")).display().to_string();
     wasm_tool(["pack", &wasm, &format!("{wasm}.packed")])
 }
 
-/// What wasm-opt prints. One that is missing or fails is no reason to have no package.
+/// The output of wasm-opt. If it is missing or fails, the package is built without it.
 fn optimize(project: &Project, wasm: &Path, passes: &[&str]) -> Result<Option<String>> {
     let Some(tool) = wasm_opt(project) else {
         report("wasm-opt", "not found; the wasm stays as it is. `npm ci` in web/ brings one");
@@ -165,7 +166,7 @@ fn optimize(project: &Project, wasm: &Path, passes: &[&str]) -> Result<Option<St
         done.ok().filter(|(status, _)| status.is_success() && size(&small) > 0)
     else {
         let _ = fs::remove_file(&small);
-        report("wasm-opt", "warning: it failed (its words stand above); the wasm stays as it was");
+        report("wasm-opt", "warning: it failed (see its output above); the wasm stays as it was");
         return Ok(None);
     };
     report("wasm-opt", &format!("{} bytes became {}", size(wasm), size(&small)));
@@ -192,11 +193,11 @@ pub fn describe(project: &Project) -> Result<()> {
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         copy(&project.root.join(licence), &pkg.join(licence))?;
     }
-    // The README links to it.
+    // The README links to this page.
     copy(&project.root.join("docs/tensorflow-js.md"), &pkg.join("tensorflow-js.md"))?;
     let types = pkg.join(format!("{NAME}_bg.wasm.d.ts"));
     fs::write(&types, ADDRESS).with_context(|| format!("cannot write {}", types.display()))?;
-    // npm takes these along unasked.
+    // npm always includes these.
     let known = ["package.json", "README.md"];
     let mut files: Vec<String> = fs::read_dir(&pkg)
         .with_context(|| format!("cannot read {}", pkg.display()))?
@@ -226,16 +227,16 @@ fn copy(from: &PathBuf, to: &PathBuf) -> Result<()> {
     done.map(|_| ())
 }
 
-/// The `package.json` for a crate, given as cargo's metadata, and the files that wasm-bindgen wrote.
+/// The `package.json` of a crate, from cargo's metadata and the files that wasm-bindgen wrote.
 fn manifest(package: &Value, files: Vec<String>) -> Result<Value> {
     let word = |key: &str| {
         package[key].as_str().ok_or_else(|| anyhow!("{CRATE}'s Cargo.toml lacks `{key}`"))
     };
-    // Snippets are scripts that the bindings import for their effect.
+    // Snippets are scripts that the bindings import for their side effects.
     let snippets = files.iter().any(|file| file == "snippets");
     let side_effects = if snippets { json!(["./snippets/*"]) } else { json!(false) };
     let licence = word("license")?;
-    // npm wants an SPDX expression of two in brackets.
+    // npm requires brackets around an SPDX expression with two licences.
     let licence = if licence.contains(' ') { format!("({licence})") } else { licence.to_owned() };
     Ok(json!({
         "name": NAME,

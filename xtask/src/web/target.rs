@@ -1,5 +1,5 @@
-//! Finds a Rust that compiles to `wasm32-unknown-unknown`, or makes one: the active toolchain, with the target added by
-//! rustup where it lacks it; else a nightly that compiles the standard library from its sources.
+//! Finds or creates a Rust that compiles to `wasm32-unknown-unknown`: the active toolchain, to which rustup adds the target if
+//! necessary, or else a nightly that compiles the standard library from its sources.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::system::{Distribution, Packages};
 use crate::toolchain::{add_target, has_rustup, has_target, rustc};
 use crate::web::{debian, report};
 
-/// What is compiled to.
+/// The compilation target.
 pub const TRIPLE: &str = "wasm32-unknown-unknown";
 
-/// The target's standard library for a Rust that no rustup manages.
+/// The package with the target's standard library for a Rust that is not managed by rustup.
 const PACKAGES: Packages = Packages {
     debian: &["libstd-rust-dev-wasm32"],
     fedora: &["rust-std-static-wasm32-unknown-unknown"],
@@ -26,14 +26,14 @@ const PACKAGES: Packages = Packages {
     alpine_note: "",
 };
 
-/// The start of the cargo command line that builds for wasm, with what has to be behind `build`.
+/// The start of a cargo command line that builds for wasm, and the arguments after `build`.
 #[derive(Debug)]
 pub struct WasmCargo {
     nightly: bool,
 }
 
 impl WasmCargo {
-    /// Finds it, installs what is missing, and says which it took. `scratch` is a folder for what is downloaded.
+    /// Finds one, installs what is missing, and reports its choice. `scratch` is a folder for downloads.
     pub fn find(scratch: &Path) -> Result<Self> {
         if has_target(TRIPLE) {
             report("wasm target", "the active toolchain has it");
@@ -62,7 +62,7 @@ impl WasmCargo {
         );
         let Some(nightly) = Nightly::find() else {
             bail!(
-                "The active toolchain has no standard library for {TRIPLE}, rustup could not add it (its words stand \
+                "The active toolchain has no standard library for {TRIPLE}, rustup could not add it (see its output \
                  above), and there is no nightly toolchain to build one with. Give this machine a way to \
                  static.rust-lang.org and run `rustup target add {TRIPLE}`, or install a nightly with its sources: \
                  `rustup toolchain install nightly --component rust-src`."
@@ -79,7 +79,7 @@ impl WasmCargo {
         Ok(Self { nightly: true })
     }
 
-    /// The command that builds `package` with `profile`; not `whole`, without its default features.
+    /// The command that builds `package` with `profile`; without its default features unless `whole` is set.
     pub fn build(&self, package: &str, profile: &str, whole: bool) -> CommandLine {
         let line = if self.nightly {
             CommandLine::new("rustup").args([
@@ -88,7 +88,7 @@ impl WasmCargo {
                 "cargo",
                 "build",
                 "-Zbuild-std=std,panic_abort",
-                // A page is loaded again by every visitor.
+                // Every visitor of a page downloads this.
                 "-Zbuild-std-features=optimize_for_size",
             ])
         } else {
@@ -108,8 +108,8 @@ impl WasmCargo {
     }
 }
 
-/// Flags, as `CARGO_ENCODED_RUSTFLAGS` takes them, that keep the names of this machine's folders out of what is
-/// published: panics name their place.
+/// Flags, in the format of `CARGO_ENCODED_RUSTFLAGS`, that keep the names of this machine's folders out of published files:
+/// panic messages contain source paths.
 pub fn remapped_paths() -> String {
     let home = |name: &str, folder: &str| {
         let own = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
@@ -139,7 +139,7 @@ impl Nightly {
         Some(Self { version, sysroot: PathBuf::from(sysroot.trim()) })
     }
 
-    /// Where cargo looks for the sources.
+    /// The folder where cargo looks for the sources.
     fn sources(&self) -> PathBuf {
         self.sysroot.join("lib/rustlib/src/rust")
     }
@@ -185,7 +185,7 @@ impl Nightly {
     }
 }
 
-/// Makes `place` a link to `folder`; only a link that is there already gives way.
+/// Makes `place` a link to `folder`; replaces an existing link but nothing else.
 #[cfg(unix)]
 fn link(folder: &Path, place: &Path) -> Result<()> {
     use anyhow::Context;
