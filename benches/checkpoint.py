@@ -57,7 +57,7 @@ try:
     def save():
         saved.write(prefix)
 
-    # TensorFlow syncs nothing; the second form does what wgrad does.
+    # TensorFlow does not sync; the second form syncs like wgrad.
     def save_synced():
         saved.write(prefix)
         for path in (*files, folder, folder):

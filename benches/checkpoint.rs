@@ -1,7 +1,7 @@
-//! What checkpoints cost: saving and restoring 500 MB of variables, beside a plain copy of a file of their size.
+//! Measures checkpoints: saving and restoring 500 MB of variables, compared with a plain copy of a file of the same size.
 //!
-//! `cargo bench --bench checkpoint`, with `-- --folder PATH` on another disk. The copy is synced as a save is: its bytes, a small
-//! file beside it, the folder twice. All four by turns in one process; `benches/checkpoint.py` does the same with
+//! `cargo bench --bench checkpoint`, with `-- --folder PATH` on another disk. The copy is synced like a save: its bytes, a
+//! small file next to it, the folder twice. All four alternate in one process; `benches/checkpoint.py` does the same with
 //! TensorFlow.
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use wgrad::train::Checkpoint;
 use wgrad::{Device, Parts, Tensor, Trackable, Variable};
 
-/// Variables of these many floats each, as a network has them: mostly large ones.
+/// Variables with these numbers of floats, as in a network: mostly large ones.
 struct Weights(Vec<Variable>);
 
 impl Weights {

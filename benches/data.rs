@@ -1,7 +1,7 @@
-//! What datasets cost: MNIST batches against the steps that take them, shuffling a million small elements, and training
-//! from a dataset against training from arrays in memory.
+//! Measures datasets: MNIST batches compared with the steps that use them, shuffling a million small elements, and training
+//! from a dataset compared with training from arrays in memory.
 //!
-//! `cargo bench --bench data`. Ratios are of one process, its halves by turns.
+//! `cargo bench --bench data`. Each ratio is measured in one process that alternates between both sides.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const BATCH: usize = 50;
 
 type Batches = Dataset<(ArrayD<u8>, ArrayD<i32>)>;
 
-/// Noise in the shape of MNIST: neither a step nor a batch takes longer for what the pixels show.
+/// Noise in the shape of MNIST: the durations of steps and batches do not depend on the pixels' values.
 fn digits(count: usize) -> (Array4<u8>, Vec<i32>) {
     let mut rng = fastrand::Rng::with_seed(1);
     let pixels = Array4::from_shape_simple_fn((count, 28, 28, 1), || rng.u8(..));
@@ -58,7 +58,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
     times[times.len() / 2].as_secs_f64()
 }
 
-/// The median time of some calls, behind one that warms up.
+/// The median time of some calls, after one warm-up call.
 fn timed(count: usize, mut call: impl FnMut()) -> f64 {
     call();
     let times = (0..count).map(|_| {
@@ -69,7 +69,7 @@ fn timed(count: usize, mut call: impl FnMut()) -> f64 {
     median(times.collect())
 }
 
-/// Batches of MNIST's size against the steps of the convolutional network.
+/// Batches of MNIST's size compared with the steps of the convolutional network.
 fn delivery(images: usize, steps: usize) {
     let (pixels, labels) = digits(images);
     let batches: Batches = Dataset::from_tensor_slices((pixels, labels))
@@ -110,7 +110,7 @@ fn small_elements(count: usize) {
     );
 }
 
-/// Epochs of a small network from arrays and from a dataset, by turns.
+/// Epochs of a small network, alternately from arrays and from a dataset.
 fn training(images: usize, epochs: usize) {
     let (pixels, labels) = digits(images);
     let batches: Batches = Dataset::from_tensor_slices((pixels.clone(), labels.clone()))
@@ -124,7 +124,7 @@ fn training(images: usize, epochs: usize) {
     let from_arrays = || a.fit((&pixels, &labels), options().batch_size(BATCH)).map(drop).unwrap();
     let from_dataset = || b.fit(&batches, options()).map(drop).unwrap();
     let (mut arrays, mut datasets) = (Vec::new(), Vec::new());
-    // Plans and pipelines.
+    // Creates plans and pipelines.
     from_arrays();
     from_dataset();
     for _ in 0..epochs {
@@ -147,7 +147,7 @@ fn training(images: usize, epochs: usize) {
 
 fn main() {
     println!("{}", Device::current().unwrap().adapter());
-    // `cargo test` runs benches with this argument, to see that they work.
+    // `cargo test` runs benches with this argument to check that they work.
     let test = std::env::args().any(|arg| arg == "--test");
     let (images, steps, pairs, epochs) =
         if test { (200, 2, 1_000, 1) } else { (60_000, 20, 1 << 20, 9) };

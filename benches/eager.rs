@@ -1,4 +1,5 @@
-//! Speed of the host's part of a call, of ops, kernels and a training step. `cargo bench`; ratios to other libraries come with their own harness.
+//! Measures the host's part of a call, ops, kernels and a training step. `cargo bench`; comparisons with other libraries are in
+//! `benches/peers`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, criterion_main};
@@ -10,7 +11,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, Tensor};
 
-/// A device that runs nothing: what is left is the host's own work.
+/// A device that runs nothing, so that only the host's work remains.
 fn idle_device() -> Device {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::NOOP;
@@ -35,7 +36,7 @@ fn overhead(c: &mut Criterion) {
     let (x, b) = &made;
     let mut group = c.benchmark_group("host");
     group.throughput(Throughput::Elements(CHAIN as u64));
-    // What was called before is dropped unseen, so the flush between has nothing to run.
+    // Earlier results are dropped without being read, so the flush in between has nothing to run.
     let calls = |c: &mut Bencher, call: &dyn Fn() -> Tensor| {
         c.iter_batched(|| device.flush().unwrap(), |()| call(), BatchSize::PerIteration);
     };
@@ -65,7 +66,7 @@ fn overhead(c: &mut Criterion) {
     });
 }
 
-/// Small and large ops, each waited for, and a chain that is read.
+/// Small and large ops, each followed by a wait, and a chain that is read.
 fn ops(c: &mut Criterion) {
     let device = Device::current().unwrap();
     let mut group = c.benchmark_group("ops");

@@ -1,4 +1,4 @@
-//! What `fit` costs over a loop by hand: epochs of the MNIST MLP, in turns in one run, and the ratio of the medians.
+//! Measures `fit` against a manual loop: epochs of the MNIST MLP, alternating in one process, and the ratio of the medians.
 //! `cargo bench --bench fit`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ fn loss() -> SparseCategoricalCrossentropy {
     SparseCategoricalCrossentropy::new().from_logits(true)
 }
 
-/// An epoch as a program writes it that reads nothing on the way.
+/// An epoch of a manual loop that reads nothing in between.
 fn by_hand(
     images: &Images,
     model: &Sequential,
@@ -59,7 +59,7 @@ fn median(mut times: Vec<Duration>) -> f64 {
 }
 
 fn main() {
-    // `cargo test` runs benches with this argument, to see that they work.
+    // `cargo test` runs benches with this argument to check that they work.
     let epochs = if std::env::args().any(|arg| arg == "--test") { 1 } else { EPOCHS };
     let images = draw_digits(IMAGES, 1);
     let (model, adam, accuracy) =
@@ -71,7 +71,7 @@ fn main() {
         let options = FitOptions::new().batch_size(BATCH).verbose(0);
         fitted.fit(&images, options).unwrap();
     };
-    // Plans and pipelines.
+    // Creates plans and pipelines.
     by_hand(&images, &model, &adam, &accuracy).unwrap();
     fit();
     let (mut hand, mut with_fit) = (Vec::new(), Vec::new());

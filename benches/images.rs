@@ -1,6 +1,7 @@
-//! What decoding photographs costs: on one core and through `map` on all of them, with and without resizing.
+//! Measures decoding photographs: on one core and with `map` on all cores, with and without resizing.
 //!
-//! `CATS_VS_DOGS_DIR=<folder> cargo bench --features image --bench images`. Without the folder the photographs are drawn noise.
+//! `CATS_VS_DOGS_DIR=<folder> cargo bench --features image --bench images`. Without the folder, the photographs are generated
+//! noise.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::Path;
@@ -32,7 +33,7 @@ fn photographs(count: usize) -> Vec<Vec<u8>> {
     files
 }
 
-/// The largest rate of some passes, in photographs a second.
+/// The highest rate of some passes, in photographs per second.
 fn rate(count: usize, passes: usize, mut pass: impl FnMut() -> usize) -> f64 {
     let mut best = 0.0f64;
     for _ in 0..=passes {
@@ -44,7 +45,7 @@ fn rate(count: usize, passes: usize, mut pass: impl FnMut() -> usize) -> f64 {
 }
 
 fn main() {
-    // `cargo test` runs benches with this argument, to see that they work.
+    // `cargo test` runs benches with this argument to check that they work.
     let test = std::env::args().any(|arg| arg == "--test");
     let (count, passes) = if test { (4, 1) } else { (400, 9) };
     let files = photographs(count);

@@ -1,5 +1,6 @@
-//! What summaries cost a training: epochs of the MNIST MLP with and without 1,000 scalars a second, in turns in one run, and the ratio
-//! of the medians; then what a histogram costs the host, and the device. `cargo bench --bench summary --features summary`.
+//! Measures the cost of summaries during training: epochs of the MNIST MLP with and without 1,000 scalars a second, alternating
+//! in one process, and the ratio of the medians; then the cost of a histogram on the host and on the device. `cargo bench
+//! --bench summary --features summary`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::time::Instant;
@@ -16,10 +17,10 @@ use wgrad::{Device, Tensor};
 const BATCH: usize = 50;
 const IMAGES: usize = 6_000;
 const TURNS: usize = 21;
-/// The rate of scalars that is asked about.
+/// Scalars per second.
 const RATE: f64 = 1000.0;
 
-/// An epoch. With a writer, each step writes `scalars` of its loss, unread.
+/// An epoch. With a writer, each step writes `scalars` scalars of its loss without reading them.
 fn epoch(
     images: &Images,
     model: &Sequential,
@@ -50,7 +51,7 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 fn main() {
-    // `cargo test` runs benches with this argument, to see that they work.
+    // `cargo test` runs benches with this argument to check that they work.
     let turns = if std::env::args().any(|arg| arg == "--test") { 1 } else { TURNS };
     let images = draw_digits(IMAGES, 1);
     let model = Sequential::new()
@@ -66,7 +67,7 @@ fn main() {
     epoch(&images, &model, &adam, None).unwrap();
     let steps = IMAGES.div_ceil(BATCH) as f64;
     let rate = steps / began.elapsed().as_secs_f64();
-    // At least so many a step that there are 1,000 a second.
+    // At least so many per step that there are 1,000 a second.
     let scalars = (RATE / rate).ceil() as usize;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for turn in 0..turns {
@@ -75,7 +76,7 @@ fn main() {
             epoch(&images, &model, &adam, writer).unwrap();
             to.push(began.elapsed().as_secs_f64() * 1e3);
         };
-        // In turns also by who begins.
+        // The order alternates, too.
         if turn % 2 == 0 {
             time(None, &mut without);
             time(Some((&writer, scalars)), &mut with);
@@ -99,7 +100,7 @@ fn main() {
     histograms(turns).unwrap();
 }
 
-/// Buckets counted by the writer, and by ops of the device: least, greatest, places, counts.
+/// Buckets counted by the writer, and by ops on the device: minimum, maximum, indices, counts.
 fn histograms(turns: usize) -> tf::Result<()> {
     let values = tf::random::normal([784, 100])?;
     Device::current()?.synchronize()?;

@@ -1,17 +1,17 @@
-//! Reads the machine code that AMD's compiler prints: what its hottest loop is made of.
+//! Parses the machine code that AMD's compiler prints and analyses its hottest loop.
 
 use std::collections::HashMap;
 
-/// What a stretch of code is made of.
+/// The instructions in a stretch of code.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub struct Mix {
     /// All instructions, without waits and hints.
     pub instructions: u32,
-    /// Multiplications with a sum.
+    /// Fused multiply-adds.
     pub fmas: u32,
     /// Bytes that each thread reads from buffers.
     pub loaded: u32,
-    /// How many instructions read them.
+    /// The number of instructions that read them.
     pub loads: u32,
     /// Bytes that each thread writes to buffers.
     pub stored: u32,
@@ -40,8 +40,8 @@ impl Mix {
     }
 }
 
-/// The loop inside of which there is none and that multiplies most, or else has most instructions. `Err` has all of the code where
-/// there are no loops.
+/// The innermost loop with the most multiplications, or else with the most instructions. `Err` has all of the code if there are
+/// no loops.
 pub fn hottest(code: &str) -> Result<Mix, Mix> {
     let mut labels: HashMap<&str, usize> = HashMap::new();
     let (mut names, mut back) = (Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ pub fn hottest(code: &str) -> Result<Mix, Mix> {
         }
         let mut words = line.split_ascii_whitespace();
         let Some(name) = words.next().filter(|name| name.contains('_')) else { continue };
-        // A label that has come before is that of a loop.
+        // A branch to an earlier label is a loop.
         if name.starts_with("s_branch") || name.starts_with("s_cbranch") {
             back.extend(
                 words.next().and_then(|label| labels.get(label)).map(|from| (*from, names.len())),

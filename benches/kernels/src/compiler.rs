@@ -1,4 +1,4 @@
-//! AMD's compiler, as Mesa has it: RADV compiles for hardware that is not there.
+//! AMD's compiler in Mesa: RADV compiles for hardware that is not present.
 
 use std::ffi::{CStr, CString};
 
@@ -9,26 +9,26 @@ use wgrad::PlannedKernel;
 const NEEDED: &str = "this takes Mesa's Vulkan driver for AMD (Debian: mesa-vulkan-drivers), and RADV_FORCE_FAMILY to name a GPU, \
 as in navi21";
 
-/// What the compiler says of a kernel.
+/// The compiler's report on a kernel.
 #[derive(Debug, Clone, Default)]
 pub struct Compiled {
-    /// Vector registers of a thread.
+    /// Vector registers per thread.
     pub registers: u32,
-    /// Registers that did not suffice and lie in memory, vector and scalar ones.
+    /// Registers, vector and scalar, that were spilled to memory.
     pub spilled: u32,
-    /// Bytes of memory that a wave works in for want of registers.
+    /// Bytes of memory that a wave uses because of missing registers.
     pub scratch: u32,
-    /// Waves that a core can hold at once.
+    /// Waves that a SIMD can hold at once.
     pub waves: u32,
-    /// Threads of a workgroup.
+    /// Threads per workgroup.
     pub threads: u32,
     /// The machine code.
     pub code: String,
 }
 
-/// A driver for a GPU that is not there.
+/// A driver for a GPU that is not present.
 pub struct Compiler {
-    // `Drop` destroys the device and the instance; the library goes last.
+    // `Drop` destroys the device and the instance; the library is dropped last.
     query: ash::khr::pipeline_executable_properties::Device,
     device: ash::Device,
     instance: ash::Instance,
@@ -37,9 +37,9 @@ pub struct Compiler {
 
 impl Compiler {
     /// # Errors
-    /// If there is no such driver here; the message names it.
+    /// If this machine has no such driver; the message names it.
     pub fn new() -> Result<Self> {
-        // SAFETY: the loader is a system library that keeps Vulkan's interface, and `Drop` destroys what is made here in order.
+        // SAFETY: the loader is a system library that follows Vulkan's interface, and `Drop` destroys everything in order.
         unsafe {
             let entry = ash::Entry::load().context(NEEDED)?;
             let version = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
@@ -59,7 +59,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles a kernel as wgpu would hand it over.
+    /// Compiles a kernel as wgpu would pass it to the driver.
     ///
     /// # Errors
     /// If naga or the driver refuses it.
@@ -77,7 +77,7 @@ impl Compiler {
             })
             .collect();
         let device = &self.device;
-        // SAFETY: naga's validator has accepted the module, the layout has its bindings, and nobody uses what is destroyed.
+        // SAFETY: naga's validator has accepted the module, the layout has its bindings, and destroyed objects are not used.
         unsafe {
             let layout = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
             let sets = [device.create_descriptor_set_layout(&layout, None)?];
@@ -112,11 +112,11 @@ impl Compiler {
     }
 
     /// # Safety
-    /// The pipeline is one of this device's, made with both flags to capture what is asked for.
+    /// The pipeline belongs to this device and was created with both flags for capturing this information.
     unsafe fn properties(&self, pipeline: vk::Pipeline) -> Result<Compiled> {
         let executable =
             vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(0);
-        // SAFETY: as above; the second call fills as many bytes as the first has counted.
+        // SAFETY: as above; the second call fills as many bytes as the first one counted.
         let (statistics, code) = unsafe {
             let statistics = self.query.get_pipeline_executable_statistics(&executable)?;
             let mut parts =
@@ -156,7 +156,7 @@ impl Compiler {
 
 impl Drop for Compiler {
     fn drop(&mut self) {
-        // SAFETY: nothing that was made with them is left.
+        // SAFETY: nothing that was created with them is left.
         unsafe {
             self.device.destroy_device(None);
             self.instance.destroy_instance(None);
@@ -186,7 +186,7 @@ unsafe fn device(instance: &ash::Instance) -> Result<ash::Device> {
         let mut known = vk::PhysicalDeviceVulkan12Features::default();
         let mut all = vk::PhysicalDeviceFeatures2::default().push_next(&mut known);
         instance.get_physical_device_features2(physical, &mut all);
-        // Cards before vega10 have no arithmetic in f16.
+        // Cards before vega10 have no f16 arithmetic.
         let mut v12 = vk::PhysicalDeviceVulkan12Features::default()
             .shader_float16(known.shader_float16 == vk::TRUE)
             .vulkan_memory_model(true)
@@ -213,7 +213,7 @@ fn translated(wgsl: &str) -> Result<(Vec<u32>, Bindings, u32)> {
     let options = naga::back::spv::Options {
         lang_version: (1, 3),
         flags: naga::back::spv::WriterFlags::empty(),
-        // As wgrad asks wgpu: its texts bound their loops and write workgroup memory before they read it.
+        // As wgrad configures wgpu: its shaders bound their loops and write workgroup memory before they read it.
         zero_initialize_workgroup_memory: naga::back::spv::ZeroInitializeWorkgroupMemoryMode::None,
         force_loop_bounding: false,
         ..Default::default()

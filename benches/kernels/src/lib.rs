@@ -1,7 +1,7 @@
-//! What AMD's compiler makes of the kernels that wgrad writes for a GPU, and an estimate of how well they would fill one. No
-//! card is needed: nothing runs, and the driver compiles for hardware that is not there.
+//! Compiles the kernels that wgrad writes for a GPU with AMD's compiler, and estimates how well they would use a GPU. No card
+//! is needed: nothing runs, and the driver compiles for hardware that is not present.
 //!
-//! `programs` has what is compiled, `compiler` asks the driver, `assembly` reads what it answers, `model` estimates.
+//! `programs` lists what to compile, `compiler` calls the driver, `assembly` parses its output, `model` estimates.
 
 pub mod assembly;
 pub mod compiler;
@@ -14,10 +14,10 @@ use wgrad::{Device, PlannedKernel};
 
 use programs::Program;
 
-/// The kernels of a program's last plan, as for a GPU of which no more is known than WebGPU guarantees.
+/// The kernels of a program's last plan, for a GPU with no more than WebGPU's guaranteed limits.
 ///
 /// # Errors
-/// If the program fails, or `WGRAD_PORTABLE` is not set: the device that runs nothing counts as a processor then.
+/// If the program fails, or `WGRAD_PORTABLE` is not set: without it, the device that runs nothing counts as a processor.
 pub fn kernels(program: &Program) -> Result<Vec<PlannedKernel>> {
     if std::env::var_os("WGRAD_PORTABLE").is_none() {
         anyhow::bail!("WGRAD_PORTABLE=1 is not set, so kernels would be those of a processor");
@@ -28,14 +28,14 @@ pub fn kernels(program: &Program) -> Result<Vec<PlannedKernel>> {
         device.flush()?;
         Ok(held)
     });
-    // The planner leaves out what nobody holds.
+    // The planner leaves out values that are not held.
     let held = held.with_context(|| program.name.clone())?;
     let plan = device.last_plan().context("a program has a plan")?;
     drop(held);
     Ok(plan.kernels().to_vec())
 }
 
-/// A device that runs nothing and compiles nothing, with the limits that every browser has.
+/// A device that runs and compiles nothing, with the limits that every browser guarantees.
 fn idle_device() -> Result<Device> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::NOOP;

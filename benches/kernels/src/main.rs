@@ -1,4 +1,4 @@
-//! `cargo xtask kernels`: a table of what AMD's compiler makes of the kernels of a list of programs.
+//! `cargo xtask kernels`: a table of the kernels of a list of programs as AMD's compiler compiles them.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ Options:
 RADV_FORCE_FAMILY chooses the GPU to compile for: navi21 unless set, or polaris10, vega10, gfx1100.
 ";
 
-/// The waves that each core should be able to hold, so that some compute while others wait.
+/// The number of waves that each SIMD should be able to hold, so that some compute while others wait.
 const WAVES: u32 = 4;
 
 fn main() -> Result<ExitCode> {
@@ -118,7 +118,7 @@ fn checked(compiler: &Compiler, programs: impl Iterator<Item = Program>) -> Resu
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Waves, waves a SIMD, registers, FMAs and bytes a load.
+/// Waves, waves per SIMD, registers, FMAs, and bytes per load.
 fn cells(compiled: &Compiled, estimate: &Estimate) -> String {
     let Estimate { waves, mix, .. } = estimate;
     let spilled = match compiled.spilled {

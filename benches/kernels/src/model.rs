@@ -1,50 +1,50 @@
-//! A small model of a GPU, by which kernels are compared before a card is at hand. It knows cores, registers and memory, and no
-//! caches: its figures say which kernel leaves a card idle, and not how long one takes.
+//! A small model of a GPU for comparing kernels without a card. It knows cores, registers and memory, but no caches: its
+//! numbers show which kernels leave a card idle, not how long they take.
 
 use wgrad::PlannedKernel;
 
 use crate::assembly::{Mix, hottest};
 use crate::compiler::Compiled;
 
-/// What of a GPU counts.
+/// The properties of a GPU that the model uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Gpu {
-    /// Groups of lanes that issue instructions by themselves.
+    /// Groups of lanes that issue instructions independently.
     pub simds: f64,
-    /// Multiplications with a sum in a second, times two.
+    /// Multiply-adds per second, times two.
     pub flops: f64,
-    /// Bytes of memory in a second.
+    /// Bytes of memory traffic per second.
     pub bandwidth: f64,
-    /// Bytes that loads have to wait for at once to use all of it: what it moves in the half microsecond that a load takes.
+    /// Bytes that must be in flight to use the full bandwidth: what memory transfers in the half microsecond that a load takes.
     pub in_flight: f64,
-    /// Seconds from one launch to the next that has to wait for it.
+    /// Seconds from one launch to the next one that has to wait for it.
     pub launch: f64,
 }
 
-/// AMD's RX 6900 XT (Navi 21): 80 compute units of 2 SIMDs with 32 lanes at 2.25 GHz, 512 GB/s.
+/// AMD's RX 6900 XT (Navi 21): 80 compute units with 2 SIMDs of 32 lanes at 2.25 GHz, 512 GB/s.
 pub const NAVI21: Gpu =
     Gpu { simds: 160.0, flops: 23e12, bandwidth: 512e9, in_flight: 256e3, launch: 3e-6 };
 
-/// Threads of a wave, as RADV compiles kernels for computing.
+/// Threads per wave in RADV's compute kernels.
 const WAVE: u32 = 64;
 /// Waves that keep a SIMD busy while some of them wait.
 const BUSY: f64 = 4.0;
 
-/// What the model says of a kernel.
+/// The model's estimate for a kernel.
 #[derive(Debug, Clone)]
 pub struct Estimate {
     /// Waves of the launch.
     pub waves: u64,
-    /// The hottest loop, or all of the code where there is none.
+    /// The hottest loop, or all of the code if there is none.
     pub mix: Mix,
-    /// Bytes that it moves: all of its buffers, or what its threads have loads and stores for if they do not loop.
+    /// Bytes that it transfers: all of its buffers, or the loads and stores of its threads if they do not loop.
     pub bytes: u64,
     /// Seconds, without the launch.
     pub seconds: f64,
 }
 
 impl Gpu {
-    /// How long a kernel takes.
+    /// Estimates the duration of a kernel.
     pub fn estimate(&self, kernel: &PlannedKernel, compiled: &Compiled) -> Estimate {
         let groups: u64 = kernel.workgroups.iter().map(|count| u64::from(*count)).product();
         let waves = groups * u64::from(compiled.threads.div_ceil(WAVE));
@@ -57,7 +57,7 @@ impl Gpu {
         };
         let rounds = (waves as f64 / self.simds).max(1.0 / self.simds);
         let resident = rounds.min(f64::from(compiled.waves));
-        // The last waves leave cores idle. Waves begin as others end, so that half of what they leave counts.
+        // The last waves leave cores idle. Waves start as others end, so half of the idle time counts.
         let tail = rounds / (rounds.ceil() / 2.0 + rounds / 2.0).max(1.0);
         let share = f64::from(mix.fmas) / f64::from(mix.instructions.max(1));
         let rate = self.flops * share.max(0.05) * (resident / BUSY).min(1.0) * tail.min(1.0);
@@ -67,7 +67,7 @@ impl Gpu {
         Estimate { waves, mix, bytes, seconds: computing.max(moving) }
     }
 
-    /// How long a program would take at least: all of its products at the peak, or the bytes of its largest kernel.
+    /// A lower bound for a program's duration: all of its products at the peak, or the bytes of its largest kernel.
     pub fn least(&self, flops: u64, kernels: &[&Estimate]) -> f64 {
         let bytes = kernels.iter().map(|kernel| kernel.bytes).max().unwrap_or(0);
         (flops as f64 / self.flops).max(bytes as f64 / self.bandwidth)

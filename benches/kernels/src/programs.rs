@@ -1,4 +1,4 @@
-//! The programs whose kernels are compiled: single ops at the sizes of models, and steps of training.
+//! The programs whose kernels are compiled: single ops at the sizes of models, and training steps.
 
 use wgrad as tf;
 use wgrad::keras::layers::{
@@ -12,9 +12,9 @@ use wgrad::{
     Result, Tensor,
 };
 
-/// A program by its name; what it returns is held while its plan is made.
+/// A program and its name; its results are held while its plan is made.
 pub struct Program {
-    /// What the table calls it.
+    /// Its name in the table.
     pub name: String,
     /// Calls the ops.
     pub run: Box<dyn Fn() -> Result<Vec<Tensor>>>,
@@ -24,7 +24,7 @@ fn program(name: impl Into<String>, run: impl Fn() -> Result<Vec<Tensor>> + 'sta
     Program { name: name.into(), run: Box::new(run) }
 }
 
-/// A value in memory, as what a program begins with.
+/// A value in memory, as the input of a program.
 fn value(shape: &[usize]) -> Result<Tensor> {
     let x = Tensor::ones(shape.to_vec())?;
     x.device().flush()?;
@@ -37,7 +37,7 @@ fn indices(shape: &[usize]) -> Result<Tensor> {
     Ok(x)
 }
 
-/// The results of `f` and the gradients that come to its inputs with one to its result, as from the next layer.
+/// The results of `f` and the gradients of its inputs, given a gradient of its result as from the next layer.
 fn with_gradients(
     inputs: &[Tensor],
     f: impl Fn(&[Tensor]) -> Result<Tensor>,
@@ -153,7 +153,7 @@ fn normalized_by(gamma: &Tensor, beta: &Tensor) -> NormalizationOptions {
     NormalizationOptions::new().scale(gamma.clone()).offset(beta.clone())
 }
 
-/// Folds of rows and what is normalized by them.
+/// Reductions of rows, and normalizations based on them.
 fn rows() -> Vec<Program> {
     let one = |name: &'static str, shape: &'static [usize], f: fn(&Tensor) -> Result<Tensor>| {
         program(name, move || Ok(vec![f(&value(shape)?)?]))
@@ -195,7 +195,7 @@ fn rows() -> Vec<Program> {
     ]
 }
 
-/// What moves elements.
+/// Ops that move elements.
 fn movement() -> Vec<Program> {
     vec![
         program("tanh(a*b+c) * sigmoid(a) on 4 M", || {

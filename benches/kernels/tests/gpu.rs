@@ -1,4 +1,4 @@
-//! Whether a GPU has registers for every kernel of the programs.
+//! Checks that a GPU has enough registers for every kernel of the programs.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
-//! The cases in Burn: its wgpu backend with WGSL, fusion and autotune, the results of autotuning kept on disk.
+//! The cases in Burn: its wgpu backend with WGSL, fusion and autotune; the results of autotuning are stored on disk.
 //!
-//! Images are `NCHW` and filters `OIHW` there, so the inputs are permuted on the host; the work is the same.
+//! Burn's images are `NCHW` and its filters `OIHW`, so the inputs are permuted on the host; the work is the same.
 
 mod data;
 mod layers;
@@ -29,7 +29,7 @@ use crate::inputs::{self, BATCH, Batches, PIXELS, Weight};
 /// The release in `Cargo.toml`.
 const VERSION: &str = if cfg!(feature = "spirv") { "Burn 0.22.1 (SPIR-V)" } else { "Burn 0.22.1" };
 
-/// `adapter` is the name and the interface of the one to take: the one that wgrad took.
+/// `adapter` is the name and the interface of the adapter that wgrad used.
 pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
     let (kind, api) = match &adapter {
         Some((name, api)) => select(name, api)?,
@@ -58,7 +58,7 @@ pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
     })
 }
 
-/// Burn names an adapter by its kind and its place among those of that kind.
+/// Burn selects an adapter by its kind and its index among those of that kind.
 fn select(name: &str, api: &str) -> Result<(DeviceKind, WgpuBackend)> {
     let (backends, api) = match api {
         "vulkan" => (wgpu::Backends::VULKAN, WgpuBackend::Vulkan),
@@ -88,7 +88,7 @@ fn select(name: &str, api: &str) -> Result<(DeviceKind, WgpuBackend)> {
     Ok((kind, api))
 }
 
-/// A result that is kept until the device has made it, and can be read.
+/// A result that is held until the device has computed it, and can be read.
 type Held = Box<dyn FnOnce() -> Result<Vec<f32>>>;
 
 fn held<const D: usize>(tensor: Tensor<D>) -> Held {
@@ -214,7 +214,7 @@ impl Prepared for Computation {
     }
 }
 
-/// Additions of which the host's part is timed.
+/// Additions whose host time is measured.
 struct Calls {
     device: Device,
     x: Tensor<1>,
@@ -298,7 +298,7 @@ impl Cnn {
             layer.bias = Some(zeros(filters, device));
             layer
         };
-        // Flattening here counts channels first.
+        // Burn flattens with the channels first.
         let rows = weights[4].shape[1];
         let flat = inputs::transposed(&weights[4].values, &[7, 7, 64, rows], &[2, 0, 1, 3]);
         Self {
@@ -335,7 +335,7 @@ fn linear(weight: &Weight, values: Vec<f32>, device: &Device) -> Linear {
 
 struct Training<M> {
     device: Device,
-    /// Always there between two steps: a step consumes the model and gives back the next.
+    /// Always `Some` between two steps: a step consumes the model and returns the next.
     model: Option<M>,
     adam: ModuleOptimizer,
     loss: CrossEntropyLoss,

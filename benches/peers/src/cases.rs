@@ -1,4 +1,4 @@
-//! What is measured: one row for each case. Sizes stand here once; every engine reads them from here.
+//! The measurements: one row per case. Sizes are defined here only; every engine reads them from here.
 
 /// A kind of work with its sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -7,29 +7,29 @@ pub enum Work {
     Matmul { n: usize, half: bool },
     /// `[B,M,K] x [B,K,N]`.
     BatchedMatmul { b: usize, m: usize, k: usize, n: usize },
-    /// With gradients: of `sum(y^2)` to images and filters.
+    /// With gradients: those of `sum(y^2)` for images and filters.
     Conv2d { convolution: Convolution, gradients: bool },
     /// `tanh(a*b+c) * sigmoid(a)` on vectors.
     Pointwise { len: usize },
-    /// The sum of all of `[R,C]`.
+    /// The sum of all elements of `[R,C]`.
     Sum { rows: usize, columns: usize },
     /// Softmax over the last axis of `[R,C]`.
     Softmax { rows: usize, columns: usize },
-    /// An op, or a layer, of many kinds.
+    /// One of many kinds of ops or layers.
     Op(Op),
-    /// Training steps on MNIST-like digits, batch 50, Adam, sparse cross-entropy; each uploads its batch and reads
-    /// its loss.
+    /// Training steps on MNIST-like digits, batch 50, Adam, sparse cross-entropy; each step uploads its batch and reads its
+    /// loss.
     Train(Model),
-    /// Training steps of a layer by the library's own modules: forward, the mean square of what its result lacks to a target,
-    /// gradients, Adam. Input and target stay on the device; each step reads its loss.
+    /// Training steps of a layer with the library's own modules: forward, the mean squared difference from a target, gradients,
+    /// Adam. Input and target stay on the device; each step reads its loss.
     Layer(LayerStep),
-    /// A pass over pairs of a float and a whole number on the host, in a new random order, in batches.
+    /// A pass over pairs of a float and an integer on the host, in a new random order, in batches.
     Data(Pairs),
-    /// Additions on 16 floats, each of the result of the one before.
+    /// Additions on 16 floats, each of the previous result.
     DependentAdds { count: usize },
-    /// The host's time for calling an addition on 16 floats; nothing is waited for.
+    /// The host's time for calling an addition on 16 floats, without waiting.
     Calls { count: usize },
-    /// The host's time for an addition on 16 floats from the call to its submission, each a kernel of its own.
+    /// The host's time for an addition on 16 floats from the call to its submission, with one kernel each.
     Submissions { count: usize },
 }
 
@@ -57,52 +57,52 @@ impl Convolution {
     }
 }
 
-/// What is shuffled and batched. Pair `i` is `(i, i % 10)`.
+/// The data to shuffle and batch. Pair `i` is `(i, i % 10)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
     pub len: usize,
     pub batch: usize,
-    /// Threads or processes beside the one that takes the batches.
+    /// Threads or processes in addition to the one that uses the batches.
     pub workers: usize,
 }
 
-/// Ops that are neither products nor elementwise.
+/// Ops that are neither products nor element-wise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// `bhqd,bhkd->bhqk` on `[8,8,L,64]`.
     Einsum { length: usize },
     /// Scaled dot-product attention on `[1,heads,L,64]`, with the gradients of `sum(y^2)`.
     Attention { heads: usize, length: usize },
-    /// An LSTM on `[B,T,28]`; with gradients: of the sum of all steps' squares, to the kernels.
+    /// An LSTM on `[B,T,28]`; with gradients: of the sum of squares over all steps, for the kernels.
     Lstm { batch: usize, steps: usize, units: usize, gradients: bool },
-    /// A vector in ascending order.
+    /// Sorts a vector in ascending order.
     Sort { len: usize },
-    /// The `k` largest elements of a vector, and their places.
+    /// The `k` largest elements of a vector, and their indices.
     TopK { len: usize, k: usize },
-    /// Running sums along the rows of `[R,C]`.
+    /// Cumulative sums along the rows of `[R,C]`.
     CumSum { rows: usize, columns: usize },
-    /// Elements added into `rows` places.
+    /// Adds elements to `rows` sums.
     ScatterAdd { len: usize, rows: usize },
-    /// Images `[N,S,S,3]` to `[N,T,T,3]`, bilinear, pixels at halves.
+    /// Images `[N,S,S,3]` to `[N,T,T,3]`, bilinear, with half-pixel centres.
     Resize { count: usize, side: usize, to: usize },
-    /// Over the last axis of `[R,C]` with scale and offset, and the gradients of `sum(y^2)` to all three.
+    /// Over the last axis of `[R,C]` with scale and offset, and the gradients of `sum(y^2)` for all three.
     LayerNormalization { rows: usize, columns: usize },
     /// Of `[B,N,N]`.
     Cholesky { count: usize, n: usize },
 }
 
-/// The layers that are trained by themselves.
+/// Layers that are trained alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LayerStep {
-    /// An LSTM on `[B,T,F]` without biases, the results of all steps.
+    /// An LSTM on `[B,T,F]` without biases that returns all steps.
     Lstm { batch: usize, steps: usize, features: usize, units: usize },
-    /// A block of a transformer on `[B,T,W]`: attention and two dense layers with GELU between, each with what it is given
-    /// added and normalized.
+    /// A transformer block on `[B,T,W]`: attention and two dense layers with GELU in between, both with a residual connection
+    /// and normalization.
     Transformer { batch: usize, length: usize, width: usize, heads: usize, hidden: usize },
 }
 
 impl LayerStep {
-    /// Of the input and of the target.
+    /// The shapes of the input and of the target.
     pub fn shapes(self) -> ([usize; 3], [usize; 3]) {
         match self {
             LayerStep::Lstm { batch, steps, features, units } => {
@@ -131,14 +131,14 @@ pub enum Model {
     Cnn,
 }
 
-/// What a case's figure means.
+/// The meaning of a case's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Unit {
-    /// Billions of floating-point operations a second, of this many operations.
+    /// Billions of floating-point operations per second, for this many operations.
     Gflops(f64),
     /// Milliseconds.
     Milliseconds,
-    /// Training steps a second.
+    /// Training steps per second.
     StepsPerSecond,
     /// Microseconds for each of this many calls.
     MicrosecondsEach(usize),
@@ -154,7 +154,7 @@ impl Unit {
         }
     }
 
-    /// The figure for one iteration of `seconds`.
+    /// The figure for an iteration of `seconds`.
     pub fn figure(self, seconds: f64) -> f64 {
         match self {
             Unit::Gflops(operations) => operations / seconds / 1e9,
@@ -165,7 +165,7 @@ impl Unit {
     }
 }
 
-/// Who takes part in a case beside wgrad.
+/// The engines that are compared with wgrad in a case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Peers {
     /// Burn and the Python libraries.
@@ -174,7 +174,7 @@ pub enum Peers {
     Burn,
     /// Burn, and a plain copy of this many bytes for scale.
     BurnAndCopy(usize),
-    /// Nobody: a figure of wgrad's own.
+    /// None: wgrad alone.
     None,
 }
 
@@ -186,21 +186,21 @@ pub struct Case {
     pub work: Work,
     pub unit: Unit,
     pub peers: Peers,
-    /// Set for wgrad's process.
+    /// An environment variable for wgrad's process.
     pub env: Option<(&'static str, &'static str)>,
 }
 
-/// The largest relative difference between two engines' results that passes as rounding.
+/// The largest relative difference between two engines' results that counts as rounding.
 pub fn tolerance(work: Work) -> f64 {
     match work {
         Work::Matmul { half: true, .. } => 2e-2,
-        // Three steps of training enlarge what differs by rounding.
+        // Three training steps amplify differences of rounding.
         Work::Train(_) | Work::Layer(_) => 1e-2,
         _ => 1e-3,
     }
 }
 
-/// All cases, in the order of the table. `gpu` adds sizes that only a graphics card does in reasonable time.
+/// All cases, in the order of the table. `gpu` adds sizes that only a graphics card computes in reasonable time.
 pub fn all(gpu: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for n in [256, 512, 1024, 2048] {
@@ -311,7 +311,7 @@ fn conv2d(name: &str, convolution: Convolution) -> [Case; 2] {
     )
 }
 
-/// The convolutions that ResNet-50 is made of: its first, those of 3x3 at each of four sizes, and one of 1x1.
+/// ResNet-50's convolutions: its first, those of 3x3 at each of four sizes, and one of 1x1.
 fn resnet() -> Vec<Case> {
     let shapes = [
         (224, 3, 7, 64, 2),
@@ -328,7 +328,7 @@ fn resnet() -> Vec<Case> {
     cases.collect()
 }
 
-/// Trainings of layers that fill a graphics card.
+/// Layer trainings large enough to fill a graphics card.
 fn large_steps() -> [(&'static str, &'static str, LayerStep); 2] {
     [
         (
@@ -417,7 +417,7 @@ fn ops(gpu: bool) -> Vec<Case> {
             "cholesky",
             "Cholesky of 64 x [32,32]".into(),
             Op::Cholesky { count: 64, n: 32 },
-            // Burn 0.22.1 has none.
+            // Burn 0.22.1 does not have this.
             Peers::None,
         ),
     ]);
@@ -426,7 +426,7 @@ fn ops(gpu: bool) -> Vec<Case> {
 
 fn matmul(n: usize, half: bool) -> Case {
     let (suffix, dtype) = if half { ("_f16", ", f16") } else { ("", "") };
-    // The Python libraries run on the processor, where f16 is emulated.
+    // The Python libraries run on the processor, which emulates f16.
     let peers = if half { Peers::Burn } else { Peers::All };
     case(
         &format!("matmul_{n}{suffix}"),
@@ -437,7 +437,7 @@ fn matmul(n: usize, half: bool) -> Case {
     )
 }
 
-/// Cases whose time is that of moving their bytes, with what a copy of those bytes moves.
+/// Cases limited by memory bandwidth, each compared with a copy of the same bytes.
 fn memory_bound(suffix: &str, len: usize, rows: usize) -> [Case; 3] {
     let columns = 1024;
     let bytes = 4 * rows * columns;
@@ -448,7 +448,7 @@ fn memory_bound(suffix: &str, len: usize, rows: usize) -> [Case; 3] {
             format!("tanh(a*b+c) * sigmoid(a) on {millions} M floats"),
             Work::Pointwise { len },
             Unit::Milliseconds,
-            // Three vectors are read and one written: twice what a copy of one vector moves.
+            // Three vectors are read and one is written: twice the traffic of a copy of one vector.
             Peers::BurnAndCopy(2 * 4 * len),
         ),
         case(

@@ -1,5 +1,5 @@
-//! The child process: one library, one case. It answers lines on its standard input with lines of JSON on its
-//! standard output, so that the harness decides when it works.
+//! The child process: one library, one case. It answers lines on its standard input with lines of JSON on its standard output;
+//! the harness decides when it works.
 //!
 //! | line | answer |
 //! |---|---|
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cases::{self, Work};
 use crate::{Result, copy_engine, wgrad_engine};
 
-/// A case made ready by one library.
+/// A case prepared by one library.
 pub struct Job {
     pub adapter: String,
     pub driver: String,
@@ -25,15 +25,15 @@ pub struct Job {
     pub work: Box<dyn Prepared>,
 }
 
-/// What a library does for a case. Every call waits until the device has done the work.
+/// A library's implementation of a case. Every call waits until the device has finished.
 pub trait Prepared {
-    /// Does the work once and says how long it took.
+    /// Runs once and returns the time.
     fn run(&mut self) -> Result<Duration>;
 
-    /// Does the work and sums up its results. In training: the losses of the first three steps.
+    /// Runs and summarizes the results. For training: the losses of the first three steps.
     fn check(&mut self) -> Result<Vec<f64>>;
 
-    /// Bytes that the library holds on the device, where it says so.
+    /// Bytes that the library holds on the device, if it reports them.
     fn device_bytes(&self) -> Option<u64>;
 }
 
@@ -96,7 +96,7 @@ fn serve(mut job: Job) -> Result<()> {
     Ok(())
 }
 
-/// Says `value` to the harness.
+/// Sends `value` to the harness.
 pub fn answer(value: Value) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{value}")?;
@@ -104,14 +104,14 @@ pub fn answer(value: Value) -> Result<()> {
     Ok(())
 }
 
-/// How long `work` takes.
+/// Measures the time of `work`.
 pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
     let start = Instant::now();
     let result = work()?;
     Ok((start.elapsed(), result))
 }
 
-/// The most memory that this process ever had in RAM; only Linux tells.
+/// The peak resident memory of this process; available on Linux only.
 fn peak_host_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

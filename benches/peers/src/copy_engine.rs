@@ -1,5 +1,5 @@
-//! A plain copy through raw wgpu, four floats a thread: what moving bytes costs on this adapter. The device is the
-//! one that wgrad opens, so the adapter is the same.
+//! A plain copy with raw wgpu, four floats per thread: the time for moving bytes on this adapter. It uses the device that wgrad
+//! opens, so the adapter is the same.
 
 use std::time::Duration;
 

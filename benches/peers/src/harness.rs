@@ -1,7 +1,7 @@
-//! The run: engines are started side by side and repeat each case in turn, so that all see the same machine.
+//! The run: engines are started at the same time and repeat each case alternately, so that all see the same machine.
 //!
-//! Speeds of a shared machine move by nearly twice within minutes; the ratio of two engines is therefore taken within
-//! each repetition, and the median of those ratios is what counts.
+//! Speeds of a shared machine change by nearly a factor of two within minutes. The ratio of two engines is therefore computed
+//! within each repetition, and the result is the median of those ratios.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::process::{Engine, Recipe, numbers};
 use crate::report::{self, Row, Setting};
 
-/// Rows beside the cases of `cases.rs`: fresh processes of the training cases.
+/// Additional rows besides `cases.rs`: fresh processes of the training cases.
 pub const EXTRAS: &[(&str, &str)] = &[
     (
         "mlp_first_step",
@@ -25,7 +25,7 @@ pub const EXTRAS: &[(&str, &str)] = &[
     ("cnn_memory", "the same for the CNN, 10 steps"),
 ];
 
-/// Where frameworks of Python take part beside the cases for everyone.
+/// The Python frameworks that take part in some cases.
 const FRAMEWORKS: [&str; 2] = ["torch", "tensorflow"];
 
 pub fn run(options: &Options) -> Result<()> {
@@ -81,11 +81,11 @@ pub fn repository() -> PathBuf {
 struct Bench<'a> {
     options: &'a Options,
     setting: Setting,
-    /// The engines that are there and asked for.
+    /// The engines that are available and requested.
     recipes: Vec<Recipe>,
 }
 
-/// wgrad's own recipe, and what it is measured on.
+/// wgrad's own recipe, and the adapter and machine that it is measured on.
 pub fn setting(options: &Options) -> Result<(Recipe, Setting)> {
     let cache = options.cache.join("xdg").to_string_lossy().into_owned();
     let wgrad = Recipe {
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         self.recipes.iter().any(|recipe| recipe.name == engine)
     }
 
-    /// The engines that do a case.
+    /// The engines that support a case.
     fn engines(&self, case: &Case) -> Vec<&Recipe> {
         let takes_part = |recipe: &&Recipe| match (recipe.name.as_str(), case.peers) {
             ("wgrad", _) => true,
@@ -179,7 +179,7 @@ impl<'a> Bench<'a> {
         self.options.repetitions.unwrap_or(if self.options.quick { 3 } else { 7 })
     }
 
-    /// All engines at one case, in turn.
+    /// Measures all engines at one case, alternately.
     fn measure(&self, case: &Case) -> Row {
         let mut row = Row::new(&case.name, &case.title, case.unit.name());
         let (target, limit) = if self.options.quick { (0.1, 50) } else { (0.3, 500) };
@@ -194,7 +194,7 @@ impl<'a> Bench<'a> {
             row.problems.push(problem);
         }
         for repetition in 0..self.repetitions() {
-            // Whoever begins in one repetition is second in the next.
+            // The engine that starts one repetition is second in the next.
             let count = runners.len();
             for turn in 0..count {
                 let runner = &mut runners[(turn + repetition) % count];
@@ -210,7 +210,7 @@ impl<'a> Bench<'a> {
         row.problems.extend(runners.iter().filter_map(|runner| runner.failure.clone()));
         runners.retain(|runner| runner.failure.is_none());
         for runner in &runners {
-            // A copy is a scale for times, whatever the case counts.
+            // A copy is a reference for times, whatever the case's unit is.
             let unit = if runner.engine.name == "copy" { Unit::Milliseconds } else { case.unit };
             let figure = unit.figure(median(runner.times.clone()));
             row.figures.insert(runner.engine.name.clone(), figure);
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
         row
     }
 
-    /// The time from the start of a process to its first loss: with every cache empty, and again.
+    /// The time from the start of a process to its first loss: with all caches empty, and then again.
     fn first_steps(&self, model: &str) -> [Row; 2] {
         let row = |name: &str, what: &str| {
             let title = format!("{} first step of a process, {what}", model.to_uppercase());
@@ -265,7 +265,7 @@ impl<'a> Bench<'a> {
         rows
     }
 
-    /// The most memory that a process of its own holds in some steps of training, its caches being warm.
+    /// The peak memory of a separate process during some training steps, with warm caches.
     fn memory(&self, model: &str, steps: usize) -> [Row; 2] {
         let row = |name: &str, what: &str| {
             let title = format!("{} training, peak {what}", model.to_uppercase());
@@ -300,7 +300,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// An engine that is ready to be timed.
+/// An engine that is ready for timing.
 struct Runner {
     engine: Engine,
     iterations: usize,
@@ -310,7 +310,7 @@ struct Runner {
 }
 
 impl Runner {
-    /// Starts an engine, has it compile and tune, and finds how many iterations take about `target` seconds.
+    /// Starts an engine, lets it compile and tune, and determines how many iterations take about `target` seconds.
     fn warmed(recipe: &Recipe, case: &Case, target: f64, limit: usize) -> Result<Self> {
         let env = case.env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut engine = recipe.start(&case.name, env.as_slice())?;
@@ -319,14 +319,14 @@ impl Runner {
         while seconds.len() < 3 || (seconds.len() < 10 && seconds.iter().sum::<f64>() < target) {
             seconds.extend(engine.run(1)?);
         }
-        // The first ones compiled and tuned.
+        // The first iterations compiled and tuned.
         let usual = median(seconds.split_off(seconds.len() / 2));
         let iterations = ((target / usual) as usize).clamp(1, limit);
         Ok(Self { engine, iterations, check, times: Vec::new(), failure: None })
     }
 }
 
-/// Where two engines' results differ by more than rounding. Frameworks of Python draw numbers of their own.
+/// Reports engines' results that differ by more than rounding. Python frameworks draw different numbers.
 fn disagreement(runners: &[Runner], tolerance: f64) -> Option<String> {
     let results = |name: &str| runners.iter().find(|runner| runner.engine.name == name);
     let (wgrad, burn) = (&results("wgrad")?.check, &results("burn")?.check);
@@ -334,12 +334,12 @@ fn disagreement(runners: &[Runner], tolerance: f64) -> Option<String> {
         let scale = a.iter().chain(b).fold(0.0, |most: f64, x| most.max(x.abs()));
         a.iter().zip(b).all(|(a, b)| (a - b).abs() <= tolerance * scale)
     };
-    // Three numbers for each result: a mean may be near zero, so the largest of the three is the scale.
+    // Three numbers per result: a mean may be near zero, so the largest of the three is the scale.
     let agree = wgrad.len() == burn.len() && wgrad.chunks(3).zip(burn.chunks(3)).all(close);
     (!agree).then(|| format!("the results differ: wgrad {wgrad:?}, burn {burn:?}"))
 }
 
-/// The environment in which all caches are below `folder`.
+/// Environment variables that place all caches below `folder`.
 pub fn empty_caches(folder: &Path) -> Result<Vec<(String, String)>> {
     let caches =
         ["XDG_CACHE_HOME", "MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH", "WGRAD_CACHE"];
@@ -352,14 +352,14 @@ pub fn empty_caches(folder: &Path) -> Result<Vec<(String, String)>> {
     Ok(env)
 }
 
-/// Starts a process with caches in `folder` and trains one step.
+/// Starts a process with caches in `folder` and trains for one step.
 fn first_step(recipe: &Recipe, model: &str, folder: &Path) -> Result<f64> {
     let mut engine = recipe.start(model, &empty_caches(folder)?)?;
     engine.run(1)?;
     Ok(engine.started.elapsed().as_secs_f64())
 }
 
-/// The version of a framework, if this Python has it.
+/// The version of a framework, if this Python has it installed.
 fn framework(python: &str, name: &str) -> Option<String> {
     let script = format!("import {name}; print({name}.__version__)");
     let output = Command::new(python).args(["-c", &script]).stderr(Stdio::null()).output().ok()?;
@@ -367,7 +367,7 @@ fn framework(python: &str, name: &str) -> Option<String> {
     output.status.success().then(|| text.lines().last().unwrap_or_default().trim().to_owned())
 }
 
-/// How many times as long `a` took as `b`, repetition by repetition.
+/// The ratio of `a`'s times to `b`'s, by repetition.
 fn ratio(a: Option<&[f64]>, b: Option<&[f64]>) -> Option<report::Ratio> {
     let mut ratios: Vec<f64> = a?.iter().zip(b?).map(|(a, b)| a / b).collect();
     ratios.sort_by(f64::total_cmp);

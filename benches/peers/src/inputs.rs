@@ -1,5 +1,5 @@
-//! The numbers that every engine computes on: made on the host from fixed seeds, in wgrad's layouts (`NHWC` images,
-//! `HWIO` filters). Other layouts are permutations of these.
+//! The input numbers of all engines: generated on the host from fixed seeds, in wgrad's layouts (`NHWC` images, `HWIO`
+//! filters). Other layouts are permutations of these.
 
 use wgrad::data::drawn_digits::draw_digits;
 
@@ -15,24 +15,24 @@ pub const PIXELS: usize = 28 * 28;
 pub const LEARNING_RATE: f32 = 1e-3;
 pub const EPSILON: f32 = 1e-7;
 
-/// `len` numbers, even over [-1, 1).
+/// `len` numbers, uniform in [-1, 1).
 pub fn uniform(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..len).map(|_| rng.f32() * 2.0 - 1.0).collect()
 }
 
-/// The numbers of a layer's kernel: even over [-0.1, 0.1).
+/// The numbers of a layer's kernel: uniform in [-0.1, 0.1).
 pub fn kernel(len: usize, seed: u64) -> Vec<f32> {
     uniform(len, seed).into_iter().map(|x| x * 0.1).collect()
 }
 
-/// `len` numbers, even over [0, 1): their sum does not cancel.
+/// `len` numbers, uniform in [0, 1), so that their sum does not cancel.
 pub fn positive(len: usize, seed: u64) -> Vec<f32> {
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..len).map(|_| rng.f32()).collect()
 }
 
-/// `len` whole numbers from 0 to `below`.
+/// `len` integers from 0 to below `below`.
 pub fn indices(len: usize, below: usize, seed: u64) -> Vec<i32> {
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..len).map(|_| rng.usize(..below) as i32).collect()
@@ -73,7 +73,7 @@ pub struct Weight {
     pub values: Vec<f32>,
 }
 
-/// The weights that training starts from, kernel and bias of each layer in turn: Glorot's uniform ones, and zeros.
+/// The initial weights, alternately the kernel and the bias of each layer: Glorot's uniform distribution, and zeros.
 pub fn weights(model: Model) -> Vec<Weight> {
     let kernels: &[&[usize]] = match model {
         Model::Mlp => &[&[PIXELS, 100], &[100, 10]],
@@ -92,7 +92,7 @@ pub fn weights(model: Model) -> Vec<Weight> {
     weights
 }
 
-/// `values` of `shape` with its axes in the order `axes`, as NumPy's `transpose`.
+/// `values` of `shape` with its axes in the order `axes`, like NumPy's `transpose`.
 #[cfg(any(feature = "burn", test))]
 pub fn transposed(values: &[f32], shape: &[usize], axes: &[usize]) -> Vec<f32> {
     let strides: Vec<usize> =
@@ -113,8 +113,8 @@ pub fn transposed(values: &[f32], shape: &[usize], axes: &[usize]) -> Vec<f32> {
     result
 }
 
-/// Numbers by which two engines' results can be compared whatever their layout: the mean, the mean magnitude and the
-/// root of the mean square.
+/// Numbers for comparing two engines' results independently of their layout: the mean, the mean magnitude and the root mean
+/// square.
 pub fn summary(values: &[f32]) -> [f64; 3] {
     let n = values.len().max(1) as f64;
     let sum = |f: fn(f64) -> f64| values.iter().map(|&x| f(f64::from(x))).sum::<f64>() / n;

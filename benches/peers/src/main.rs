@@ -1,8 +1,8 @@
-//! wgrad beside other libraries: the same work on the same adapter, in turn, in one run.
+//! Compares wgrad with other libraries: the same work on the same adapter, alternating in one run.
 //!
-//! Started plainly (by `cargo xtask bench`), this program is the harness: it starts itself as one child process
-//! for each library and case, lets the children repeat the case alternately, and prints ratios. Started as
-//! `wgrad-peers engine NAME --case CASE`, it is such a child. `facts`, `variants` and `cases` answer `cargo xtask report`.
+//! Without a subcommand (as in `cargo xtask bench`), this program is the harness: it starts itself as one child process for
+//! each library and case, lets the children repeat the case alternately, and prints ratios. `wgrad-peers engine NAME --case
+//! CASE` is such a child. `facts`, `variants` and `cases` serve `cargo xtask report`.
 
 mod adapter;
 mod alone;
@@ -20,7 +20,7 @@ mod wgrad_engine;
 
 use std::process::ExitCode;
 
-/// Any error, as text for a person.
+/// Any error, as a message for the user.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The names of all cases, with those for graphics cards, as a line of JSON.
+/// Prints the names of all cases, including those for graphics cards, as a line of JSON.
 fn cases() -> Result<()> {
     let names: Vec<String> = cases::all(true).into_iter().map(|case| case.name).collect();
     child::answer(serde_json::json!({ "names": names }))

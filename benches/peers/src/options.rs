@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::alone;
 
-/// What a run is to do.
+/// The options of a run.
 #[derive(Debug)]
 pub struct Options {
     /// Names of cases, or their beginnings; empty for all.
     pub only: Vec<String>,
-    /// They are whole names.
+    /// Whether these are whole names.
     pub exact: bool,
     /// Where to write the figures as JSON.
     pub json: Option<PathBuf>,
@@ -18,21 +18,21 @@ pub struct Options {
     pub quick: bool,
     /// Also the sizes for graphics cards.
     pub gpu: bool,
-    /// Engines to take part; empty for all that are there.
+    /// Engines to measure; empty for all available ones.
     pub engines: Vec<String>,
-    /// Where Burn keeps its choices between runs.
+    /// Where Burn stores its tuning results between runs.
     pub cache: PathBuf,
-    /// The Python to look for PyTorch and TensorFlow in.
+    /// The Python interpreter that has PyTorch and TensorFlow.
     pub python: String,
-    /// Repetitions of a case, in place of the usual number.
+    /// Repetitions per case; overrides the default.
     pub repetitions: Option<usize>,
-    /// How long an engine may take for an answer, if it is said.
+    /// How long an engine may take for an answer, if given.
     pub limit: Option<Duration>,
-    /// Whether `docs/benchmarks.md` is to be rewritten, if it is said.
+    /// Whether to rewrite `docs/benchmarks.md`, if given.
     pub docs: Option<bool>,
-    /// Plans are made for the adapter, rather than for a device that runs nothing.
+    /// Whether to plan for the adapter instead of a device that runs nothing.
     pub real: bool,
-    /// Random recurrences, or steps of changing lengths, in place of the usual number.
+    /// The number of random recurrences, or of steps of changing lengths; overrides the default.
     pub count: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Options {
             let groups = alone::GROUPS.map(|(name, _)| name).join(", ");
             return Err(format!("cases of {groups} are measured in a run without other cases"));
         }
-        // Burn keeps its choices in the outermost cargo project around the folder it runs in, if there is one.
+        // Burn stores its tuning results in the outermost cargo project around its working folder, if there is one.
         if let Some(project) = options.cache.ancestors().find(|f| f.join("Cargo.toml").exists()) {
             let (cache, project) = (options.cache.display(), project.display());
             return Err(format!(
@@ -100,7 +100,7 @@ impl Options {
         Ok(Parsed::Run(Box::new(options)))
     }
 
-    /// Whether the case of this name is asked for.
+    /// Whether the case of this name is requested.
     pub fn wants(&self, name: &str) -> bool {
         let chosen = |only: &String| {
             let more = |rest: &str| !self.exact && rest.starts_with('_');
@@ -109,7 +109,7 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(chosen)
     }
 
-    /// Whether the cases that are asked for are of wgrad alone.
+    /// Whether all requested cases measure wgrad alone.
     pub fn alone(&self) -> bool {
         self.only.iter().any(|name| alone::is_alone(name))
     }

@@ -1,4 +1,4 @@
-//! A child process that answers lines with JSON: one engine at one case.
+//! A child process that answers lines with JSON: one engine with one case.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -14,20 +14,20 @@ use crate::Result;
 /// How to start an engine.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// As it is called in the output and in JSON.
+    /// Its name in the output and in JSON.
     pub name: String,
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub env: Vec<(String, String)>,
-    /// Where it runs, and where its log goes.
+    /// Its working folder, which also gets its log.
     pub folder: PathBuf,
     pub limit: Duration,
 }
 
-/// An engine that is up.
+/// A running engine.
 pub struct Engine {
     pub name: String,
-    /// What it said of itself.
+    /// Its first answer.
     pub hello: Value,
     pub started: Instant,
     child: Child,
@@ -38,7 +38,7 @@ pub struct Engine {
 }
 
 impl Recipe {
-    /// Starts the engine at a case and waits until it is ready.
+    /// Starts the engine with a case and waits until it is ready.
     pub fn start(&self, case: &str, env: &[(String, String)]) -> Result<Engine> {
         std::fs::create_dir_all(&self.folder)?;
         let log = self.folder.join(format!("{}-{case}.log", self.name));
@@ -56,7 +56,7 @@ impl Recipe {
         let (sender, answers) = channel();
         let output = child.stdout.take().ok_or("the child has no output")?;
         std::thread::spawn(move || {
-            // Libraries may print words of their own; an answer is an object on a line.
+            // Libraries may print other lines; an answer is a line with a JSON object.
             let lines = BufReader::new(output).lines().map_while(std::io::Result::ok);
             for line in lines.filter(|line| line.starts_with('{')) {
                 if sender.send(line).is_err() {
@@ -77,7 +77,7 @@ impl Engine {
     /// The answer to a line.
     pub fn ask(&mut self, line: &str) -> Result<Value> {
         let input = self.input.as_mut().ok_or("the engine was stopped")?;
-        // A child that is gone is reported with its last words, by `answer`.
+        // If the child has ended, `answer` reports its last output.
         let _ = writeln!(input, "{line}").and_then(|()| input.flush());
         self.answer()
     }
@@ -92,7 +92,7 @@ impl Engine {
         match self.answers.recv_timeout(self.limit) {
             Ok(line) => Ok(serde_json::from_str(&line)?),
             Err(RecvTimeoutError::Timeout) => {
-                // Nobody waits for it any more, and it takes the machine from others.
+                // Its answer is not needed any more, and it would slow down the others.
                 let _ = self.child.kill();
                 let seconds = self.limit.as_secs();
                 Err(format!("{} gave no answer in {seconds} s (--limit)", self.name).into())
@@ -108,7 +108,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Without input the child leaves by itself; one that hangs is ended.
+        // A child without input ends by itself; one that hangs is killed.
         self.input = None;
         let patience = Instant::now() + Duration::from_secs(10);
         while Instant::now() < patience {
@@ -131,7 +131,7 @@ pub fn numbers(answer: &Value, key: &str) -> Result<Vec<f64>> {
 fn last_words(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    // Where a panic stands, its line says more than the notes behind it.
+    // The line of a panic is more informative than the notes after it.
     let ends = ["panicked at", "memory allocation of", "overflowed its stack"];
     let panic = lines.iter().position(|line| ends.iter().any(|end| line.contains(end)));
     let from = panic.unwrap_or(lines.len().saturating_sub(3));

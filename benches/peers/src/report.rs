@@ -1,4 +1,4 @@
-//! What is printed, written as JSON, and put into `docs/benchmarks.md`.
+//! The output of a run: on the terminal, as JSON, and in `docs/benchmarks.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,24 +10,24 @@ use serde_json::json;
 
 use crate::Result;
 
-/// Ratios nearer to 1 than this say nothing on machines that others use too.
+/// Ratios closer to 1 than this are meaningless on shared machines.
 const TIE: f64 = 1.2;
 
-/// The lines between which the tables stand.
+/// The lines that enclose the tables.
 const BEGIN: &str = "<!-- peers: begin, written by cargo xtask bench -->";
 const END: &str = "<!-- peers: end -->";
 
-/// A case and what was found.
+/// A case and its results.
 #[derive(Debug)]
 pub struct Row {
     pub name: String,
     pub title: String,
     pub unit: String,
-    /// By engine. A copy is always in milliseconds.
+    /// By engine. A copy's figure is always in milliseconds.
     pub figures: BTreeMap<String, f64>,
     /// How many times as fast, or as small, wgrad is as Burn.
     pub ratio: Option<Ratio>,
-    /// How many times as long wgrad takes as the copy.
+    /// wgrad's time divided by the copy's.
     pub of_copy: Option<f64>,
     pub problems: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Ratio {
     }
 }
 
-/// Three digits.
+/// A number with three digits.
 pub fn digits(figure: f64) -> String {
     match figure.abs() {
         x if x >= 99.95 => format!("{figure:.0}"),
@@ -75,7 +75,7 @@ pub fn digits(figure: f64) -> String {
     }
 }
 
-/// What the figures were measured on.
+/// The adapter, machine and versions of the measurement.
 #[derive(Debug)]
 pub struct Setting {
     pub adapter: String,
@@ -97,7 +97,7 @@ impl Setting {
         };
         let commit =
             git(&["rev-parse", "--short", "HEAD"]).unwrap_or_else(|| "unknown commit".to_owned());
-        // The table that this program writes itself is no change to what was measured.
+        // The table that this program writes does not count as a change of the measured code.
         let changes =
             git(&["status", "--porcelain", "--", ".", ":!docs"]).is_some_and(|s| !s.is_empty());
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -120,7 +120,7 @@ impl fmt::Display for Setting {
     }
 }
 
-/// The day that lies `days` after 1970-01-01, in the Gregorian calendar.
+/// The day `days` after 1970-01-01, in the Gregorian calendar.
 fn date(days: u64) -> String {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -204,7 +204,7 @@ pub fn json(rows: &[Row]) -> String {
     format!("{:#}\n", serde_json::Value::Array(list))
 }
 
-/// `page` with the table of this adapter, in place of its old one if there is one.
+/// `page` with the table of this adapter, which replaces its old one, if any.
 pub fn rewritten(page: &str, setting: &Setting, rows: &[Row]) -> Result<String> {
     replaced(page, [BEGIN, END], &format!("{}\n\n{}", heading(setting), table(rows)))
 }
@@ -215,7 +215,7 @@ pub fn heading(setting: &Setting) -> String {
     format!("### {adapter}\n\n{driver}, {api}; {machine}; {}; {date}.", versions.join(", "))
 }
 
-/// `page` with `section` between two lines, in place of what stood there under the same title.
+/// `page` with `section` between two lines, replacing the section of the same title.
 pub fn replaced(page: &str, [begin, end]: [&str; 2], section: &str) -> Result<String> {
     let missing = || format!("docs/benchmarks.md lacks the lines `{begin}` and `{end}`");
     let (head, rest) = page.split_once(begin).ok_or_else(missing)?;

@@ -40,7 +40,7 @@ pub fn open(work: Work) -> Result<Job> {
 
 type Results = Box<dyn Fn() -> Result<Vec<Tensor>>>;
 
-/// A function of inputs that are on the device already.
+/// A function of inputs that are already on the device.
 fn computation(work: Work) -> Result<Results> {
     let uniform = |shape: &[usize], seed| {
         Tensor::from_slice(&inputs::uniform(shape.iter().product(), seed), shape)
@@ -59,7 +59,7 @@ fn computation(work: Work) -> Result<Results> {
         Work::Conv2d { convolution: c, gradients } => {
             let x = uniform(&[c.images, c.side, c.side, c.channels], 1)?;
             let w = uniform(&[c.kernel, c.kernel, c.channels, c.filters], 2)?;
-            // Where strides are larger than 1, TensorFlow's SAME adds more zeros behind than in front.
+            // For strides larger than 1, TensorFlow's SAME adds more zeros after than before.
             let padding = match (c.stride, c.kernel / 2) {
                 (1, _) => Padding::Same,
                 (_, zeros) => [(zeros, zeros); 2].into(),
@@ -111,7 +111,7 @@ struct Computation {
 
 impl Prepared for Computation {
     fn run(&mut self) -> Result<Duration> {
-        // The results are held until the device has made them: what nobody holds is not computed.
+        // The results are held until the device has computed them: values that are not held are not computed.
         let (time, _results) = timed(|| {
             let results = (self.results)()?;
             self.device.synchronize()?;
@@ -133,12 +133,12 @@ impl Prepared for Computation {
     }
 }
 
-/// Additions of which the host's part is timed.
+/// Additions whose host time is measured.
 struct Adds {
     device: Device,
     x: Tensor,
     count: usize,
-    /// Whether launching them is part of it.
+    /// Whether the time includes launching them.
     launch: bool,
 }
 

@@ -1,12 +1,12 @@
-// Measures wgrad beside TensorFlow.js and jax-js on one adapter, in one Chromium, in one run.
+// Compares wgrad with TensorFlow.js and jax-js on one adapter, in one Chromium, in one run.
 //
 //   node bench.mjs [--json FILE] [--rounds N] [--quick] [--model mlp|cnn]
 //
-// With --quick or --model, docs/benchmarks.md stays as it is.
+// With --quick or --model, docs/benchmarks.md is not changed.
 //
-// Each library has a page. First all train from the same weights, and their losses have to agree. Then a round is some steps of
-// each in turn; each step uploads its batch and reads its loss. A ratio is how many times as fast (or, for bytes, as small) wgrad
-// is, the median over all rounds.
+// Each library has a page. First all train from the same weights, and their losses must agree. A round then runs some steps of
+// each library, one after another; each step uploads its batch and reads its loss. A ratio is how many times as fast (or, for
+// bytes, as small) wgrad is, the median over all rounds.
 
 import { readFileSync, writeFileSync, mkdtempSync, cpSync, rmSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
@@ -31,13 +31,16 @@ const MODELS = ['mlp', 'cnn'].filter((name) => flags.model === undefined || name
 if (!MODELS.length) throw new Error(`--model takes mlp or cnn, not ${flags.model}`);
 const PEERS = ['tfjs', 'jax'];
 const LIBRARIES = ['wgrad', ...PEERS];
-/** The pages: the libraries', and TensorFlow.js once more, from its union package. */
+/** TensorFlow.js a second time, from its union package. */
 const WHOLE = 'tfjs-whole';
 const TITLES = { wgrad: 'wgrad', tfjs: 'TensorFlow.js', jax: 'jax-js' };
-/** Steps of the comparison, the warm-up and a round. The CNN takes the others seconds a step on a driver that computes on the processor. */
+/**
+ * The numbers of steps for comparing, for the warm-up and in a round. The other libraries need seconds per step of the CNN on a
+ * software driver.
+ */
 const STEPS = { mlp: { compared: 5, warm: 20, each: flags.quick ? 10 : 40 }, cnn: { compared: 3, warm: 1, each: 1 } };
 const NAMES = { mlp: 'MLP 784-100-10, batch 50', cnn: 'CNN of 3.3 M parameters, batch 50' };
-/** The largest relative difference of two losses that passes as rounding, which steps of training enlarge. */
+/** The largest relative difference of two losses that counts as rounding, which training steps amplify. */
 const TOLERANCE = 1e-2;
 
 const median = (values) => {
@@ -58,13 +61,13 @@ for (const name of [...LIBRARIES, WHOLE]) {
   writeFileSync(path.join(folder, 'index.html'), page);
 }
 cpSync(path.join(root, 'web/pkg/wgrad_bg.wasm'), path.join(site, 'wgrad/wgrad_bg.wasm'));
-// TensorFlow.js asks for the shape of code that a strict policy forbids; jax-js makes workers of its own.
+// TensorFlow.js evaluates code, which a strict policy forbids; jax-js creates its own workers.
 const policy = { 'Content-Security-Policy': "default-src 'self' data: blob: 'unsafe-eval'" };
 const server = await serve([['/', site]], { headers: policy });
 const browser = await launch();
 const chromium = browser.version.replace(/^.*\//, 'Chromium ');
 
-/** Opens a library's page, which has fetched its scripts but done nothing. */
+/** Opens a library's page, which has loaded its scripts but done nothing else. */
 async function visit(name) {
   const page = await browser.page();
   await page.goto(`${server.url}${name}/index.html`);
@@ -72,7 +75,7 @@ async function visit(name) {
   return page;
 }
 
-/** Milliseconds from the navigation to the loss of the first step, and the files that the page has fetched by then. */
+/** Milliseconds from the navigation to the loss of the first step, and the files that the page has loaded by then. */
 async function firstStep(name, model) {
   const page = await visit(name);
   const { ms, loss, urls } = await page.eval(async (chosen) => {
@@ -88,7 +91,10 @@ async function firstStep(name, model) {
   return { ms, fetched: [...new Set(fetched)] };
 }
 
-/** Seconds from the navigation until a library has learned the digits, and after how many steps. wgrad draws its `weights` itself. */
+/**
+ * Seconds from the navigation until a library has learned the digits, and the number of steps. wgrad generates its `weights`
+ * itself.
+ */
 async function learned(name, weights) {
   const page = await visit(name);
   const { ms, steps, share } = await page.eval(async (given) => {
@@ -102,7 +108,7 @@ async function learned(name, weights) {
   return { seconds: ms / 1000, steps };
 }
 
-/** Puts the digits that all libraries learn beside their pages, and returns the weights that all begin with. */
+/** Stores the digits that all libraries learn next to their pages, and returns the common initial weights. */
 async function drawDigits() {
   const page = await visit('wgrad');
   await page.eval(() => globalThis.open());
@@ -119,10 +125,10 @@ const run = (page, steps) => page.eval(async (count) => {
   return { perSecond: 1000 * count / (performance.now() - start), losses };
 }, steps);
 
-/** Who begins changes with the round, so that none always finds the machine as the same other one left it. */
+/** The first library changes with each round, so that none always follows the same other one. */
 const order = (names, round) => names.map((_, i) => names[(i + round) % names.length]);
 
-/** Fails unless all libraries compute the same: the losses of the first steps, from wgrad's weights. */
+/** Fails unless all libraries compute the same losses in the first steps from wgrad's weights. */
 async function compare(model) {
   let weights;
   const losses = {};
@@ -145,7 +151,7 @@ async function compare(model) {
 
 const results = [];
 const digits = (value) => (value === undefined ? '' : value.toPrecision(3));
-/** A row: each library's median, and the medians of the ratios, whose numbers grow with what is better if `rising`. */
+/** Adds a row: each library's median, and the medians of the ratios; `rising` if larger numbers are better. */
 function put(name, unit, figures, rising) {
   const row = { case: name, unit };
   for (const library of LIBRARIES) if (figures[library]) row[library] = median(figures[library]);
@@ -227,7 +233,7 @@ try {
 if (flags.json !== undefined) writeFileSync(path.resolve(root, flags.json), `${JSON.stringify(results, null, 2)}\n`);
 if (!flags.quick && flags.model === undefined) report();
 
-/** The commit that was measured. The table that this program writes is no change to it. */
+/** The measured commit. The table that this program writes does not count as a change. */
 function commit() {
   const git = (...words) => execFileSync('git', ['-C', root, ...words], { encoding: 'utf8' }).trim();
   try {
@@ -238,7 +244,7 @@ function commit() {
   }
 }
 
-/** Puts the table into docs/benchmarks.md, between its markers. */
+/** Writes the table to docs/benchmarks.md, between its markers. */
 function report() {
   const file = path.join(root, 'docs/benchmarks.md');
   const text = readFileSync(file, 'utf8');

@@ -1,14 +1,16 @@
-// What all libraries train: the models, the batches and the optimizer's numbers.
+// The training of all libraries: the models, the batches and the optimizer's parameters.
 
 export const BATCH = 50;
 export const CASES = ['mlp', 'cnn'];
-/** Adam as in Keras. */
+/** Adam with Keras's defaults. */
 export const ADAM = { learningRate: 1e-3, beta1: 0.9, beta2: 0.999, epsilon: 1e-7 };
-/** Of the CNN's dropout. */
+/** The CNN's dropout rate. */
 export const RATE = 0.4;
 const BATCHES = 8;
 
-/** Batches in turn: a bright bar whose place tells the label, in noise that a formula gives; so the losses can fall. */
+/**
+ * Batches in a cycle: a bright bar whose position determines the label, in noise from a formula, so that the losses can fall.
+ */
 export function batches() {
   const made = Array.from({ length: BATCHES }, (_, batch) => {
     const pixels = new Float32Array(BATCH * 784);
@@ -24,10 +26,10 @@ export function batches() {
   return () => made[at++ % BATCHES];
 }
 
-/** So many drawn digits are learned, in batches as they come, and so many others asked for, until 9 of 10 are read right. */
+/** The numbers of drawn digits to train on and to test with; training ends when 9 of 10 test digits are recognized. */
 export const DIGITS = { train: 10_000, test: 500, seed: 1, wanted: 0.9, every: 20, most: 2000 };
 
-/** The file of drawn digits that bench.mjs has made: the pixels of all images, then their labels, a byte each. */
+/** The file of drawn digits that bench.mjs writes: the pixels of all images, then their labels, one byte each. */
 export async function digits() {
   const response = await fetch('../digits.bin');
   const bytes = new Uint8Array(await response.arrayBuffer());
@@ -41,7 +43,7 @@ export async function digits() {
   return { batch, test: part(DIGITS.train, count) };
 }
 
-/** Trains on the digits until enough of the others are read right; resolves with the steps and the share. */
+/** Trains on the digits until enough test digits are recognized; resolves with the number of steps and the accuracy. */
 export async function learn() {
   const { batch, test } = await digits();
   for (let made = 0; made < DIGITS.most;) {
@@ -57,5 +59,5 @@ export async function learn() {
   throw new Error(`not ${DIGITS.wanted} after ${DIGITS.most} steps`);
 }
 
-/** The numbers of weights that another page has packed. */
+/** The weights that another page has encoded in Base64. */
 export const unpacked = (floats) => new Float32Array(Uint8Array.fromBase64(floats).buffer);

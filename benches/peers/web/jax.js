@@ -1,7 +1,7 @@
-// A training step by jax-js, for bench.mjs: what cases.js says, the whole step inside one `jit`.
+// A training step with jax-js for bench.mjs, of the models in cases.js; the whole step is inside one `jit`.
 //
-// Images and filters lie as jax-js's convolution takes them, [N,C,H,W] and [O,I,H,W]. Its package of optimizers is not needed: Adam
-// is a few lines, which `jit` fuses with the gradients.
+// Images and filters have the layout of jax-js's convolution, [N,C,H,W] and [O,I,H,W]. Its package of optimizers is not needed:
+// Adam is a few lines, which `jit` fuses with the gradients.
 import { defaultDevice, init, jit, lax, nn, numpy as np, random, tree, valueAndGrad } from '@jax-js/jax';
 import { ADAM, BATCH, CASES, RATE, batches, learn, unpacked } from './cases.js';
 
@@ -15,7 +15,7 @@ function dropout(x, seed) {
   return np.where(kept, x.div(1 - RATE), 0);
 }
 
-/** The shapes of the weights, the biases behind them, and the logits of a batch. */
+/** The shapes of each weight and its bias, and the logits of a batch. */
 const models = {
   mlp: {
     shapes: [[784, 100], [100], [100, 10], [10]],
@@ -37,7 +37,7 @@ globalThis.open = async () => {
   return 'jax-js';
 };
 
-/** Glorot's uniform numbers; biases begin at 0. */
+/** Glorot's uniform distribution; biases start at 0. */
 function glorot(shape, i) {
   if (shape.length !== 2 && shape.length !== 4) return np.zeros(shape);
   const [outputs, inputs, ...window] = shape.length === 4 ? shape : [shape[1], shape[0]];
@@ -46,11 +46,11 @@ function glorot(shape, i) {
   return random.uniform(random.key(i), shape, { minval: -limit, maxval: limit });
 }
 
-/** Weights of layers that have the channels last, as they lie here. */
+/** Converts weights of layers with the channels last to this layout. */
 function converted({ shape, floats }, wanted, { channels, places }) {
   const w = np.array(unpacked(floats)).reshape(shape);
   if (shape.length === 4) return np.transpose(w, [3, 2, 0, 1]);
-  // What stands behind the flattened images.
+  // The dense layer after the flattened images.
   if (shape[0] === channels * places) {
     return np.transpose(w.reshape([places, channels, shape[1]]), [1, 0, 2]).reshape(wanted);
   }

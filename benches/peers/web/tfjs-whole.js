@@ -1,3 +1,4 @@
-// The same program, for a page that loads the union package, as TensorFlow.js's instructions begin.
+// The same program for a page that loads the union package, which TensorFlow.js's instructions
+// start with.
 import '@tensorflow/tfjs';
 import './tfjs.js';

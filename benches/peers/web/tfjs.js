@@ -1,4 +1,4 @@
-// A training step by TensorFlow.js, for bench.mjs: what cases.js says, from the packages that it takes.
+// A training step with TensorFlow.js for bench.mjs, of the models in cases.js, from the separate packages.
 import * as tf from '@tensorflow/tfjs-core';
 import { layers, sequential } from '@tensorflow/tfjs-layers';
 import '@tensorflow/tfjs-backend-webgpu';
@@ -26,7 +26,7 @@ globalThis.open = async () => {
   return `TensorFlow.js ${tf.version_core}`;
 };
 
-/** As in wgrad.js; `weights`, if there are any, are what it begins with. */
+/** As in wgrad.js; `weights`, if given, are the initial ones. */
 globalThis.prepare = async (name, weights) => {
   if (!CASES.includes(name)) throw new Error(`no case ${name}`);
   const model = sequential({ layers: models[name](weights !== undefined) });

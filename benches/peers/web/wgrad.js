@@ -1,4 +1,4 @@
-// A training step by wgrad, for bench.mjs: what cases.js says, as in the files of the others.
+// A training step with wgrad for bench.mjs, of the models in cases.js.
 import init, * as wgrad from '../../../web/pkg/wgrad.js';
 import { ADAM, BATCH, CASES, DIGITS, RATE, batches, learn } from './cases.js';
 
@@ -23,8 +23,8 @@ globalThis.open = async () => {
   return device.adapter.text;
 };
 
-/** Prepares a case; `step` then trains on the next batch and returns the loss. To be compared, it is prepared without dropout, and
- * the weights that it begins with are returned. */
+/** Prepares a case; `step` then trains on the next batch and returns the loss. If `compared`, the model has no dropout, and its
+ * initial weights are returned. */
 globalThis.prepare = async (name, compared = false) => {
   if (!CASES.includes(name)) throw new Error(`no case ${name}`);
   wgrad.setSeed(1);
@@ -54,7 +54,7 @@ globalThis.prepare = async (name, compared = false) => {
 
 globalThis.learn = learn;
 
-/** Drawn digits for all libraries, as cases.js reads them, in Base64. */
+/** Drawn digits for all libraries, in the format that cases.js reads, in Base64. */
 globalThis.drawn = () => {
   const images = wgrad.Images.drawDigits(DIGITS.train + DIGITS.test, DIGITS.seed);
   const bytes = new Uint8Array(images.length * 785);
@@ -63,7 +63,7 @@ globalThis.drawn = () => {
   return bytes.toBase64();
 };
 
-/** What a safetensors file holds: names, shapes and floats in Base64, in the order of the layers. */
+/** The contents of a safetensors file: names, shapes and floats in Base64, in the order of the layers. */
 function weights(file) {
   const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(file.subarray(8, 8 + length)));

@@ -1,4 +1,4 @@
-//! `wgrad-peers facts`: the adapter that wgrad takes, as one line of JSON. Nothing in it names the machine or who uses it.
+//! `wgrad-peers facts`: prints the adapter that wgrad uses, as one line of JSON. It does not identify the machine or its user.
 
 use serde_json::{Value, json};
 use wgrad::Device;
@@ -31,7 +31,7 @@ pub fn run() -> Result<()> {
     }))
 }
 
-/// The adapter behind the device, which wgpu tells by its facts alone.
+/// The adapter behind the device; wgpu identifies it by its properties only.
 fn adapter(info: &wgpu::AdapterInfo) -> Option<wgpu::Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::from_env().unwrap_or(wgpu::Backends::PRIMARY);
@@ -45,7 +45,7 @@ fn names(features: wgpu::Features) -> Vec<&'static str> {
     features.iter_names().map(|(name, _)| name).collect()
 }
 
-/// Kinds of small matrices that subgroups multiply.
+/// The kinds of small matrices that subgroups can multiply.
 fn cooperative(adapter: &wgpu::Adapter) -> Vec<String> {
     let kinds = adapter.cooperative_matrix_properties();
     let text = |kind: &wgpu::CooperativeMatrixProperties| {
@@ -55,10 +55,10 @@ fn cooperative(adapter: &wgpu::Adapter) -> Vec<String> {
     kinds.iter().map(text).collect()
 }
 
-/// Each limit's name and value, and what WebGPU guarantees.
+/// Each limit's name and value, and WebGPU's guaranteed value.
 fn limits(limits: &wgpu::Limits) -> Vec<Value> {
     let rows = |limits: &wgpu::Limits| -> Vec<(String, String)> {
-        // wgpu lists them nowhere but in this text.
+        // wgpu lists the limits only in this text.
         let text = format!("{limits:#?}");
         let pairs =
             text.lines().filter_map(|line| line.trim().trim_end_matches(',').split_once(": "));

@@ -1,5 +1,5 @@
-//! What `cargo xtask report` asks about the adapter, and `cargo xtask bench` does not: what it is, and whether the kernels
-//! that it may be given for products and convolutions agree.
+//! Queries about the adapter for `cargo xtask report` that `cargo xtask bench` does not need: its properties, and whether the
+//! kernels that it may get for products and convolutions agree.
 
 mod facts;
 mod variants;
@@ -9,7 +9,7 @@ pub use variants::run as variants;
 
 use std::sync::Once;
 
-/// Writes what wgrad and wgpu log to standard error, from warnings on: `warning: ...`, on a line each.
+/// Writes the warnings and errors that wgrad and wgpu log to standard error, as lines `warning: ...`.
 fn log_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

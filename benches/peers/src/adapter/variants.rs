@@ -1,5 +1,5 @@
-//! `wgrad-peers variants`: the names of ops of several sizes. With a name behind it, that op runs here, and all its variants
-//! are compared with the plainest and timed (`Device::tune`): a line of JSON for each kernel, and one for the end.
+//! `wgrad-peers variants`: prints the names of ops of several sizes. With a name as an argument, runs that op, compares all its
+//! variants with the plainest and times them (`Device::tune`); prints a line of JSON for each kernel, and one at the end.
 
 use serde_json::{Value, json};
 use wgrad::interop::DeviceExt;
@@ -11,7 +11,7 @@ use crate::child::answer;
 use crate::{Result, inputs};
 
 enum Work {
-    /// `[.., M, K] x [.., K, N]`, and which of both lie transposed.
+    /// `[.., M, K] x [.., K, N]`, and which of the two are stored transposed.
     Product { a: &'static [usize], b: &'static [usize], transposed: [bool; 2], dtype: DType },
     /// The same with `f32` inputs that may be rounded to `f16`.
     Rounded { n: usize },
@@ -19,7 +19,7 @@ enum Work {
     Convolution { x: [usize; 4], w: [usize; 4], strides: [usize; 2] },
 }
 
-/// Sizes on both sides of tiles and vectors, and those of the training cases.
+/// Sizes below and above those of tiles and vectors, and those of the training cases.
 const ALL: [(&str, Work); 13] = [
     ("product 256", product(&[256, 256], &[256, 256])),
     ("product of odd sizes", product(&[70, 61], &[61, 33])),
@@ -74,7 +74,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     for op in report.ops() {
         answer(row(op))?;
     }
-    // Whether a kernel of the plan that the findings lead to uses units for small matrices.
+    // Checks whether a kernel of the tuned plan uses cooperative matrices.
     compute(&device, work)?;
     let units = device
         .last_plan()

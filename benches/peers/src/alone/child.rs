@@ -1,4 +1,4 @@
-//! The child process: one case, and its answer as a line of JSON.
+//! The child process: runs one case, and prints the answer as a line of JSON.
 
 use std::io::BufRead;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     })
 }
 
-/// A device that runs nothing and compiles nothing, with the limits that every browser has.
+/// A device that runs and compiles nothing, with the limits that every browser guarantees.
 fn idle_device() -> Result<Device> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::NOOP;
@@ -56,7 +56,7 @@ fn idle_device() -> Result<Device> {
     Ok(Device::from_wgpu(&adapter, device, queue)?)
 }
 
-/// Plans a graph, several times if that is quickly done, and gives the median.
+/// Plans a graph, several times if that is fast, and returns the median.
 fn planning(kind: &str, nodes: usize, real: bool) -> Result<Value> {
     let mut times = Vec::new();
     let began = Instant::now();
@@ -122,7 +122,7 @@ fn many_models(device: &Device) -> Result<Value> {
     }))
 }
 
-/// Answers `recurrence SEED` until nobody asks any more.
+/// Answers `recurrence SEED` until its input ends.
 fn serve_recurrences() -> Result<()> {
     let device = Device::current()?;
     answer(json!({}))?;

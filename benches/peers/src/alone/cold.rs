@@ -1,4 +1,4 @@
-//! Programs that run once: with empty caches, fused and with a kernel for every op.
+//! Programs that run once with empty caches: fused, and with one kernel per op.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::harness;
 use crate::process::Engine;
 use crate::report::digits;
 
-/// How far results of recurrences may be apart, as a part of the largest number.
+/// The permitted difference between results of recurrences, relative to the largest number.
 const TOLERANCE: f64 = 1e-4;
 
-/// What a run is called, and the environment it has.
+/// The name of each way to run, and its environment.
 fn ways() -> [(&'static str, Vec<(String, String)>); 2] {
     [("fused", Vec::new()), ("single", vec![("WGRAD_FUSION".to_owned(), "0".to_owned())])]
 }
@@ -99,7 +99,7 @@ fn all_programs(bench: &Bench) -> Table {
     table
 }
 
-/// Many small models, each tried for three steps: one process each way.
+/// Many small models, each trained for three steps: one process per way.
 fn all_models(bench: &Bench) -> Table {
     let limit = bench.limit(600);
     let mut table = Table::new(&[
@@ -138,8 +138,8 @@ fn all_models(bench: &Bench) -> Table {
     table
 }
 
-/// A program run both ways in turn, as often as is asked for: of each way, the run of median time, or the first that
-/// did not end.
+/// Runs a program alternately in both ways, as often as requested. Returns for each way the run with the median time, or the
+/// first run that did not end.
 fn in_turn(bench: &Bench, case: &str, limit: Duration) -> [Outcome<Value>; 2] {
     let mut runs = [Vec::new(), Vec::new()];
     for _ in 0..bench.options.repetitions.unwrap_or(1) {
@@ -151,14 +151,14 @@ fn in_turn(bench: &Bench, case: &str, limit: Duration) -> [Outcome<Value>; 2] {
     }
     runs.map(|mut runs| {
         let time = |run: &Outcome<Value>| run.done().and_then(|said| number(said, "seconds"));
-        // What did not end has no time, and comes first.
+        // A run that did not end has no time, and is sorted first.
         runs.sort_by(|a, b| time(a).partial_cmp(&time(b)).unwrap_or(Ordering::Equal));
         let at = if time(&runs[0]).is_none() { 0 } else { runs.len() / 2 };
         runs.swap_remove(at)
     })
 }
 
-/// One process each way, which do the same recurrence in turn. One that ends or takes too long is replaced.
+/// One process per way; they run the same recurrence alternately. A process that ends or takes too long is replaced.
 fn all_recurrences(bench: &Bench) -> Table {
     let limit = bench.limit(60);
     let count = bench.options.count.unwrap_or(if bench.options.quick { 20 } else { 200 });

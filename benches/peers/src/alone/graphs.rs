@@ -1,4 +1,4 @@
-//! Graphs of any size, of the kinds that planners stumble over.
+//! Graphs of any size, of kinds that are hard for planners.
 
 use wgrad as tf;
 use wgrad::{Device, Tensor, Variable};
@@ -6,7 +6,7 @@ use wgrad::{Device, Tensor, Variable};
 use crate::Result;
 use crate::inputs::uniform;
 
-/// The kinds and what they are.
+/// The kinds and their descriptions.
 pub const KINDS: [(&str, &str); 5] = [
     ("chain", "chain of tanh, sums and products"),
     ("diamonds", "ladder of diamonds, y = tanh(y) + sigmoid(y)"),
@@ -15,7 +15,7 @@ pub const KINDS: [(&str, &str); 5] = [
     ("dag", "random graph"),
 ];
 
-/// A graph of about `nodes` nodes, which wait on `device`. What is returned holds what is wanted of it.
+/// A graph of about `nodes` pending nodes on `device`. The returned tensors hold its outputs.
 pub fn graph(device: &Device, kind: &str, nodes: usize) -> Result<Vec<Tensor>> {
     let made = Made { device, before: device.stats().nodes, nodes };
     match kind {
@@ -28,7 +28,7 @@ pub fn graph(device: &Device, kind: &str, nodes: usize) -> Result<Vec<Tensor>> {
     }
 }
 
-/// How much of a graph is there.
+/// The part of a graph that was built so far.
 struct Made<'a> {
     device: &'a Device,
     before: u64,
@@ -82,7 +82,7 @@ fn net(made: &Made) -> Result<Vec<Tensor>> {
         wanted.push(loss);
         Ok(wanted)
     };
-    // How many nodes a layer takes is seen in one whose results nobody holds, so that it never runs.
+    // Counts a layer's nodes in a graph whose results are not held, so that it never runs.
     let count = |layers| -> Result<usize> {
         let before = made.so_far();
         drop(gradients(layers)?);
@@ -103,8 +103,8 @@ fn sum(made: &Made) -> Result<Vec<Tensor>> {
     Ok(vec![total])
 }
 
-/// Sixteen matrices and eight columns, of which one at a time is replaced by something made from it, so that every
-/// node is needed in the end.
+/// Sixteen matrices and eight columns. Each node replaces one of them with a value computed from it, so that the results depend
+/// on every node.
 fn dag(made: &Made) -> Result<Vec<Tensor>> {
     let mut rng = fastrand::Rng::with_seed(1);
     let mut squares = (0..16).map(|i| values([8, 8], i)).collect::<Result<Vec<_>>>()?;

@@ -1,5 +1,5 @@
-//! An LSTM by hand: 16 hidden units, 8 features, a batch of 4; the layer, with 64 units, 32 features and a batch of 32; and
-//! what they cost when every batch has another length.
+//! A manual LSTM with 16 hidden units, 8 features and a batch of 4; the LSTM layer with 64 units, 32 features and a batch of
+//! 32; and their speed when every batch has a different length.
 
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,12 @@ use crate::inputs::uniform;
 const HIDDEN: usize = 16;
 const FEATURES: usize = 8;
 pub const BATCH: usize = 4;
-/// The lengths that are drawn, and the one that is the same at every step.
+/// The range of random lengths, and the fixed length.
 const LENGTHS: std::ops::RangeInclusive<usize> = 5..=40;
 const FIXED: usize = 22;
 const RATE: f32 = 0.1;
 
-/// The weights of the input, of the state, and the bias: four gates side by side.
+/// The weights of the input and of the state, and the bias: four gates next to each other.
 pub struct Lstm {
     pub parameters: [Variable; 3],
 }
@@ -87,11 +87,11 @@ pub fn first_step(device: &Device) -> Result<Value> {
     }))
 }
 
-/// The layer with a dense one behind it, trained by Adam.
+/// The LSTM layer and a dense layer, trained by Adam.
 struct Model {
     network: Sequential,
     adam: Adam,
-    /// Lengths are rounded up to a multiple, and a mask says which steps count.
+    /// Lengths are rounded up to a multiple, and a mask marks the real steps.
     bucket: usize,
 }
 
@@ -124,7 +124,7 @@ impl Model {
     }
 }
 
-/// `count` steps of drawn lengths, then steps of the fixed length. No new step begins after `budget`.
+/// `count` steps of random lengths, then steps of the fixed length. No step begins after `budget`.
 pub fn lengths(device: &Device, what: &str, count: usize, budget: Duration) -> Result<Value> {
     let step: Box<dyn Fn(usize, u64) -> tf::Result<f32>> = match what {
         "layer" | "buckets" => {
@@ -166,7 +166,7 @@ pub fn lengths(device: &Device, what: &str, count: usize, budget: Duration) -> R
         step(FIXED, turn as u64)?;
         fixed.push(start.elapsed().as_secs_f64());
     }
-    // The first ones compiled.
+    // The first steps compiled kernels.
     let fixed = fixed.split_off(5);
     Ok(json!({
         "steps": first.len() + later.len(), "lengths": seen.len(),
@@ -175,7 +175,7 @@ pub fn lengths(device: &Device, what: &str, count: usize, budget: Duration) -> R
     }))
 }
 
-/// Steps a second.
+/// Steps per second.
 fn rate(seconds: &[f64]) -> Option<f64> {
     (!seconds.is_empty()).then(|| seconds.len() as f64 / seconds.iter().sum::<f64>())
 }

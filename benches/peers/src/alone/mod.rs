@@ -1,8 +1,8 @@
-//! What is measured of wgrad alone: what planning costs, programs that run once with empty caches, and sequences of
-//! changing lengths. They run only when `--only` names them.
+//! Measurements of wgrad alone: planning time, programs that run once with empty caches, and sequences of changing lengths.
+//! They run only when `--only` names them.
 //!
-//! Each case is a child process of its own (`wgrad-peers alone --case NAME`) with a limit on its time and memory, so
-//! that a planner that runs away is reported, and does not take the machine along.
+//! Each case is a separate child process (`wgrad-peers alone --case NAME`) with limits on time and memory, so that a planner
+//! that does not terminate is reported and does not affect the machine.
 
 mod child;
 mod cold;
@@ -27,29 +27,29 @@ use crate::options::Options;
 use crate::process::{Engine, Recipe};
 use crate::report::{self, Setting, digits};
 
-/// The groups: how they are called, the cases in them, and what they are.
+/// The groups: names and descriptions.
 pub const GROUPS: [(&str, &str); 3] = [
     ("planning", "milliseconds that making a plan takes, by the kind and size of the graph"),
     ("cold", "programs that run once, all caches empty: fused, and with WGRAD_FUSION=0"),
     ("lengths", "an LSTM over sequences of changing lengths"),
 ];
 
-/// How many MLPs and convolutional networks are tried.
+/// The numbers of MLPs and of convolutional networks.
 const MODELS: [u64; 2] = [60, 12];
 
-/// Nodes of a planned graph.
+/// Numbers of nodes of a planned graph.
 const SIZES: [usize; 3] = [500, 2_000, 20_000];
 
-/// Kibibytes of address space that a child may take.
+/// Kibibytes of address space that a child may use.
 const MEMORY: usize = 10_000_000;
 
-/// Whether this name given to `--only` is one of a group here.
+/// Whether this name, given to `--only`, belongs to a group here.
 pub fn is_alone(name: &str) -> bool {
     let starts = |rest: &str| rest.is_empty() || rest.starts_with('_');
     GROUPS.iter().any(|(group, _)| name.strip_prefix(group).is_some_and(starts))
 }
 
-/// Measures the groups that are asked for.
+/// Measures the requested groups.
 pub fn run(options: &Options) -> Result<()> {
     let (_, setting) = harness::setting(options)?;
     println!("{setting}");
@@ -82,7 +82,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Puts the tables of this adapter into the documentation, in place of its old ones.
+/// Writes the tables of this adapter to the documentation in place of its old ones.
 fn write(group: &str, setting: &Setting, tables: &[Table]) -> Result<()> {
     let page = harness::repository().join("docs/benchmarks.md");
     let text = std::fs::read_to_string(&page)?;
@@ -96,10 +96,10 @@ fn write(group: &str, setting: &Setting, tables: &[Table]) -> Result<()> {
     Ok(std::fs::write(&page, text)?)
 }
 
-/// What became of a child.
+/// The result of a child.
 enum Outcome<T> {
     Done(T),
-    /// It was ended at the limit.
+    /// It was killed at the limit.
     Late,
     Failed(String),
 }
@@ -118,17 +118,17 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Whether a case, or one of those whose names begin with its own, is asked for.
+    /// Whether a case, or a case whose name begins with it, is requested.
     fn wants(&self, case: &str) -> bool {
         self.options.wants(case)
     }
 
-    /// How long a case may take, if nothing else is said.
+    /// The time limit of a case; `usual` by default.
     fn limit(&self, usual: u64) -> Duration {
         self.options.limit.unwrap_or(Duration::from_secs(usual))
     }
 
-    /// A child at a case: what it says at its start is the answer, or that it is ready.
+    /// Starts a child for a case; its first line is the answer, or reports that it is ready.
     fn start(
         &self,
         case: &str,
@@ -157,7 +157,7 @@ impl Bench<'_> {
         outcome(limit, || recipe.start(case, env))
     }
 
-    /// The answer of a child that gives one and ends.
+    /// The answer of a child that prints one and ends.
     fn ask(
         &self,
         case: &str,
@@ -172,7 +172,7 @@ impl Bench<'_> {
         }
     }
 
-    /// As [`Bench::ask`], with a folder for all caches that is empty before and gone behind.
+    /// Like [`Bench::ask`], with an empty folder for all caches that is removed afterwards.
     fn ask_cold(
         &self,
         case: &str,
@@ -248,7 +248,7 @@ impl Bench<'_> {
     fn lengths(&self) -> Vec<Table> {
         let count = self.options.count.unwrap_or(if self.options.quick { 60 } else { 500 });
         let limit = self.limit(600);
-        // The steps of the fixed length come behind it.
+        // The steps of the fixed length follow.
         let budget = (limit.as_secs() * 3 / 4).to_string();
         let mut table = Table::new(&[
             "LSTM, lengths 5 to 40 drawn, steps/s",
@@ -313,7 +313,7 @@ impl Bench<'_> {
     }
 }
 
-/// What comes of `work`, in which a child is waited for until `limit` at most.
+/// The result of `work`, which waits for a child until `limit` at most.
 fn outcome<T>(limit: Duration, work: impl FnOnce() -> Result<T>) -> Outcome<T> {
     let began = Instant::now();
     match work() {
@@ -323,10 +323,10 @@ fn outcome<T>(limit: Duration, work: impl FnOnce() -> Result<T>) -> Outcome<T> {
     }
 }
 
-/// The largest difference between two lists of results, as a part of the largest number of the result it is in.
+/// The largest difference between two lists of results, relative to the largest number in the same result.
 fn difference(a: &Value, b: &Value) -> f64 {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    // What JSON has no number for, not a number and infinities, is null there.
+    // JSON has null in place of NaN and infinities.
     let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
     let (a, b) = (list(a), list(b));
     if a.len() != b.len() {

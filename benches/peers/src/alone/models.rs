@@ -1,5 +1,5 @@
-//! Small models as people try them out: each is made, trained for three steps, and never seen again. What they are comes
-//! from a seed. A test counts pipelines with them, too.
+//! Small models as in experiments: each is made, trained for three steps, and dropped. A seed determines the model. A test also
+//! counts pipelines with them.
 
 use wgrad as tf;
 use wgrad::keras::layers::{
@@ -13,7 +13,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, Layer, Loss, Sequential, TRAINING};
 use wgrad::{GradientTape, Tensor};
 
-/// Numbers without pattern.
+/// Pseudorandom numbers.
 struct Draw(u64);
 
 impl Draw {

@@ -1,5 +1,5 @@
-//! Programs that run once, written as somebody writes them who knows TensorFlow and nothing of flushes. Each returns
-//! what it would print.
+//! Programs that run once, written as by a user who knows TensorFlow and nothing about flushes. Each returns what it would
+//! print.
 
 use std::f32::consts::TAU;
 
@@ -11,7 +11,7 @@ use crate::inputs::{positive, uniform};
 
 pub type Program = fn() -> tf::Result<Vec<Tensor>>;
 
-/// All of them: name, what it is, and the program.
+/// All programs: name, description and function.
 pub const ALL: [(&str, &str, Program); 12] = [
     ("mandelbrot", "Mandelbrot set, 64 x 64, 50 turns", mandelbrot),
     ("life", "Conway's life, 32 x 32, 60 generations", life),
@@ -41,7 +41,7 @@ fn mandelbrot() -> tf::Result<Vec<Tensor>> {
         let inside = (&x * &x + &y * &y).less_equal(4.0)?;
         let next_x = &x * &x - &y * &y + &re;
         let next_y = 2.0 * &x * &y + &im;
-        // Points that have left stay where they are.
+        // Points that have escaped stay unchanged.
         x = tf::where_(&inside, &next_x, &x)?;
         y = tf::where_(&inside, &next_y, &y)?;
         count = count + inside.cast(tf::DType::F32)?;
@@ -53,7 +53,7 @@ fn life() -> tf::Result<Vec<Tensor>> {
     let start: Vec<f32> = positive(32 * 32, 3).iter().map(|&p| f32::from(p < 0.35)).collect();
     let mut cells = Tensor::from_slice(&start, [32, 32])?;
     for _ in 0..60 {
-        // The edges meet.
+        // The edges wrap around.
         let (last, first) = (cells.slice(&[31, 0], &[1, -1])?, cells.slice(&[0, 0], &[1, -1])?);
         let tall = tf::concat(&[&last, &cells, &first], 0)?;
         let (last, first) = (tall.slice(&[0, 31], &[-1, 1])?, tall.slice(&[0, 0], &[-1, 1])?);
@@ -128,7 +128,7 @@ fn averages() -> tf::Result<Vec<Tensor>> {
         }
         results.push(total / window as f32);
     }
-    // The exponential ones, side by side, over the last hundred values.
+    // The exponential averages, next to each other, over the last hundred values.
     let spans: Vec<f32> = (1..=10).map(|k| 2.0 / (2.0 * k as f32 + 1.0)).collect();
     let alpha = Tensor::from_slice(&spans, [10])?;
     let mut ema = series.slice(&[400], &[1])?.broadcast_to([10])?;

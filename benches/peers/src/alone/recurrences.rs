@@ -1,11 +1,11 @@
-//! Random recurrences: two or three states, and a few statements that are repeated 10 to 300 times.
+//! Random recurrences: two or three states, and a few statements repeated 10 to 300 times.
 
 use wgrad as tf;
 use wgrad::Tensor;
 
 use crate::inputs::uniform;
 
-/// A statement: what is put into state `to`. None of them makes numbers grow, or a small difference much larger.
+/// A statement: a value for state `to`. Statements do not make numbers grow, or small differences much larger.
 #[derive(Clone, Copy, Debug)]
 struct Statement {
     kind: u32,
@@ -15,7 +15,7 @@ struct Statement {
     axis: i64,
 }
 
-/// The states after all turns of the recurrence that `seed` draws.
+/// The states after all iterations of the recurrence with this seed.
 pub fn run(seed: u64) -> tf::Result<Vec<Tensor>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let shape = [[1, 4, 8][rng.usize(..3)], [4, 6, 16][rng.usize(..3)]];
@@ -24,7 +24,7 @@ pub fn run(seed: u64) -> tf::Result<Vec<Tensor>> {
     let mut states = vec![draw(shape)?, draw(shape)?, draw(shape)?];
     let (drive, weights) = (draw(shape)?, draw([shape[1], shape[1]])? / shape[1] as f32);
     states.truncate(rng.usize(2..=3));
-    // As many small counts of turns as large ones.
+    // Log-uniform, so that small numbers of iterations are as frequent as large ones.
     let turns = (10.0 * 30f64.powf(rng.f64())).round() as usize;
     let statements: Vec<Statement> = (0..rng.usize(2..=6))
         .map(|_| Statement {
@@ -65,7 +65,7 @@ impl Statement {
     }
 }
 
-/// The tensor moved on by one along `axis`, what leaves at the end coming in at the start.
+/// The tensor rotated by one along `axis`.
 fn roll(x: &Tensor, axis: i64) -> tf::Result<Tensor> {
     let len = x.shape()[axis as usize];
     if len == 1 {

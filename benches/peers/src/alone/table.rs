@@ -1,4 +1,4 @@
-//! A table that is printed line by line and put into the documentation.
+//! A table that is printed line by line and written to the documentation.
 
 use serde_json::{Map, Value};
 
@@ -8,11 +8,11 @@ pub struct Table {
     notes: Vec<String>,
 }
 
-/// Columns of the terminal for what a row is about.
+/// The width of the first column on the terminal.
 const FIRST: usize = 50;
 
 impl Table {
-    /// Prints the heads.
+    /// Prints the headings.
     pub fn new(heads: &[&str]) -> Self {
         let table = Table {
             heads: heads.iter().map(|&head| head.to_owned()).collect(),
@@ -53,7 +53,7 @@ impl Table {
         text.trim_end().to_owned()
     }
 
-    /// An object for each row, by the heads.
+    /// One object per row, with the headings as keys.
     pub fn json(&self) -> Value {
         let object = |row: &Vec<String>| {
             let pairs = self.heads.iter().cloned().zip(row.iter().cloned().map(Value::String));

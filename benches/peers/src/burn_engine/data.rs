@@ -1,4 +1,4 @@
-//! A pass over shuffled pairs in batches, by Burn's `DataLoader`. A batch is two vectors: no tensor is made.
+//! A pass over shuffled pairs in batches with Burn's `DataLoader`. A batch is two vectors; no tensor is made.
 
 use std::sync::Arc;
 use std::time::Duration;

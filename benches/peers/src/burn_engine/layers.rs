@@ -82,7 +82,7 @@ pub fn open(step: LayerStep, device: Device) -> Result<Box<dyn Prepared>> {
 
 struct Training<M> {
     device: Device,
-    /// Always there between two steps: a step consumes the model and gives back the next.
+    /// Always `Some` between two steps: a step consumes the model and returns the next.
     model: Option<M>,
     adam: ModuleOptimizer,
     x: Tensor<3>,

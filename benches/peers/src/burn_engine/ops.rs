@@ -133,7 +133,7 @@ pub fn computation(op: Op, device: &Device) -> Result<Results> {
     })
 }
 
-/// What was computed, and the gradients of the sum of its squares.
+/// The result, and the gradients of the sum of its squares.
 fn with_gradients(y: Tensor<4>, sources: &[&Tensor<4>]) -> Vec<Held> {
     let grads = (y.clone() * y.clone()).sum().backward();
     let gradients = sources.iter().filter_map(|source| source.grad(&grads).map(held));

@@ -1,4 +1,4 @@
-//! A pass over shuffled pairs in batches, by `wgrad::data`.
+//! A pass over shuffled pairs in batches with `wgrad::data`.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ impl Passes {
         let y: Vec<i32> = (0..pairs.len).map(|i| i as i32 % 10).collect();
         let batches =
             Dataset::from_tensor_slices((x, y))?.shuffle(pairs.len)?.batch(pairs.batch)?;
-        // A thread makes the batches that the pipeline is to have ready.
+        // A thread prepares batches ahead of their use.
         Ok(Passes(if pairs.workers > 0 {
             batches.prefetch(wgrad::data::AUTOTUNE)
         } else {

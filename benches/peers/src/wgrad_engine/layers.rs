@@ -13,7 +13,7 @@ use crate::cases::LayerStep;
 use crate::child::{Prepared, timed};
 use crate::inputs;
 
-/// A block of a transformer, normalized behind attention and behind the dense layers.
+/// A transformer block, normalized after attention and after the dense layers.
 #[derive(Trackable)]
 struct Block {
     attention: MultiHeadAttention,
@@ -62,7 +62,7 @@ impl Training {
         };
         let (x, target) = (uniform(x, 1)?, uniform(target, 2)?);
         model.call(&x, TRAINING)?;
-        // The biases of heads have two axes, and stay 0 as the others.
+        // The heads' biases have two axes, and start at 0 like the others.
         let is_kernel =
             |shape: &[usize]| shape.len() > 2 || (shape.len() == 2 && shape[0] != step.heads());
         let variables = model.trainable_variables();

@@ -86,7 +86,7 @@ pub fn computation(op: Op) -> Result<Results> {
     })
 }
 
-/// What `work` gives, and the gradients of the sum of its squares.
+/// The result of `work`, and the gradients of the sum of its squares.
 fn with_gradients(
     sources: &[&Tensor],
     work: impl FnOnce() -> tf::Result<Tensor>,
