@@ -1,8 +1,8 @@
-//! Cats and dogs: photographs from folders, a convolutional network, `compile`, `fit`, `evaluate`.
+//! Cats and dogs: photographs in folders, a convolutional network, `compile`, `fit`, `evaluate`.
 //!
-//! `cargo example cats_vs_dogs -- --data FOLDER` trains on the photographs in `FOLDER/train/cats`, `train/dogs`, `valid/cats` and
-//! `valid/dogs`. Without a folder it draws discs for cats and stripes for dogs. Pictures of a batch and of what was misread go to
-//! `out/`.
+//! `cargo example cats_vs_dogs -- --data FOLDER` trains on the photographs in `FOLDER/train/cats`, `train/dogs`, `valid/cats`
+//! and `valid/dogs`. Without a folder it draws discs for cats and stripes for dogs. It writes pictures of a batch and of
+//! misclassified photographs to `out/`.
 
 #[path = "support/picture.rs"]
 mod picture;
@@ -43,10 +43,10 @@ Options:
   --size <SIZE>      Height and width of the pictures [default: 256]
   --epochs <EPOCHS>  Passes through the photographs [default: 2]
   --batch <BATCH>    Photographs in a step [default: 32]
-  --seed <SEED>      Start of all random numbers [default: 1]
+  --seed <SEED>      Seed of the random numbers [default: 1]
   --out <OUT>        Folder for pictures [default: out]";
 
-/// `Err(None)` if help is asked for.
+/// `Err(None)` if help was requested.
 fn flags() -> std::result::Result<Flags, Option<lexopt::Error>> {
     let mut flags =
         Flags { data: None, size: 256, epochs: 2, batch: 32, seed: 1, out: "out".into() };
@@ -99,7 +99,8 @@ fn run(flags: &Flags) -> Result<()> {
     let train_filenames = [train_cats, train_dogs].concat();
     say!("data      {} photographs in {}", train_filenames.len(), folder.display());
 
-    // 2. The pipeline. The guide shuffles the pictures; here the names are shuffled, as 23,000 pictures of 256 x 256 take 18 GB.
+    // 2. The pipeline. The guide shuffles the pictures; here the names are shuffled, as 23,000 pictures of 256 x 256 need 18
+    //    GB.
     let size = [flags.size, flags.size];
     let calls = MapOptions::new().num_parallel_calls(AUTOTUNE);
     let train = Dataset::from_tensor_slices((train_filenames, train_labels))?
@@ -134,7 +135,7 @@ fn run(flags: &Flags) -> Result<()> {
         say!("epoch {}   loss {loss:.4}", epoch + 1);
     }
 
-    // 5. How good it is on photographs that it has not seen.
+    // 5. Evaluation on photographs that it has not seen.
     let valid_cats = filenames(&folder.join("valid/cats"))?;
     let valid_dogs = filenames(&folder.join("valid/dogs"))?;
     let valid_labels = [vec![0; valid_cats.len()], vec![1; valid_dogs.len()]].concat();
@@ -151,7 +152,7 @@ fn run(flags: &Flags) -> Result<()> {
         say!("{name} {value:.4}");
     }
 
-    // 6. What it misread.
+    // 6. The misclassified photographs.
     let pictures = valid.map(|(images, _): (ArrayD<f32>, ArrayD<i32>)| images);
     let likely = model.predict(&pictures, PredictOptions::new())?.argmax(-1)?.to_vec::<i32>()?;
     let misread: Vec<usize> = (0..likely.len()).filter(|&i| likely[i] != valid_labels[i]).collect();
@@ -201,12 +202,12 @@ fn draw(out: &Path, name: &str, images: &ArrayD<f32>) -> Result<()> {
     Ok(())
 }
 
-/// Draws discs in place of cats and stripes in place of dogs, as JPEGs of many sizes.
+/// Draws discs for cats and stripes for dogs, as JPEGs of many sizes.
 fn draw_animals(folder: &Path) -> Result<PathBuf> {
     for (part, count) in [("train", 48), ("valid", 16)] {
         for (class, name) in ["cats", "dogs"].into_iter().enumerate() {
             for i in 0..count {
-                // Validation goes on where training ends.
+                // The validation pictures continue the sequence of the training pictures.
                 let k = if part == "train" { i } else { 48 + i };
                 let (height, width) = (60 + 7 * k % 50, 60 + 11 * k % 60);
                 let (y, x) = (height / 2 + k % 9, width / 2 - k % 7);

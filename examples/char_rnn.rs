@@ -1,7 +1,7 @@
-//! A GRU that learns a text letter by letter and then writes on its own.
+//! A GRU that learns a text letter by letter and then generates text.
 //!
-//! `cargo example char_rnn` runs it. The text is this project's own page on how it is laid out; after a few hundred steps
-//! the network has its spelling, if not its sense.
+//! `cargo example char_rnn` runs it. The text is this project's page about its architecture; after a few hundred steps the
+//! network spells words correctly, but the text makes no sense.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -24,7 +24,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Context, INFERENCE, TRAINING};
 
 const TEXT: &str = include_str!("../docs/architecture.md");
-/// Letters that a training example has.
+/// The number of letters in a training example.
 const LENGTH: usize = 60;
 const BATCH: usize = 32;
 
@@ -36,7 +36,7 @@ struct CharRnn {
 }
 
 impl CharRnn {
-    /// Logits of the next letter after each of `letters` `[N,T]`, and the state behind the last.
+    /// Logits of the next letter after each of `letters` `[N,T]`, and the state after the last one.
     fn step(
         &self,
         letters: &tf::Tensor,
@@ -50,7 +50,7 @@ impl CharRnn {
 }
 
 fn main() -> ExitCode {
-    let about = "Learn a text letter by letter, and write on.\n\nUsage: char_rnn [OPTIONS]";
+    let about = "Learn a text letter by letter, and generate more.\n\nUsage: char_rnn [OPTIONS]";
     say::exit_code(run(&Flags::parse(about, 300)))
 }
 
@@ -74,7 +74,7 @@ fn run(flags: &Flags) -> Result<()> {
     let started = Instant::now();
     let mut settled = Settled::new(flags.steps)?;
     for step in 1..=flags.steps {
-        // Pieces from random places; each letter's answer is the next one.
+        // Pieces from random positions; each letter's target is the next letter.
         let last = (text.len() - LENGTH - 1) as i32;
         let places = tf::random::global().uniform_int([BATCH], 0, last)?.to_vec::<i32>()?;
         let pieces = |shift: usize| {
@@ -98,7 +98,7 @@ fn run(flags: &Flags) -> Result<()> {
         say!("{report}");
     }
 
-    // Read a beginning, then draw each letter by the logits of the one before; the state carries what came so far.
+    // Read a beginning, then draw each letter from the logits of the previous one; the state carries what came before.
     let mut written = String::from("The device ");
     let start: Vec<i32> = written.chars().filter_map(|letter| number(letter).ok()).collect();
     let mut letters = tf::Tensor::from_slice(&start, [1, start.len()])?;
@@ -107,7 +107,7 @@ fn run(flags: &Flags) -> Result<()> {
         let (logits, after) = model.step(&letters, state.as_deref(), INFERENCE)?;
         let steps = logits.shape()[1];
         let last = logits.slice(&[0, steps - 1, 0], &[1, 1, -1])?.reshape([1, -1])?;
-        // Below 1, a temperature makes likely letters likelier.
+        // A temperature below 1 makes likely letters more likely.
         let drawn = tf::random::categorical(&(last / 0.7), 1)?;
         written.push(alphabet[drawn.to_vec::<i32>()?[0] as usize]);
         (letters, state) = (drawn.cast(tf::DType::I32)?, Some(after));

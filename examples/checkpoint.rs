@@ -1,9 +1,9 @@
-//! A network for MNIST that is saved on the way, and tested by another process.
+//! A network for MNIST that is saved during training, and tested by another process.
 //!
-//! `cargo example checkpoint -- --mode train` saves it every 100 batches as `./save/model.ckpt-1`, `-2`, and so on;
-//! `--mode test` restores the newest before the model was ever called: its weights wait for their first input. With
-//! `--manager` the last three stay, and their number is the batch's. Without the real files it trains on drawn digits and
-//! says so.
+//! `cargo example checkpoint -- --mode train` saves it every 100 batches as `./save/model.ckpt-1`, `-2`, and so on; `--mode
+//! test` restores the newest checkpoint before the model's first call: the weights are set at the first input. With
+//! `--manager`, the last three checkpoints are kept, numbered by batch. Without the real files it trains on drawn digits and
+//! prints this.
 
 #[path = "support/say.rs"]
 mod say;
@@ -35,7 +35,7 @@ Options:
   --learning-rate <RATE>   Adam's [default: 0.001]
   --save <FOLDER>          Folder of the checkpoints [default: ./save]
   --data <DATA>            Folder of the four MNIST files
-  --seed <SEED>            Start of all random numbers [default: 1]";
+  --seed <SEED>            Seed of the random numbers [default: 1]";
 
 struct Flags {
     tests: bool,
@@ -48,7 +48,7 @@ struct Flags {
     seed: u64,
 }
 
-/// `Err(None)` if help is asked for.
+/// `Err(None)` if help was requested.
 fn parse() -> std::result::Result<Flags, Option<lexopt::Error>> {
     let mut flags = Flags {
         tests: false,
@@ -185,7 +185,7 @@ fn test(flags: &Flags, images: Images) -> Result<()> {
     Ok(())
 }
 
-/// The pixels, which come as bytes, from 0 to 1.
+/// The pixels, which are bytes, scaled to 0 to 1.
 fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     Ok((images.cast(tf::DType::F32)? / 255.0, labels))
 }

@@ -1,4 +1,4 @@
-//! Datasets: pairs of numbers, and the digits of MNIST turned, batched and shuffled.
+//! Datasets: pairs of numbers, and the digits of MNIST rotated, batched and shuffled.
 //!
 //! `cargo example datasets` prints the pairs and the shapes, and draws the digits into `out/`.
 
@@ -18,7 +18,7 @@ use wgrad as tf;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::data::{Dataset, ToTensors};
 
-const ABOUT: &str = "Datasets: pairs of numbers, and MNIST turned, batched and shuffled";
+const ABOUT: &str = "Datasets: pairs of numbers, and MNIST rotated, batched and shuffled";
 
 fn main() -> ExitCode {
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
@@ -33,7 +33,7 @@ fn run(flags: &Flags) -> Result<()> {
     say!("data      {}", mnist.source);
     let digits = Dataset::from_tensor_slices(mnist.train)?;
 
-    // Each image by itself.
+    // Each image separately.
     let turned = digits.map(|(image, label)| (rot90(&image), label));
     for (name, dataset) in [("upright", &digits), ("turned", &turned)] {
         let (image, label) = dataset.iter().next().ok_or("MNIST has images")??;
@@ -48,7 +48,7 @@ fn run(flags: &Flags) -> Result<()> {
     say!("batch     {:?}, labels {labels}", images.shape());
     draw(flags, "batch", &images, 4)?;
 
-    // Another order each time.
+    // A new order in each pass.
     let shuffled = digits.shuffle(10_000)?.batch(4)?;
     for pass in 1..=flags.steps {
         let (images, labels) = shuffled.iter().next().ok_or("MNIST has images")??;
@@ -70,14 +70,14 @@ fn years_and_prices() -> Result<()> {
     Ok(())
 }
 
-/// A quarter turn to the left, as `tf.image.rot90` makes it.
+/// A quarter turn to the left, like `tf.image.rot90`.
 fn rot90(image: &Array3<u8>) -> Array3<u8> {
     let mut turned = image.view().permuted_axes([1, 0, 2]);
     turned.invert_axis(Axis(0));
     turned.to_owned()
 }
 
-/// Draws a batch side by side.
+/// Draws the images of a batch next to each other.
 fn draw(flags: &Flags, name: &str, images: &ArrayD<u8>, columns: usize) -> Result<()> {
     let pixels = images.to_tensors()?.cast(tf::DType::F32)? / 255.0;
     let path = flags.out.join(format!("datasets-{name}.png"));

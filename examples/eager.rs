@@ -1,9 +1,8 @@
 //! TensorFlow's guides "Eager execution" and "Introduction to gradients and automatic differentiation", step by
 //! step.
 //!
-//! `cargo example eager` runs it; on two processor cores without a GPU it takes a few seconds. It
-//! ends with an error if a gradient is wrong, if a regression does not come within 0.1 of W = 3 and B = 2, or if
-//! the line search does not go down.
+//! `cargo example eager` runs it; on two processor cores without a GPU it takes a few seconds. It ends with an error if a
+//! gradient is wrong, if a regression does not get within 0.1 of W = 3 and B = 2, or if the line search does not go down.
 
 #[path = "support/say.rs"]
 mod say;
@@ -27,11 +26,11 @@ fn guide() -> Result<()> {
     say!("hello, {m}");
     let a = tf::constant([[1, 2], [3, 4]])?;
     say!("{a}");
-    // Broadcasting and operators. `a.add(1)?` is the same as `&a + 1`, which panics where `add` gives an error.
+    // Broadcasting and operators. `a.add(1)?` is the same as `&a + 1`, which panics where `add` returns an error.
     let b = a.add(1)?;
     say!("{b}");
     say!("{}", &a * &b);
-    // ndarray is what NumPy is to TensorFlow.
+    // ndarray corresponds to NumPy.
     say!("{}", a.to_array::<i32>()? * b.to_array::<i32>()?);
 
     say!("\nDynamic control flow");
@@ -45,7 +44,7 @@ fn guide() -> Result<()> {
     say!("{grad}");
     check(grad.item::<f32>()? == 2.0, "d(w * w)/dw at 1 is 2")?;
 
-    say!("\nTrain a model: linear regression by hand");
+    say!("\nTrain a model: linear regression with a tape");
     let (inputs, outputs) = noisy_line(2000)?;
     let model = Linear::new()?;
     say!("Initial loss: {:.3}", model.loss(&inputs, &outputs)?.item::<f32>()?);
@@ -116,7 +115,7 @@ fn guide() -> Result<()> {
     Ok(())
 }
 
-/// Counts up to a tensor, looking at values on the way.
+/// Counts up to a tensor, reading values in each iteration.
 fn fizzbuzz(max_num: &tf::Tensor) -> Result<()> {
     let mut counter = tf::constant(0)?;
     for _ in 0..max_num.item::<i32>()? {
@@ -132,7 +131,7 @@ fn fizzbuzz(max_num: &tf::Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Points about `3 x + 2`, the noise of deviation 1.
+/// Points about `3 x + 2`, with noise of deviation 1.
 fn noisy_line(count: usize) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     tf::random::set_seed(1);
     let inputs = tf::random::global().normal([count])?;
@@ -195,7 +194,7 @@ fn measure(x: &tf::Tensor, steps: usize) -> tf::Result<f64> {
     for _ in 0..steps {
         product = product.matmul(x)?;
     }
-    // The products wait until something asks for them. Nobody would run them if `product` were gone by now.
+    // The products are pending until something needs them. They would never run if `product` were dropped before.
     x.device().synchronize()?;
     Ok(start.elapsed().as_secs_f64())
 }

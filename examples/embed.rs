@@ -1,12 +1,12 @@
-//! A network inside an application that uses wgpu itself: one device, three kinds of work, no copy between them.
+//! A network inside an application that uses wgpu itself: one device, three kinds of work, no copies in between.
 //!
-//! In each frame the application's simulation moves a ball and writes into its buffer where each pixel lies as seen from the
-//! ball. A network reads that buffer where it is and learns which pixels the ball covers; the application's render pass
-//! reads the network's answer where that is, and draws it. There is no window: the last pictures are read back.
+//! In each frame the application's simulation moves a ball and writes into its buffer the position of each pixel relative to
+//! the ball. A network reads that buffer in place and learns which pixels the ball covers; the application's render pass reads
+//! the network's output in place and draws it. There is no window: the last pictures are read back.
 //!
-//! `cargo example embed` runs it, and `cargo example embed -- picture.ppm` saves the last picture; on two
-//! processor cores without a GPU it takes a few seconds. It ends with an error if a picture differs from the ball, as
-//! the host knows it, in more than 2 of 100 pixels.
+//! `cargo example embed` runs it, and `cargo example embed -- picture.ppm` saves the last picture; on two processor cores
+//! without a GPU it takes a few seconds. It ends with an error if more than 2 of 100 pixels of a picture differ from the ball
+//! that the host computes.
 
 #[path = "support/say.rs"]
 mod say;
@@ -21,9 +21,9 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 
 /// Pixels along each side of the picture.
 const SIDE: u32 = 64;
-/// The ball's radius, where the picture is 2 high and 2 wide.
+/// The ball's radius, in a picture that is 2 high and 2 wide.
 const RADIUS: f32 = 0.5;
-/// Frames in which the network learns.
+/// Frames during which the network learns.
 const FRAMES: u32 = 200;
 
 fn main() -> ExitCode {
@@ -46,10 +46,10 @@ fn run() -> Result<()> {
     let mut x = tf::Tensor::from_buffer(&device, app.places.clone(), pixels, tf::DType::F32)?;
     let mut loss = None;
     for frame in 0..FRAMES {
-        // The application's turn: it takes its buffer back, and its simulation writes there.
+        // The application takes its buffer back, and its simulation writes to it.
         let places = x.into_buffer()?;
         app.simulate(ball(frame));
-        // The network's turn: a new tensor stands for the new value.
+        // Then the network: a new tensor wraps the new value.
         x = tf::Tensor::from_buffer(&device, places, pixels, tf::DType::F32)?;
         loss = Some(network.learn(&x, &adam)?);
     }
@@ -63,10 +63,10 @@ fn run() -> Result<()> {
         app.simulate(ball(frame));
         x = tf::Tensor::from_buffer(&device, places, pixels, tf::DType::F32)?;
         let covered = network.call(&x)?.sigmoid()?;
-        // What the application submits from here on finds the answer in this buffer, as long as `covered` lives.
+        // Everything that the application submits from now on finds the output in this buffer while `covered` is alive.
         let picture = app.draw(&covered.buffer()?)?;
         let wrong = check(&picture, ball(frame))?;
-        say!("frame     {frame}: the picture shows the ball, but for {wrong} pixels");
+        say!("frame     {frame}: the picture shows the ball, except for {wrong} pixels");
         if let Some(path) = std::env::args().nth(1) {
             std::fs::write(path, ppm(&picture))?;
         }
@@ -74,7 +74,7 @@ fn run() -> Result<()> {
     Ok(())
 }
 
-/// The application's adapter, device and queue; kernels do more at once with the adapter's own limits.
+/// The application's adapter, device and queue. With the adapter's own limits, kernels can do more at once.
 async fn open() -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY.with_env(),
@@ -86,13 +86,13 @@ async fn open() -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
     Ok((adapter, device, queue))
 }
 
-/// Where the ball is in a frame: it goes round.
+/// The ball's position in a frame: it moves in a circle.
 fn ball(frame: u32) -> [f32; 2] {
     let (y, x) = (frame as f32 * 0.17).sin_cos();
     [0.45 * x, 0.45 * y]
 }
 
-/// Two layers, written in ops: places `[N,2]` to logits `[N,1]`.
+/// Two layers, written with ops: positions `[N,2]` to logits `[N,1]`.
 struct Network {
     variables: [tf::Variable; 4],
 }
@@ -115,7 +115,7 @@ impl Network {
         x.matmul(w1)?.add(b1)?.tanh()?.matmul(w2)?.add(b2)
     }
 
-    /// Makes a step; the truth is what a pixel's distance says.
+    /// Makes a training step; the targets follow from the pixels' distances.
     fn learn(&self, x: &tf::Tensor, adam: &Adam) -> tf::Result<tf::Tensor> {
         let distance = x.square()?.sum(tf::Axes::from(-1).keepdims(true))?;
         let truth = distance.less(RADIUS * RADIUS)?.cast(tf::DType::F32)?;
@@ -126,17 +126,17 @@ impl Network {
     }
 }
 
-/// What a graphics program has: passes, pipelines, buffers, a texture. It knows no tensor.
+/// The parts of a graphics program: passes, pipelines, buffers, a texture. It does not know tensors.
 struct Application {
     device: wgpu::Device,
     queue: wgpu::Queue,
     simulation: wgpu::ComputePipeline,
     drawing: wgpu::RenderPipeline,
-    /// `[SIDE*SIDE,2]`: where each pixel lies as seen from the ball.
+    /// `[SIDE*SIDE,2]`: the position of each pixel relative to the ball.
     places: wgpu::Buffer,
 }
 
-/// One invocation for each pixel.
+/// One invocation per pixel.
 const SIMULATION: &str = "
 @group(0) @binding(0) var<storage, read_write> places: array<vec2<f32>>;
 @group(0) @binding(1) var<uniform> ball: vec4<f32>; // x, y, pixels along a side, 0
@@ -148,7 +148,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     places[id.x] = (pixel + 0.5) / ball.z * 2.0 - 1.0 - ball.xy;
 }";
 
-/// A triangle that covers the picture, in the colours that the network's answer says.
+/// A triangle that covers the picture, coloured by the network's output.
 const DRAWING: &str = "
 @group(0) @binding(0) var<storage, read> covered: array<f32>;
 @group(0) @binding(1) var<uniform> ball: vec4<f32>;
@@ -202,7 +202,7 @@ impl Application {
             multiview_mask: None,
             cache: None,
         });
-        // The usages that a tensor over a buffer needs.
+        // The usages that a tensor over a buffer requires.
         let places = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("places"),
             size: u64::from(SIDE * SIDE) * 8,
@@ -214,7 +214,7 @@ impl Application {
         Application { device: device.clone(), queue: queue.clone(), simulation, drawing, places }
     }
 
-    /// A storage buffer, and the uniform that says where the ball is.
+    /// A storage buffer, and the uniform with the ball's position.
     fn group(
         &self,
         layout: &wgpu::BindGroupLayout,
@@ -279,7 +279,7 @@ impl Application {
             pass.set_bind_group(0, &group, &[]);
             pass.draw(0..3, 0..1);
         }
-        // Rows of a copy begin at multiples of 256 bytes, which 64 pixels are.
+        // Rows of a copy must begin at multiples of 256 bytes, which is 64 pixels.
         let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("staging"),
             size: u64::from(SIDE * SIDE) * 4,
@@ -300,13 +300,13 @@ impl Application {
     }
 }
 
-/// Compares a picture with the ball: how many pixels differ, or an error where these are too many.
+/// Compares a picture with the ball: returns how many pixels differ, or an error if there are too many.
 fn check(picture: &[u8], [x, y]: [f32; 2]) -> Result<usize> {
     let place = |pixel: usize| (pixel as f32 + 0.5) / SIDE as f32 * 2.0 - 1.0;
     let differs = |&i: &usize| {
         let (dx, dy) = (place(i % SIDE as usize) - x, place(i / SIDE as usize) - y);
         let covered = dx * dx + dy * dy < RADIUS * RADIUS;
-        // Between the two colours, in red.
+        // The threshold is between the two colours' red values.
         (picture[4 * i] > 140) != covered
     };
     let pixels = picture.len() / 4;
@@ -321,7 +321,7 @@ fn check(picture: &[u8], [x, y]: [f32; 2]) -> Result<usize> {
     Ok(wrong)
 }
 
-/// The picture as a file that most viewers open.
+/// The picture in a format that most viewers open.
 fn ppm(picture: &[u8]) -> Vec<u8> {
     let mut file = format!("P6 {SIDE} {SIDE} 255\n").into_bytes();
     for pixel in picture.chunks(4) {

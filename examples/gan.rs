@@ -1,8 +1,8 @@
 //! A generative adversarial network on MNIST: two networks, two optimizers, two tapes.
 //!
-//! `cargo example gan` runs it and writes pictures of what the generator draws. A generator makes images of random
-//! numbers, a discriminator tells them from real ones, and each learns from the other (Goodfellow et al. 2014; the
-//! networks are TensorFlow's DCGAN tutorial's, half as wide).
+//! `cargo example gan` runs it and writes pictures of the generator's images. A generator makes images from random numbers, a
+//! discriminator distinguishes them from real ones, and each learns from the other (Goodfellow et al. 2014; the networks are
+//! those of TensorFlow's DCGAN tutorial, half as wide).
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -80,11 +80,11 @@ fn run(flags: &Flags) -> Result<()> {
     let (generator_optimizer, discriminator_optimizer) = (Adam::new(1e-4), Adam::new(1e-4));
     let cross_entropy = BinaryCrossentropy::new().from_logits(true);
     let (generator_loss, discriminator_loss) = (Mean::new("generator"), Mean::new("discriminator"));
-    // The same noise every time shows how the images become digits.
+    // Always the same noise, to show how its images become digits.
     let shown = tf::random::normal([16, NOISE])?;
 
     let mut settled = Settled::new(flags.steps)?;
-    // Eight times in a short training.
+    // Eight pictures in a short training.
     let shown_every = (flags.steps / 8).clamp(1, 50);
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?
@@ -94,14 +94,14 @@ fn run(flags: &Flags) -> Result<()> {
         .repeat(None)
         .take(flags.steps)
         .to_tensors()
-        // From -1 to 1, as the generator's tanh gives.
+        // Scaled to -1 to 1, the range of the generator's tanh.
         .map(|images| Ok(images.cast(tf::DType::F32)? / 127.5 - 1.0));
     for (step, batch) in (1..).zip(&batches) {
         let real = batch?;
         let rows = real.shape()[0];
         let noise = tf::random::normal([rows, NOISE])?;
 
-        // Both tapes see both networks; each is asked for the gradients of one.
+        // Both tapes record both networks; each computes the gradients of one.
         let generator_tape = tf::GradientTape::new();
         let discriminator_tape = tf::GradientTape::new();
         let fake = generator.call(&noise, TRAINING)?;

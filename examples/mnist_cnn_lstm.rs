@@ -1,8 +1,8 @@
-//! The CNN + LSTM of TensorFlow's early eager guide, trained on MNIST by hand with a tape.
+//! The CNN + LSTM of TensorFlow's early eager guide, trained on MNIST with a tape.
 //!
-//! `cargo example mnist_cnn_lstm` runs it. Two convolutions find 64 features of 7 x 7 places each; the LSTM reads the
-//! features one after another. It writes summaries every 10 steps and a checkpoint every 100, and goes on from the newest one.
-//! Without the real files it trains on drawn digits and says so.
+//! `cargo example mnist_cnn_lstm` runs it. Two convolutions compute 64 features at 7 x 7 positions each; the LSTM reads the
+//! features one after another. It writes summaries every 10 steps and a checkpoint every 100, and resumes from the newest one.
+//! Without the real files it trains on drawn digits and prints this.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -29,7 +29,7 @@ use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
 use wgrad::summary;
 use wgrad::train::{Checkpoint, CheckpointManager};
 
-/// A model of your own is a struct: the derive finds the variables.
+/// A custom model is a struct: the derive finds the variables.
 #[derive(Trackable)]
 struct MnistModel {
     conv1: Conv2D,
@@ -62,7 +62,7 @@ impl Layer for MnistModel {
         let x = images.reshape([-1, 28, 28, 1])?;
         let x = self.pool1.call(&self.conv1.call(&x, cx)?, cx)?;
         let x = self.pool2.call(&self.conv2.call(&x, cx)?, cx)?;
-        // 7 x 7 places of 64 features become a sequence of 64 features, each at 49 places.
+        // 7 x 7 positions of 64 features become a sequence of 64 features, each with 49 values.
         let sequence = x.reshape([-1, 49, 64])?.transpose([0, 2, 1])?;
         self.dense.call(&self.lstm.call(&sequence, cx)?, cx)
     }
@@ -91,7 +91,7 @@ fn run(flags: &Flags) -> Result<()> {
     let manager = manager.max_to_keep(3);
     if let Some(path) = manager.restore_or_initialize()? {
         let (path, step) = (path.display(), optimizer.iterations());
-        say!("goes on   from step {step}, {path}; remove the folder to begin again");
+        say!("resumes   at step {step}, {path}; remove the folder to start again");
     }
     let left = flags.steps.saturating_sub(optimizer.iterations() as usize);
     let mut settled = Settled::new(left)?;
@@ -151,7 +151,7 @@ fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// The pixels, which come as bytes, from 0 to 1.
+/// The pixels, which are bytes, scaled to 0 to 1.
 fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     Ok((images.cast(tf::DType::F32)? / 255.0, labels))
 }

@@ -1,7 +1,7 @@
 //! The loss of an MLP over 1,000 batches as a curve in TensorBoard.
 //!
-//! `cargo example tensorboard`, then `tensorboard --logdir out/tensorboard` (from `pip install tensorboard`) shows
-//! the loss of every tenth batch. Nothing waits for the numbers: the writer reads those that the device has computed.
+//! `cargo example tensorboard`, then `tensorboard --logdir out/tensorboard` (from `pip install tensorboard`) shows the loss of
+//! every tenth batch. Training does not wait for the numbers: the writer reads them once the device has computed them.
 
 #[path = "support/flags.rs"]
 mod flags;

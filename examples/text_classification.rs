@@ -1,8 +1,8 @@
-//! Three networks that tell kind reviews from unkind ones, by `compile`, `fit` and `evaluate`.
+//! Three networks that classify reviews as kind or unkind, with `compile`, `fit` and `evaluate`.
 //!
-//! `cargo example text_classification` runs it. The reviews are made here, of 5 to 40 words. In some of them "not"
-//! turns a word's meaning around, which the order of words tells: the mean of the words' vectors cannot see it, a GRU and
-//! a transformer can.
+//! `cargo example text_classification` runs it. The reviews are generated, with 5 to 40 words. In some of them "not" inverts a
+//! word's meaning, which depends on the order of words: the mean of the words' vectors cannot represent it, a GRU and a
+//! transformer can.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -37,7 +37,7 @@ const PLAIN: [&str; 16] = [
     "that", "music", "very",
 ];
 
-/// Reviews as rows of word numbers, 0 behind their end, and whether they are kind.
+/// Reviews as rows of word numbers, padded with 0 at the end, and whether they are kind.
 struct Reviews {
     words: tf::Tensor,
     kind: tf::Tensor,
@@ -45,7 +45,7 @@ struct Reviews {
 
 impl Reviews {
     fn make(count: usize, numbers: &HashMap<&str, i32>) -> Result<Self> {
-        // Whole numbers from 0 to 999 on the host, as many as a review may need.
+        // Integers from 0 to 999 on the host, as many as a review may need.
         let draws = tf::random::global().uniform_int([count, 2 * LENGTH + 2], 0, 1000)?;
         let draws = draws.to_vec::<i32>()?;
         let mut words = vec![0; count * LENGTH];
@@ -57,7 +57,7 @@ impl Reviews {
             let mut at = 0;
             while at < length {
                 let (draw, which) = (draws[2 + 2 * at], draws[3 + 2 * at] as usize);
-                // One word in six says what the author thinks, and the last ones do if none has.
+                // One word in six expresses the author's opinion; if none does, the last two do.
                 let said = if (draw < 160 || length - at == 2) && length - at >= 2 {
                     let turned = draw % 2 == 0;
                     let words = if is_kind == turned { UNKIND } else { KIND };
@@ -79,7 +79,7 @@ impl Reviews {
     }
 }
 
-/// Words' vectors and their places' vectors, an attention block with its residuals, the mean over all places.
+/// Embeddings of words and of positions, an attention block with residual connections, the mean over all positions.
 #[derive(Trackable)]
 struct Transformer {
     words: Embedding,
@@ -115,7 +115,7 @@ impl Transformer {
 
 impl Layer for Transformer {
     fn call(&self, words: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
-        // Places behind a review's end must not count.
+        // Positions after a review's end must be masked.
         let mask = words.not_equal(0)?;
         let cx = cx.with_mask(Some(&mask));
         let places = tf::range(0, words.shape()[1] as i32, 1)?;
@@ -143,7 +143,7 @@ fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
     say!("adapter   {}", tf::Device::current()?.adapter());
     let words = KIND.iter().chain(&UNKIND).chain(&PLAIN).chain(&["not"]);
-    // 0 is no word.
+    // 0 is padding.
     let numbers: HashMap<&str, i32> =
         words.zip(1..).map(|(word, number)| (*word, number)).collect();
     let vocabulary = numbers.len() + 1;

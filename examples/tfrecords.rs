@@ -1,7 +1,7 @@
 //! MNIST written as TFRecord files, and a small network trained from them.
 //!
-//! `cargo example tfrecords` runs it. Without the real files it writes drawn digits and says so. At the end it measures a
-//! training step from the files beside one from memory.
+//! `cargo example tfrecords` runs it. Without the real files it writes drawn digits and prints this. At the end it compares a
+//! training step from the files with one from memory.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -31,7 +31,7 @@ const BATCH: usize = 50;
 const SHARDS: usize = 4;
 const TEST: usize = 2_000;
 
-/// An image and what it shows.
+/// An image and its label.
 type Digit = (Array3<u8>, i32);
 
 fn main() -> ExitCode {
@@ -57,7 +57,7 @@ fn run(flags: &Flags) -> Result<()> {
     result
 }
 
-/// Writes digits in turns into as many files as `shards` says.
+/// Distributes digits over `shards` files.
 fn write(digits: &Dataset<Digit>, name: &str, shards: usize, folder: &Path) -> Result<()> {
     let path = |shard| folder.join(format!("{name}-{shard:05}-of-{shards:05}.tfrecord"));
     let files: Vec<PathBuf> = (0..shards).map(path).collect();
@@ -93,13 +93,13 @@ fn decode(record: Vec<u8>) -> tf::Result<Digit> {
     Ok((image, label as i32))
 }
 
-/// The digits of all files that match.
+/// The digits of all matching files.
 fn read(folder: &Path, pattern: &str) -> tf::Result<Dataset<Digit>> {
     let files = Dataset::list_files(folder.join(pattern).to_string_lossy())?;
     Ok(TfRecordDataset::new(files).num_parallel_reads(SHARDS).build()?.map(decode))
 }
 
-/// Shuffled batches without an end, on the device.
+/// Endless shuffled batches, on the device.
 fn batches(digits: &Dataset<Digit>) -> tf::Result<Dataset<(tf::Tensor, tf::Tensor)>> {
     Ok(digits.shuffle(1_000)?.repeat(None).batch(BATCH)?.to_tensors())
 }
@@ -170,7 +170,7 @@ fn train_from(folder: &Path, in_memory: &Dataset<Digit>, flags: &Flags) -> Resul
     let accuracy = 100.0 * accuracy.result()?.item::<f32>()?;
     say!("after {} steps: {accuracy:.2} % of {TEST} test images", flags.steps);
 
-    // In turns, so that what else the machine does slows down both.
+    // Alternately, so that other load on the machine slows down both.
     let from_memory = batches(in_memory)?;
     let (mut files, mut memory) = (from_files.iter(), from_memory.iter());
     let steps = flags.steps.div_ceil(4);
@@ -186,7 +186,7 @@ fn train_from(folder: &Path, in_memory: &Dataset<Digit>, flags: &Flags) -> Resul
             times.push(started.elapsed().as_secs_f64() * 1e3 / steps as f64);
         }
     }
-    // The first turn fills buffers.
+    // The first iteration fills buffers.
     let [files, memory] = times.map(|times| times[1..].iter().copied().fold(f64::MAX, f64::min));
     say!("a step    {files:.2} ms from files, {memory:.2} ms from memory");
     Ok(())

@@ -1,7 +1,7 @@
-//! Transfer learning: train a network on the digits 0 to 4, freeze what sees, and give it a new head for 5 to 9.
+//! Transfer learning: train a network on the digits 0 to 4, freeze its feature layers, and give it a new head for 5 to 9.
 //!
-//! `cargo example transfer` runs it. The frozen layers' variables stay as they are to the last bit, and few examples
-//! suffice for the head.
+//! `cargo example transfer` runs it. The frozen layers' variables stay unchanged to the last bit, and few examples suffice for
+//! the head.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -24,7 +24,7 @@ use wgrad::keras::{
 
 const BATCH: usize = 50;
 
-/// The layers that see: from an image to 64 numbers.
+/// The feature layers: from an image to 64 numbers.
 fn base() -> Sequential {
     Sequential::new()
         .add(Conv2D::new(16, [3, 3]).activation(Activation::Relu))
@@ -55,7 +55,7 @@ fn run(flags: &Flags) -> Result<()> {
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);
 
-    // One base in two models: both see with the same layers.
+    // One base in two models, which share its layers.
     let base = Arc::new(base());
     let first = Sequential::new().add(base.clone()).add(Dropout::new(0.3)).add(Dense::new(5));
     train("0 to 4, all layers", &first, 1e-3, &mnist, 0, flags.steps * BATCH)?;

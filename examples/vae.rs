@@ -1,7 +1,7 @@
-//! A variational autoencoder on MNIST (Kingma and Welling 2014), trained by hand with a tape.
+//! A variational autoencoder on MNIST (Kingma and Welling 2014), trained with a tape.
 //!
-//! `cargo example vae` runs it. The encoder gives the mean and the logarithm of the variance of two numbers for each
-//! image, the decoder draws an image of two numbers; the picture shows what it draws all over the plane.
+//! `cargo example vae` runs it. The encoder computes the mean and the logarithm of the variance of two numbers for each image;
+//! the decoder draws an image from two numbers. The picture shows its images across the plane.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -36,7 +36,7 @@ struct Vae {
     decoder: Sequential,
 }
 
-/// What a step measures: reconstruction, distance from the normal distribution, and their sum.
+/// The losses of a step: reconstruction, distance from the normal distribution, and their sum.
 struct Losses {
     reconstruction: tf::Tensor,
     kl: tf::Tensor,
@@ -72,7 +72,7 @@ impl Vae {
     fn losses(&self, images: &tf::Tensor) -> tf::Result<Losses> {
         let z = self.encoder.call(images, TRAINING)?.split(2, -1)?;
         let (mean, log_variance) = (&z[0], &z[1]);
-        // The random part comes from outside, so that gradients go through the mean and the deviation.
+        // The noise is an input, so that gradients flow through the mean and the deviation.
         let noise = tf::random::normal(mean.shape())?;
         let point = mean.add((log_variance * 0.5).exp()?.multiply(noise)?)?;
         let logits = self.decoder.call(&point, TRAINING)?;
@@ -101,7 +101,7 @@ fn run(flags: &Flags) -> Result<()> {
     let optimizer = Adam::new(1e-3);
     let means = [Mean::new("reconstruction"), Mean::new("kl"), Mean::new("loss")];
     let mut settled = Settled::new(flags.steps)?;
-    // Eight times in a short training.
+    // Eight pictures in a short training.
     let shown_every = (flags.steps / 8).clamp(1, 50);
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?

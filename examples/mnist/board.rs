@@ -1,4 +1,4 @@
-//! What `--log-dir` leaves for TensorBoard: curves, histograms, filters, misread digits, the confusion matrix.
+//! The contents of `--log-dir` for TensorBoard: curves, histograms, filters, misclassified digits, the confusion matrix.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use wgrad::keras::Sequential;
 use wgrad::summary::{self, FileWriter, Graph, MediaOptions};
 use wgrad::{Tensor, Trackable};
 
-/// After so many steps the weights' histograms are written.
+/// The interval, in steps, at which histograms of the weights are written.
 const HISTOGRAMS: usize = 100;
 
-/// Writes summaries, if the program was told where to.
+/// Writes summaries, if `--log-dir` is set.
 pub struct Board(Option<FileWriter>);
 
 impl Board {
@@ -19,7 +19,7 @@ impl Board {
         Ok(Board(folder.map(summary::create_file_writer).transpose()?))
     }
 
-    /// The loss of a step, still on the device, and now and then the weights.
+    /// The loss of a step, still on the device, and sometimes the weights.
     pub fn step(&self, step: usize, loss: &Tensor, model: &Sequential) -> tf::Result<()> {
         let Some(writer) = &self.0 else { return Ok(()) };
         let _default = writer.as_default_at(step);
@@ -42,7 +42,7 @@ impl Board {
         Ok(())
     }
 
-    /// What came out, at the last step.
+    /// The results after the last step.
     pub fn end(
         self,
         step: usize,
@@ -61,7 +61,7 @@ impl Board {
     }
 }
 
-/// What the first layer looks for, a picture for each of its units or filters: the least weight black, the greatest white.
+/// The weights of the first layer as a picture for each unit or filter: the smallest weight black, the largest white.
 fn filters(model: &Sequential) -> tf::Result<()> {
     let variables = model.trainable_variables();
     let Some(first) = variables.first().map(|variable| variable.read()) else { return Ok(()) };
@@ -82,7 +82,7 @@ fn filters(model: &Sequential) -> tf::Result<()> {
     Ok(())
 }
 
-/// The first digits that were taken for others, each under its label and the prediction.
+/// The first misclassified digits, each above its label and the prediction.
 fn misread(images: &Images, misread: &[(usize, usize)]) -> tf::Result<()> {
     for (at, guess) in misread.iter().take(20) {
         let pixels = images.image(*at);
@@ -93,14 +93,14 @@ fn misread(images: &Images, misread: &[(usize, usize)]) -> tf::Result<()> {
     Ok(())
 }
 
-/// Rows: the digit; columns: the prediction. The brighter, the more of the row's digits.
+/// The confusion matrix: rows are digits, columns are predictions. Brightness is the share of the row's digits.
 fn confusion(counts: &[[usize; 10]; 10]) -> tf::Result<()> {
     const CELL: usize = 12;
     let mut shades = vec![0.0f32; (10 * CELL) * (10 * CELL)];
     for (digit, row) in counts.iter().enumerate() {
         let all = row.iter().sum::<usize>().max(1) as f32;
         for (guess, count) in row.iter().enumerate() {
-            // The root shows also what is rare.
+            // The square root makes rare errors visible.
             let shade = (*count as f32 / all).sqrt();
             for y in 0..CELL - 1 {
                 let from = (digit * CELL + y) * 10 * CELL + guess * CELL;

@@ -1,4 +1,4 @@
-//! The flags of the example, without a crate for them: it is the first program that a newcomer compiles.
+//! The example's flags, without a crate for parsing: it is the first program that a newcomer compiles.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ Options:
   --steps <STEPS>      Stop after this many steps
   --batch <BATCH>      Images a step [default: 50]
   --lr <LR>            Learning rate of Adam [default: 0.001]
-  --seed <SEED>        Start of all random numbers [default: 1]
+  --seed <SEED>        Seed of the random numbers [default: 1]
   --adapter <ADAPTER>  A part of the adapter's name, or its index
   --data <DATA>        Folder of the four MNIST files
   --test <TEST>        Test images to look at in the end [default: 10000]
@@ -46,7 +46,7 @@ pub enum Model {
 }
 
 impl Flags {
-    /// Reads `--name value` and `--name=value`; `None` if help is asked for.
+    /// Reads `--name value` and `--name=value`; `None` if help was requested.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Option<Flags>, String> {
         let mut flags = Flags {
             model: Model::Mlp,
@@ -107,7 +107,7 @@ fn model(name: &str, value: &str) -> Result<Model, String> {
     }
 }
 
-/// A number of which none is no use.
+/// A number that must not be 0.
 fn count(name: &str, value: &str) -> Result<usize, String> {
     number(name, value, |count| *count > 0, "a whole number from 1 on is needed")
 }

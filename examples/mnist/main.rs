@@ -1,7 +1,7 @@
-//! Trains a network on MNIST, eagerly, on whatever adapter WebGPU finds.
+//! Trains a network on MNIST, eagerly, on any adapter that WebGPU finds.
 //!
-//! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU), the
-//! CNN about 98 %. Without the real files it trains on drawn digits and says so.
+//! `cargo xtask mnist` runs it. The MLP reaches about 95 % in one epoch (a few seconds on two processor cores without a GPU),
+//! the CNN about 98 %. Without the real files it trains on drawn digits and prints this.
 
 mod board;
 mod flags;
@@ -45,20 +45,20 @@ fn run(flags: &Flags) -> Result<()> {
     let started = Instant::now();
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
 
-    // 1. A device. Programs that do not care leave this out: the first tensor opens the fastest adapter.
+    // 1. A device. This is optional: by default, the first tensor opens the fastest adapter.
     let mut options = tf::DeviceOptions::new();
     options.adapter = flags.adapter.clone();
     let device = tf::Device::open(&options)?;
     tf::Device::set_default(&device);
     say!("adapter   {}", device.adapter());
 
-    // 2. Data: the real MNIST if it can be had, else drawn digits.
+    // 2. Data: the real MNIST if available, else drawn digits.
     tf::random::set_seed(flags.seed);
     let mnist =
         Mnist::load(&MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed))?;
     say!("data      {}", mnist.source);
 
-    // 3. A model. Layers size themselves at the first batch.
+    // 3. A model. Layers are built at the first batch.
     let model = match flags.model {
         Model::Mlp => Sequential::new()
             .add(Flatten::new())
@@ -76,7 +76,7 @@ fn run(flags: &Flags) -> Result<()> {
     };
     let optimizer = Adam::new(flags.lr);
 
-    // 4. Train, and look at what came out.
+    // 4. Train and evaluate.
     let board = Board::new(flags.log_dir.as_deref())?;
     let run = train(flags, started, &device, mnist.train, &model, &optimizer, &board)?;
     let test = evaluate(&model, &mnist.test, flags.test)?;
@@ -100,12 +100,12 @@ fn run(flags: &Flags) -> Result<()> {
     Ok(())
 }
 
-/// The pixels from 0 to 1.
+/// Scales the pixels to 0 to 1.
 fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
     Ok((images.cast(tf::DType::F32)? / 255.0, labels))
 }
 
-/// What a training run measured.
+/// The measurements of a training run.
 struct Run {
     losses: Vec<f32>,
     images_per_s: f64,
@@ -145,7 +145,7 @@ fn train(
     let epoch = Dataset::from_tensor_slices(images)?.shuffle(count)?.batch(flags.batch)?;
     let per_epoch = count.div_ceil(flags.batch);
     let total = flags.steps.unwrap_or(per_epoch.saturating_mul(flags.epochs));
-    // A thread shuffles and batches ahead; the pixels travel as bytes.
+    // A thread shuffles and batches ahead; the pixels are uploaded as bytes.
     let batches = epoch.repeat(None).take(total).to_tensors().map(scaled);
     let bar = ProgressBar::new(total as u64);
     bar.set_style(ProgressStyle::with_template(
@@ -154,7 +154,7 @@ fn train(
     let accuracy = SparseCategoricalAccuracy::new("accuracy");
     let mean_loss = Mean::new("loss");
     let (mut losses, mut step_times) = (Vec::new(), Vec::new());
-    // The losses stay on the device until the bar is drawn: reading one would wait for its step.
+    // The losses stay on the device until the progress bar is drawn: reading one would wait for its step.
     let mut waiting = Vec::new();
     let mut first_step = Duration::ZERO;
     let mut steady = (Instant::now(), device.stats(), 0);
@@ -174,12 +174,12 @@ fn train(
             bar.println(format!("first step {:.2} s after the start", first_step.as_secs_f64()));
         }
         if step == 10.min(total) {
-            // By now every pipeline is compiled and every plan known.
+            // By now every pipeline is compiled and every plan is cached.
             device.synchronize()?;
             steady = (Instant::now(), device.stats(), step);
         }
         if step % 20 == 0 || step == total {
-            // One read for all that the bar shows.
+            // One read for everything that the bar shows.
             waiting.push(mean_loss.result()?);
             waiting.push(accuracy.result()?);
             let mut values = tf::stack(waiting.iter().collect::<Vec<_>>(), 0)?.to_vec::<f32>()?;
@@ -225,13 +225,13 @@ fn train(
     Ok(run)
 }
 
-/// How the model does on images it has not seen.
+/// The results on images that the model has not seen.
 struct Test {
     images: usize,
     accuracy: f64,
     /// Rows: the digit; columns: the prediction.
     confusion: [[usize; 10]; 10],
-    /// Index and reading of digits that were misread.
+    /// Indices and predictions of misclassified digits.
     misread: Vec<(usize, usize)>,
 }
 
@@ -264,7 +264,7 @@ fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
     Ok(())
 }
 
-/// The run in figures, as JSON.
+/// The measurements of the run as JSON.
 fn figures(
     flags: &Flags,
     source: &Source,

@@ -1,4 +1,4 @@
-//! What a run leaves behind: pictures as SVG, which any browser shows, and its figures as JSON.
+//! The files of a run: pictures as SVG, which any browser shows, and its measurements as JSON.
 
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub fn loss_curve(losses: &[f32]) -> String {
     svg + "</svg>\n"
 }
 
-/// The first hundred misread digits, each with what it is and the prediction.
+/// The first hundred misclassified digits, each with its label and the prediction.
 pub fn misread_digits(images: &Images, misread: &[(usize, usize)]) -> String {
     const CELL: usize = 84;
     let mut svg = svg(10 * CELL, 10 * CELL);
@@ -83,7 +83,7 @@ fn svg(width: usize, height: usize) -> String {
     )
 }
 
-/// An object with a line for each pair; the values are JSON already.
+/// An object with a line for each pair; the values must already be JSON.
 pub fn json(pairs: &[(&str, String)]) -> String {
     let lines: Vec<String> =
         pairs.iter().map(|(name, value)| format!("  {}: {value}", json_text(name))).collect();

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 pub struct Flags {
-    /// Steps of training.
+    /// Training steps.
     pub steps: usize,
-    /// Start of all random numbers.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// Folder of the four MNIST files, if the example reads them.
     pub data: Option<PathBuf>,
@@ -16,13 +16,13 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Reads the program's arguments. Asked for help, or given what it does not know, it prints that and ends the program.
+    /// Reads the program's arguments. For `--help` or an invalid argument, prints the usage and ends the program.
     pub fn parse(about: &str, steps: usize) -> Flags {
         read(steps).unwrap_or_else(|problem| {
             let usage = format!(
                 "{about}\n\nOptions:\n  --steps <STEPS>  Steps of training [default: {steps}]\n  \
-                 --seed <SEED>    Start of all random numbers [default: 1]\n  \
-                 --data <DATA>    Folder of the four MNIST files, where the example reads them\n  \
+                 --seed <SEED>    Seed of the random numbers [default: 1]\n  \
+                 --data <DATA>    Folder of the four MNIST files, if the example reads them\n  \
                  --out <OUT>      Folder for pictures and files [default: out]"
             );
             match problem {
@@ -39,7 +39,7 @@ impl Flags {
     }
 }
 
-/// `Err(None)` if help is asked for.
+/// `Err(None)` if help was requested.
 fn read(steps: usize) -> Result<Flags, Option<lexopt::Error>> {
     let mut flags = Flags { steps, seed: 1, data: None, out: "out".into() };
     let mut parser = lexopt::Parser::from_env();

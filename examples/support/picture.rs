@@ -1,4 +1,4 @@
-//! Pictures side by side, as a PNG file.
+//! Pictures next to each other in a PNG file.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::say::Result;
 
-/// Writes images `[N,H,W,1]` or `[N,H,W,3]` with values from 0 to 1 in rows of `columns`. It reads the tensor, and so waits for it.
+/// Writes images `[N,H,W,1]` or `[N,H,W,3]` with values from 0 to 1 in rows of `columns`. It reads the tensor, and so waits for
+/// it.
 pub fn write_images(path: &Path, images: &wgrad::Tensor, columns: usize) -> Result<()> {
     let &[count, rows, across, channels] = images.shape() else {
         return Err("pictures are [N,H,W,C]".into());

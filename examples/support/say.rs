@@ -1,11 +1,11 @@
-//! Printing for a program whose reader may leave before its end, as `| head` does.
+//! Printing for a program whose output pipe may close early, as with `| head`.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// As `println!`, but where that panics the function returns the error.
+/// Like `println!`, but returns an error from the function instead of panicking.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -14,7 +14,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// What the program ends with. Whoever reads no further has seen enough, which is no failure.
+/// The program's exit code. A closed output pipe is not a failure.
 pub fn exit_code(result: Result<()>) -> ExitCode {
     let Err(error) = result else { return ExitCode::SUCCESS };
     match error.downcast_ref::<std::io::Error>() {

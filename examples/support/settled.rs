@@ -1,4 +1,5 @@
-//! What the later steps of a training make again, which should be nothing.
+//! Counts the plans, pipelines and buffers that later training steps create again, which should be
+//! none.
 
 use wgrad::{Device, DeviceStats, Result};
 
@@ -14,14 +15,14 @@ impl Settled {
         Ok(Settled { device: Device::current()?, steps, half: None })
     }
 
-    /// Call it behind each step, the first being 1.
+    /// Call this after each step; the first step is 1.
     pub fn note(&mut self, step: usize) {
         if step == self.steps / 2 {
             self.half = Some(self.device.stats());
         }
     }
 
-    /// What was made since; `None` if there were too few steps.
+    /// What was created since then; `None` if there were too few steps.
     pub fn report(&self) -> Option<String> {
         let (half, now) = (self.half.as_ref()?, self.device.stats());
         Some(format!(

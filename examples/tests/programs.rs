@@ -1,4 +1,4 @@
-//! The examples as programs: what they say to arguments that make no sense, and to a reader who leaves.
+//! Runs the examples as programs: their messages about invalid arguments, and their behaviour if the output pipe closes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +23,7 @@ fn example(name: &str) -> Command {
         "vae" => env!("CARGO_BIN_EXE_vae"),
         _ => panic!("no such example: {name}"),
     });
-    // `cargo xtask test` asks llvmpipe for kernels that are compiled quickly; these programs train, and need quick ones.
+    // `cargo xtask test` makes llvmpipe compile faster but slower kernels; these programs train, and need fast kernels.
     command.env_remove("GALLIVM_PERF");
     command
 }
@@ -63,7 +63,7 @@ fn an_embedded_network_draws_what_it_should() {
     let folder = std::env::temp_dir().join(format!("wgrad-embed-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let picture = folder.join("picture.ppm");
-    // The program compares its pictures with what the host knows, and fails if they differ.
+    // The program compares its pictures with the host's result, and fails if they differ.
     let output = run("embed", &[picture.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
@@ -110,7 +110,7 @@ fn datasets_print_and_draw_what_they_hold() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// On the photographs in `CATS_VS_DOGS_DIR` if it is set, else on drawings; small in either case.
+/// Uses the photographs in `CATS_VS_DOGS_DIR` if it is set, else drawings; few in either case.
 #[test]
 fn cats_are_told_from_dogs() {
     let folder = std::env::temp_dir().join(format!("wgrad-cats-{}", std::process::id()));
@@ -129,7 +129,7 @@ fn cats_are_told_from_dogs() {
         let line = text.lines().rfind(|line| line.starts_with(name)).unwrap();
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
-    // 160 photographs of each teach little beyond themselves, but the loss of a guess is ln 2, 0.693.
+    // 160 photographs of each are too few to generalize, but the loss of a guess is ln 2, 0.693.
     assert!(number("epoch 6   loss ") < 0.69, "{text}");
     if photographs.is_none() {
         assert!(number("sparse_categorical_accuracy ") > 0.8, "{text}");
@@ -150,7 +150,7 @@ fn a_network_learns_from_records() {
 
 #[test]
 fn loops_by_hand_settle() {
-    // By the half of the steps each has printed or drawn twice: the second time, a structure is fused.
+    // After half of the steps each has printed or drawn twice: a structure is fused at its second occurrence.
     let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
     for (name, steps) in
         [("char_rnn", "16"), ("gan", "24"), ("mnist_cnn_lstm", "60"), ("vae", "24")]
@@ -192,7 +192,7 @@ fn a_network_is_saved_on_the_way_and_tested_by_another_process() {
         let saves = text.lines().filter(|line| line.contains("  saved ")).count();
         assert!(saves > 3, "{text}");
         let numbers: Vec<usize> = match manager {
-            // The batch's number, of the last three.
+            // Named by batch number; the last three are kept.
             true => (saves - 2..=saves).map(|save| 100 * save).collect(),
             false => (1..=saves).collect(),
         };
@@ -215,7 +215,7 @@ fn a_network_is_saved_on_the_way_and_tested_by_another_process() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The share of examples in per cent that stands in a line which begins with `name`.
+/// The percentage of examples in the line that begins with `name`.
 fn share(text: &str, name: &str) -> f64 {
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
     let before = line.split(" %").next().unwrap();
@@ -228,7 +228,7 @@ fn a_head_learns_while_the_base_stays() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("325 of") && text.contains("the base is as it was"), "{text}");
-    // Guessing gets a fifth.
+    // Guessing is right for a fifth.
     assert!(share(&text, "0 to 4") > 60.0 && share(&text, "5 to 9, a new head") > 40.0, "{text}");
 }
 
@@ -281,7 +281,7 @@ fn a_reader_may_leave() {
     }
 }
 
-/// `count` grey images that are all the same, labelled 0 to 9 in turn, as MNIST's files.
+/// `count` grey images that are all the same, labelled 0 to 9 cyclically, in MNIST's file format.
 fn write_mnist(folder: &Path, name: &str, count: u32) {
     let numbers =
         |numbers: &[u32]| numbers.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
@@ -313,7 +313,7 @@ fn a_run_leaves_pictures_and_figures() {
     // 60 images in batches of 20.
     assert_eq!(figures["steps"], 3);
     assert_eq!(figures["losses"].as_array().unwrap().len(), 3);
-    // What looks the same is read as the same digit, which one image in ten is.
+    // Identical images get the same prediction, which is right for one in ten.
     let accuracy = figures["test_accuracy"].as_f64().unwrap();
     assert!((accuracy - 0.1).abs() < 1e-12, "{accuracy}");
     let misread = std::fs::read_to_string(folder.join("misread.svg")).unwrap();
