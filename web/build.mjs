@@ -1,11 +1,12 @@
-// Bundles the page and the engine into dist/, a folder of static files for any host and any path on it.
+// Bundles the page and the engine into dist/, a folder of static files for any host and any path.
 //
 //   node build.mjs [--check] [--mnist FOLDER] [--address URL] [--source URL] [--package URL] [--no-minify]
 //
-// It needs pkg/ and page-pkg/, the whole library and the page's part of it, as `cargo xtask web` makes them. `--mnist` copies MNIST's four files along; without it those that
-// lie in dist/data/mnist are kept. `--check` fails if a visitor downloads more than the limit. `--address`
-// is where the page will be, for previews of links to it; `--source` and `--package` are where the source and the npm package are,
-// for the links at the top. Without them the source is the package's `repository`, if it has one, and the package its document.
+// It needs pkg/ and page-pkg/ from `cargo xtask web`: the full package and the page's part of it. `--mnist` copies MNIST's four
+// files; without it, files that are already in dist/data/mnist are kept. `--check` fails if a visitor's download exceeds the
+// limit. `--address` is the page's future address, for link previews; `--source` and `--package` are the addresses of the
+// source and the npm package, for the links at the top. By default the source is the package's `repository`, if it has one, and
+// the package its document.
 
 import { build } from 'esbuild';
 import { execFile } from 'node:child_process';
@@ -17,7 +18,7 @@ import { gzipSync } from 'node:zlib';
 import { documents } from './documents.mjs';
 import { packedCases } from './golden.mjs';
 
-// Everything that the page loads before it trains; docs/benchmarks.md tells what that is.
+// The limit for everything that the page loads before it trains; docs/benchmarks.md lists the parts.
 const LIMIT = 360_000;
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const exists = (path) => stat(path).then(() => true, () => false);
@@ -33,7 +34,7 @@ for (const file of [pkg, pagePkg].flatMap((folder) => ['wgrad.js', 'wgrad_bg.was
   }
 }
 
-// Data files are large and stay; all else is made again.
+// Data files are large and stay; everything else is rebuilt.
 await mkdir(dist, { recursive: true });
 for (const name of await readdir(dist)) if (name !== 'data') await rm(join(dist, name), { recursive: true });
 
@@ -42,11 +43,11 @@ const bindings = {
   setup: ({ onLoad }) => onLoad({ filter: /page-pkg.wgrad\.js$/ }, async ({ path }) => ({ contents: await renamed(await readFile(path, 'utf8')) })),
 };
 const common = { bundle: true, format: 'esm', target: ['es2022'], minify: !flags['no-minify'], legalComments: 'none', logLevel: 'warning' };
-/** Page and engine are bundled apart: they share no code but through messages. What they import lazily becomes files of its own. */
+/** Page and engine are bundled separately: they share no code and communicate by messages. Lazy imports become separate files. */
 const bundle = (name, entry, options = {}) => build({
   ...common, ...options, entryPoints: { [name]: here(entry) }, outdir: dist, splitting: true, chunkNames: '[name]-[hash]', metafile: true,
 });
-// What the check of a GPU loads, and the package that the examples import, too. Nobody loads it who does not ask for it.
+// The files of the GPU check, and the package that the examples import. They are loaded on request only.
 const [golden] = await Promise.all([
   packedCases(),
   build({ ...common, entryPoints: { check: here('engine/check.ts') }, outdir: dist }),
@@ -57,7 +58,7 @@ await writeFile(join(dist, 'golden.bin.packed'), golden.bytes);
 const define = { CHECK: JSON.stringify({ bytes: await checkBytes(), cases: golden.cases, version: await version() }) };
 const [page, engine] = await Promise.all([
   bundle('main', 'page/main.ts', { define }),
-  // Fields of the bindings' own, which no other code names.
+  // Private fields of the bindings, which no other code names.
   bundle('engine', 'engine/engine.ts', { plugins: [bindings], mangleProps: /^__(wbg_ptr|destroy_into_raw|wrap)$|^_wbg_cb_unref$/ }),
   build({ ...common, entryPoints: { main: here('page/main.css'), later: here('page/later.css'), article: here('page/article.css') }, outdir: dist }),
 ]);
@@ -71,7 +72,7 @@ await licences();
 await data();
 await sizes();
 
-/** An address that may stand in the document. */
+/** An address that may appear in the document. */
 function link(flag, address) {
   if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol)) {
     console.error(`${flag} is ${address}; it takes an address that begins with https://`);
@@ -85,14 +86,14 @@ async function checkBytes() {
   return (await Promise.all(files.map((name) => stat(join(dist, name))))).reduce((sum, { size }) => sum + size, 0);
 }
 
-/** The package's version, with the commit where there is one. */
+/** The package's version, with the commit if available. */
 async function version() {
   const { version } = JSON.parse(await readFile(join(pkg, 'package.json'), 'utf8'));
   const commit = await promisify(execFile)('git', ['rev-parse', '--short', 'HEAD'], { cwd: here('.') }).then(({ stdout }) => ` (${stdout.trim()})`, () => '');
   return version + commit;
 }
 
-/** Files that `name` imports at its start, itself first. */
+/** Files that `name` imports at its start, including itself, which is first. */
 function imported({ metafile: { outputs } }, name) {
   const files = new Map(Object.entries(outputs).map(([file, output]) => [basename(file), output]));
   const found = new Set([name]);
@@ -102,7 +103,7 @@ function imported({ metafile: { outputs } }, name) {
   return [...found];
 }
 
-/** The document, which has the browser fetch at once what the scripts will ask for. */
+/** The document; it makes the browser fetch early what the scripts will need. */
 async function html() {
   const text = await readFile(here('index.html'), 'utf8');
   const parts = imported(page, 'main.js').slice(1);
@@ -114,7 +115,7 @@ async function html() {
     if (!document.includes(old)) throw new Error(`index.html lacks ${old}`);
     document = document.replace(old, () => now);
   };
-  // Whoever shows a preview of the page wants whole addresses.
+  // Previews of links need absolute addresses.
   if (flags.address) {
     const address = new URL(flags.address.replace(/\/?$/, '/')).href;
     document = document.replace('content="preview.png"', `content="${address}preview.png"`)
@@ -128,12 +129,13 @@ async function html() {
 }
 
 /**
- * The page's bindings with the short names that its wasm has for imports and exports: wasm-bindgen's own end in hashes, and two
- * hundred of those are kilobytes that do not pack. Each must be where it is expected, or the page would fail at its start.
+ * The page's bindings with the short names of its wasm's imports and exports: wasm-bindgen's own names end in hashes, and two
+ * hundred of them are kilobytes that do not compress. Each name must be where it is expected, or the page would fail at its
+ * start.
  */
 async function renamed(text) {
   const file = join(pagePkg, 'names.json');
-  if (!await exists(file)) return text; // there was no wasm-opt, which gives them
+  if (!await exists(file)) return text; // wasm-opt, which assigns them, was missing
   const { imports, exports } = JSON.parse(await readFile(file, 'utf8'));
   const [{ module }] = WebAssembly.Module.imports(new WebAssembly.Module(await readFile(join(pagePkg, 'wgrad_bg.wasm'))));
   const replace = (old, short) => {
@@ -150,7 +152,7 @@ async function renamed(text) {
   });
 }
 
-/** The bundles carry other people's code, whose licences go with it. */
+/** The licences of third-party code in the bundles. */
 async function licences() {
   const texts = await Promise.all(['uplot', 'idb-keyval'].map(async (name) => {
     const folder = here(`node_modules/${name}`);
@@ -158,13 +160,13 @@ async function licences() {
     if (!file) throw new Error(`${name} has no licence file.`);
     return `${name}\n\n${await readFile(join(folder, file), 'utf8')}`;
   }));
-  // And that of the wasm. Only a package of an older build has no such file.
+  // And of the wasm. Packages of older builds do not have this file.
   const compiled = join(pkg, 'THIRD-PARTY-LICENSES.txt');
   if (flags.check || await exists(compiled)) texts.push(await readFile(compiled, 'utf8'));
   await writeFile(join(dist, 'LICENSES.txt'), texts.join('\n\n'));
 }
 
-/** A list of the data files that are there: the page asks for no others. */
+/** A list of the available data files: the page requests no others. */
 async function data() {
   const folder = join(dist, 'data', 'mnist');
   await mkdir(folder, { recursive: true });
@@ -180,7 +182,7 @@ async function data() {
 }
 
 async function sizes() {
-  // What is packed is sent as it is.
+  // Files that are already compressed are sent unchanged.
   const packed = async (name) => {
     const bytes = await readFile(join(dist, name));
     return { bytes: bytes.length, packed: name.endsWith('.packed') ? bytes.length : gzipSync(bytes, { level: 9 }).length };

@@ -1,4 +1,4 @@
-// The project's pages as HTML beside the demo: README.md, what it links to, and docs/.
+// The project's documentation as HTML next to the demo: README.md, the pages that it links to, and docs/.
 
 import { Marked } from 'marked';
 import { existsSync } from 'node:fs';
@@ -10,13 +10,13 @@ const POLICY = "default-src 'none'; style-src 'self'; img-src 'self' data:; base
 
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign]);
 
-/** As GitHub names headings, by which the pages link to each other's. */
+/** Heading ids as on GitHub; the pages link to each other's headings with them. */
 const slug = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').trim().replace(/\s/g, '-');
 
 /** `docs/web.md` becomes `web.html`; README.md is the first page. */
 const address = (file) => (file === 'README.md' ? 'index.html' : basename(file).toLowerCase().replace(/\.md$/, '.html'));
 
-/** Where a link of `file` goes: within the pages, out, or nowhere, if it is a file that is not shown here. */
+/** The target of a link in `file`: within the pages, external, or undefined for a file that is not shown here. */
 function target(href, file, files) {
   if (/^(https?:|#|mailto:)/.test(href)) return href;
   const [name, hash = ''] = href.split('#');
@@ -36,7 +36,7 @@ function rendered(text, file, files) {
         return to === undefined ? inner : `<a href="${escaped(to)}">${inner}</a>`;
       },
       code({ text: code }) {
-        // A wide line scrolls by itself, also by the keyboard.
+        // A wide block scrolls separately, also with the keyboard.
         return `<pre tabindex="0"><code>${escaped(code)}</code></pre>\n`;
       },
       table(token) {
@@ -50,7 +50,9 @@ function rendered(text, file, files) {
   return marked.parse(text.replace(/<!--.*?-->/gs, ''));
 }
 
-/** Writes the pages of the project at `root` into the folder `into`, whose parent has the style sheet. Returns their names. */
+/**
+ * Writes the pages of the project at `root` into the folder `into`, next to the style sheet in its parent. Returns their names.
+ */
 export async function documents(root, into) {
   const docs = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md')).sort();
   const files = [...PAGES, ...docs.map((name) => `docs/${name}`)].filter((name) => existsSync(join(root, name)));

@@ -1,5 +1,5 @@
-// Packs TensorFlow's golden cases for visitors: those of tests/data/oracle that the JavaScript API can say and that are small,
-// with the losses of the native run. One file: the length of a JSON header, the header, and the tensors' bytes.
+// Compresses TensorFlow's golden cases for visitors: the small cases of tests/data/oracle that the JavaScript API can express,
+// and the losses of the native run. One file: the length of a JSON header, the header, and the tensors' bytes.
 
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { deflateSync } from 'node:zlib';
 import { isSayable, readSafetensors } from './engine/golden.js';
 
 const data = (path) => fileURLToPath(new URL(`../tests/data/${path}`, import.meta.url));
-/** Bytes of a case's tensors; the few larger cases take as much as all others together. */
+/** The maximum bytes of a case's tensors; the few larger cases are as large as all others together. */
 const MOST = 16_384;
 
 export async function packedCases() {

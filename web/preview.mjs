@@ -1,4 +1,4 @@
-// Takes the picture that a link to the page is shown with, preview.png: the built page, after some hundred steps.
+// Makes preview.png, the picture for previews of links to the page: the built page after some hundred steps.
 //
 //   node preview.mjs
 
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { pageMounts, serve } from './serve.mjs';
 import { launch } from './tests/driver.mjs';
 
-/** What networks show best. */
+/** The size that suits social networks best. */
 const [width, height] = [1200, 630];
 const STEPS = 600;
 
@@ -18,9 +18,9 @@ try {
   await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
   await page.state('finished', 'error');
   await page.until(() => document.querySelector('#guess').dataset.digit, { what: 'a digit that is read' });
-  // What is said of this machine is no news for others.
+  // Advice about this machine is irrelevant for others.
   await page.eval(() => document.querySelector('#advice').remove());
-  // The last pictures are on their way.
+  // Waits for the last pictures.
   await new Promise((done) => setTimeout(done, 3000));
   await page.raw.screenshot({ path: fileURLToPath(new URL('preview.png', import.meta.url)) });
 } finally {

@@ -1,7 +1,8 @@
 // Records a training for browsers without WebGPU: `node record.mjs`, after `cargo xtask web`.
 //
-// It trains in the browser that WGRAD_BROWSER names, by the page's own engine, and writes recording/recording.bin.packed: a small
-// MLP's weights at some moments, in 8 bits each, and the loss and accuracy of every step. The page plays it and computes with the weights.
+// Trains with the page's engine in the browser that WGRAD_BROWSER names, and writes recording/recording.bin.packed: a small
+// MLP's weights at some steps, with 8 bits each, and the loss and accuracy of every step. The page plays it and computes with
+// the weights.
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -11,13 +12,13 @@ import { readSafetensors } from './engine/golden.js';
 import { pageMounts, serve } from './serve.mjs';
 import { launch } from './tests/driver.mjs';
 
-/** Steps at which the weights are kept; between two of them they are taken to change evenly. */
+/** Steps at which the weights are recorded; between them they are interpolated linearly. */
 const MOMENTS = [0, 5, 15, 30, 60, 100, 160, 250, 400, 650, 1000, 1500];
 const SETTINGS = {
   model: 'custom', optimizer: 'adam', lr: 0.005, batch: 50, seed: 1, stop: 0, data: 'drawn',
   layers: [{ type: 'flatten' }, { type: 'dense', units: 16, activation: 'relu' }, { type: 'dense', units: 10, activation: 'linear' }],
 };
-/** The largest weight becomes this number. */
+/** The integer that represents the largest weight. */
 const LEVELS = 40;
 
 const server = await serve(pageMounts());
@@ -70,7 +71,7 @@ const tensors = Object.keys(weights[0]).sort().map((name) => {
   const largest = Math.max(...weights.map((all) => all[name].values.reduce((most, value) => Math.max(most, Math.abs(value)), 0)));
   return { name, shape, scale: largest / LEVELS };
 });
-// Of each tensor the first moment's numbers, then what each next moment changes.
+// For each tensor the numbers at the first step, then the differences between consecutive steps.
 const parts = tensors.map(({ name, scale }) => {
   let before = new Int8Array(weights[0][name].values.length);
   return Buffer.concat(weights.map((all) => {
@@ -86,7 +87,7 @@ const header = Buffer.from(JSON.stringify({
 }));
 const length = Buffer.alloc(4);
 length.writeUInt32LE(header.length);
-// In thousandths, which is finer than a curve is drawn.
+// In thousandths, which is finer than a drawn curve.
 const curves = [losses.map((loss) => Math.min(65_535, Math.round(1000 * loss))), accuracies.map((accuracy) => Math.round(1000 * accuracy))];
 const bytes = Buffer.concat([length, header, ...parts, ...curves.map((curve) => Buffer.from(Uint16Array.from(curve).buffer))]);
 const packed = deflateSync(bytes, { level: 9 });

@@ -1,4 +1,4 @@
-// Serves web/dist on localhost, as any host of static files would: `node serve.mjs [--port N]`, or `serve()` in tests.
+// Serves web/dist on localhost like a host of static files: `node serve.mjs [--port N]`, or `serve()` in tests.
 
 import http from 'node:http';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
@@ -10,11 +10,11 @@ import sirv from 'sirv';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 
-/** What the page may load, also said in its own meta tag: nothing from elsewhere, no inline script. */
+/** The content security policy, which is also in the page's meta tag: nothing from elsewhere, no inline script. */
 export const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; "
   + "img-src 'self' data: blob:; connect-src 'self'";
 
-/** The folder of MNIST's files: MNIST_DIR, or the one beside the repository; undefined without either. */
+/** The folder of MNIST's files: MNIST_DIR, or the one next to the repository; undefined if neither exists. */
 export function mnistFolder() {
   const given = process.env.MNIST_DIR;
   if (given !== undefined && given !== '') {
@@ -25,7 +25,7 @@ export function mnistFolder() {
   return existsSync(beside) ? beside : undefined;
 }
 
-/** The path of a request within `base`; undefined where it is outside, broken, or climbs out of its folder. */
+/** The path of a request within `base`; undefined if it is outside, malformed, or escapes its folder. */
 export function pathWithin(url, base) {
   let name;
   try {
@@ -38,21 +38,21 @@ export function pathWithin(url, base) {
 }
 
 /**
- * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path and a folder or a function;
- * the first path that begins a request's answers it. `base` is the path below which all of them are. Where `instead(name,
- * response, missing)` is true it has answered: tests break parts of the page so.
+ * Starts a server on localhost and resolves with `{url, close}`. `mounts` are pairs of a path and a folder or a function; the
+ * first path that is a prefix of the request's path answers it. `base` is the path below which all of them are. If
+ * `instead(name, response, missing)` returns true, it has answered the request: tests break parts of the page this way.
  */
 export function serve(mounts, { port = 0, base = '/', headers = {}, instead = () => false } = {}) {
   const setHeaders = (response, name = '') => {
     const all = { 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff', 'Content-Security-Policy': POLICY };
     for (const [key, value] of Object.entries({ ...all, ...headers })) response.setHeader(key, value);
-    // As it stands: the page unpacks MNIST's files itself, and sirv would have the browser do so.
+    // Sent unchanged: the page decompresses MNIST's files itself, and sirv would make the browser do so.
     if (name.endsWith('.gz')) {
       response.setHeader('Content-Type', 'application/gzip');
       response.setHeader('Content-Encoding', 'identity');
     }
   };
-  // `dev`: files are looked up at each request, so a new build needs no new server.
+  // `dev`: files are looked up at each request, so a new build does not need a restart.
   const files = (folder) => packing(folder, sirv(folder, { dev: true, etag: true, setHeaders }));
   const handlers = mounts.map(([at, what]) => [at, typeof what === 'function' ? what : files(what)]);
   const server = http.createServer((request, response) => {
@@ -88,7 +88,7 @@ const PACKERS = {
   gzip: (bytes) => gzipSync(bytes),
 };
 
-/** Packs texts and wasm for who can unpack them. What is packed already, and parts of files, are left to `plain`. */
+/** Compresses texts and wasm for clients that can decompress them. Compressed files and parts of files are left to `plain`. */
 function packing(folder, plain) {
   const known = new Map();
   return (request, response, missing) => {
@@ -112,13 +112,13 @@ function packing(folder, plain) {
   };
 }
 
-/** The mounts of the page: its files, and MNIST where there is a folder of it. */
+/** The mounts of the page: its files, and MNIST's if its folder exists. */
 export function pageMounts(mnist = mnistFolder()) {
   const dist = ['/', path.join(here, 'dist')];
   return mnist === undefined ? [dist] : [['/data/mnist/index.json', list(mnist)], ['/data/mnist/', mnist], dist];
 }
 
-/** Answers with the list by which the page knows what data there are; build.mjs writes such a list too. */
+/** Answers with the list of available data; build.mjs writes the same kind of list. */
 function list(folder) {
   return (request, response) => {
     const names = readdirSync(folder).filter((name) => /-idx[13]-ubyte(\.gz)?$/.test(name)).sort();

@@ -1,17 +1,17 @@
-// What each layer makes of a digit, and what the layers' weights have become: what the page shows of the network.
+// The outputs of each layer for a digit, and the layers' present weights: the data of the network card.
 
 import { Tensor, type Sequential } from '../page-pkg/wgrad.js';
 import type { LayerResult, LayerWeights, Reading } from './protocol';
 import type { Layer } from './settings';
 
-/** Results and kernels of more numbers than this are told by their shape alone: nobody could see them all. */
+/** Outputs and kernels with more numbers than this are described by their shape only, as they could not be displayed. */
 const MOST = 1 << 19;
-/** Their results are the numbers that they are given. */
+/** Layers whose output equals their input. */
 const SAME: readonly Layer['type'][] = ['flatten', 'dropout'];
 
 const sizeOf = (shape: number[]) => shape.reduce((a, b) => a * b, 1);
 
-/** Names as the library gives them: `dense`, `max_pooling2d`, `dense_1`. */
+/** Names as the library assigns them: `dense`, `max_pooling2d`, `dense_1`. */
 function names(layers: Layer[]): string[] {
   const counts: Record<string, number> = {};
   return layers.map(({ type }) => {
@@ -22,7 +22,7 @@ function names(layers: Layer[]): string[] {
   });
 }
 
-/** The numbers of many tensors, read at once, each as a part of one list. Disposes of the tensors. */
+/** The numbers of many tensors, read at once, as parts of one list. Disposes of the tensors. */
 async function readAll(tensors: Tensor[]): Promise<Float32Array[]> {
   const sizes = tensors.map((tensor) => sizeOf(tensor.shape));
   const read = Tensor.items(tensors);
@@ -39,7 +39,7 @@ function softmax(logits: Float32Array): Float32Array {
   return powers.map((x) => x / sum);
 }
 
-/** What each of a model's `layers` makes of an image of 28 by 28. */
+/** The output of each of a model's `layers` for an image of 28 by 28. */
 export async function read(model: Sequential, layers: Layer[], pixels: Uint8Array): Promise<Reading> {
   const x = Tensor.from(Float32Array.from(pixels, (p) => p / 255), [1, 28, 28, 1]);
   const results = model.activations(x);
@@ -56,7 +56,10 @@ export async function read(model: Sequential, layers: Layer[], pixels: Uint8Arra
   return { probabilities, layers: told };
 }
 
-/** The kernel of each layer that has one, and how far all its weights are from those in `start`, in lengths of `start`. */
+/**
+ * The kernel of each layer that has one, and the distance of all its weights from those in `start`, relative to the length of
+ * `start`.
+ */
 export async function weights(model: Sequential, start: Tensor[]): Promise<LayerWeights[]> {
   const variables = model.variables.map((variable) => {
     const [layer = '', part = ''] = variable.name.split('/');

@@ -1,5 +1,6 @@
-// The check of a GPU: TensorFlow's golden cases, the native run's losses, and short measurements, by the whole npm package on a
-// device of its own. Runs in a worker, or beside the page where workers have no WebGPU; knows nothing of the page's training.
+// The check of a GPU: TensorFlow's golden cases, the losses of the native run, and short measurements, with the full npm
+// package on a separate device. Runs in a worker, or on the page's thread where workers have no WebGPU; independent of the
+// page's training.
 
 import type { Device, Tensor } from '../pkg/wgrad.js';
 import { run, type Case, type Stored } from './golden.js';
@@ -17,7 +18,7 @@ export interface Family {
   name: string;
   passed: number;
   failed: number;
-  /** The largest error as a share of what its case allows, and the case. */
+  /** The largest error relative to the case's tolerance, and the case. */
   error: number;
   worst: string;
 }
@@ -34,19 +35,19 @@ export interface CheckResult {
   features: string[];
   tensorflow: string;
   families: Family[];
-  /** Cases that there are; fewer have run if it was stopped. */
+  /** The number of all cases; fewer have run if the check was stopped. */
   cases: number;
   failures: { name: string; what: string }[];
-  /** The largest relative difference from the native run's losses, of each model. */
+  /** The largest relative difference from the losses of the native run, per model. */
   losses: { name: string; difference: number }[];
   figures: Figure[];
-  /** What ended the check before its end. */
+  /** The error that ended the check early. */
   trouble?: string;
   stopped: boolean;
   seconds: number;
 }
 
-/** What it tells while it runs. */
+/** Messages during the check. */
 export type CheckMessage =
   | { kind: 'hello'; gpu: boolean }
   | { kind: 'progress'; what: string; done: number; total: number }
@@ -72,7 +73,7 @@ async function fetchCases(base: string): Promise<{ cases: Cases; tensors: Record
   return { cases, tensors: Object.fromEntries(tensors) };
 }
 
-/** Milliseconds of one `work`, as the quickest of a few rounds that take half a second together. The first call compiles. */
+/** Milliseconds per call of `work`: the fastest of a few rounds that take half a second together. The first call compiles. */
 async function timed(device: Device, work: () => Tensor): Promise<number> {
   const round = async (count: number) => {
     const begun = now();
@@ -124,7 +125,7 @@ async function figures(wgrad: Wgrad, device: Device, signal: AbortSignal, tell: 
   if (signal.aborted) return found;
   tell('Measuring: training of an MLP', found.length, total);
   const { steps, free } = perceptron(wgrad);
-  // The first of all compiles, and the second and third have kernels of their own.
+  // The first step compiles, and the second and third have different kernels.
   await steps(4);
   const once = await steps(5) / 5;
   const count = Math.max(5, Math.min(200, Math.round(500 / once)));
@@ -133,7 +134,7 @@ async function figures(wgrad: Wgrad, device: Device, signal: AbortSignal, tell: 
   return found;
 }
 
-/** An MLP with its data. `steps` trains and returns how many milliseconds it took. */
+/** An MLP with its data. `steps` trains and returns the milliseconds that it took. */
 function perceptron({ Images, Sequential, layers }: Wgrad): { steps: (count: number) => Promise<number>; free: () => void } {
   const images = Images.drawDigits(1000, 1);
   const model = new Sequential([layers.flatten(), layers.dense({ units: 100, activation: 'relu' }), layers.dense({ units: 10 })]);
@@ -159,7 +160,7 @@ function perceptron({ Images, Sequential, layers }: Wgrad): { steps: (count: num
   return { steps, free };
 }
 
-/** What a visitor waits for: the first step on a device that has compiled nothing yet. */
+/** A visitor's waiting time: the first step on a device that has compiled nothing yet. */
 async function firstStep(wgrad: Wgrad): Promise<Figure> {
   const device = await wgrad.Device.open();
   const { steps, free } = perceptron(wgrad);
@@ -193,7 +194,7 @@ async function differences(wgrad: Wgrad, runs: Cases['runs'], signal: AbortSigna
   return found;
 }
 
-/** Runs it all; what goes wrong stands in the result. `base` is the page's address. */
+/** Runs the whole check; errors are part of the result. `base` is the page's address. */
 export async function check(base: string, signal: AbortSignal, tell: Tell): Promise<CheckResult> {
   const begun = now();
   const result: CheckResult =
@@ -206,7 +207,7 @@ export async function check(base: string, signal: AbortSignal, tell: Tell): Prom
     const [{ cases, tensors }] = await Promise.all([fetchCases(base), wgrad.default()]);
     [result.tensorflow, result.cases] = [cases.tensorflow, cases.cases.length];
     tell('Measuring: the first step of an MLP', 0, 0);
-    // Before anything else, as the browser keeps what it has compiled.
+    // This comes first, as the browser caches compiled kernels.
     const first = await firstStep(wgrad);
     device = await wgrad.Device.open();
     const { name, kind, driver, text } = device.adapter;
@@ -243,7 +244,7 @@ export async function check(base: string, signal: AbortSignal, tell: Tell): Prom
   return result;
 }
 
-// In a worker: its messages. The first begins the check, the next ends it.
+// In a worker: the first message starts the check, the next one ends it.
 if (typeof document === 'undefined') {
   const send = (message: CheckMessage) => self.postMessage(message);
   const stop = new AbortController();
@@ -251,7 +252,7 @@ if (typeof document === 'undefined') {
   self.onmessage = ({ data }: MessageEvent<{ base: string }>) => {
     if (running) return stop.abort();
     running = true;
-    // Ten a second are enough for anybody.
+    // Ten messages a second are enough.
     let told = 0;
     void check(data.base, stop.signal, (what, done, total) => {
       if (now() - told < 100) return;

@@ -1,7 +1,7 @@
-// Which kernel the browser compiles. It does so in a process of its own, one after the other, and asking for a kernel returns
-// at once; so only the answers to questions that wait in line behind each kernel tell how far it is.
+// Tracks which kernel the browser is compiling. It compiles in another process, one kernel after the other, and creating a
+// kernel returns at once. So a query is queued behind each kernel, and its answer shows the progress.
 
-/** A type of the browser's, which TypeScript does not know here. */
+/** A browser type that TypeScript does not know here. */
 interface Pipelines {
   createComputePipeline(descriptor: { label?: string }): unknown;
   pushErrorScope(filter: 'out-of-memory'): void;
@@ -10,16 +10,16 @@ interface Pipelines {
 
 let tell: ((done: number, total: number, name: string) => void) | undefined;
 let done = 0;
-/** Those that are asked for and not done come last. */
+/** The names of all kernels; those that are not done are last. */
 let names: string[] = [];
 
-/** Forgets the kernels that are done: the next run counts its own. */
+/** Drops the kernels that are done, so that the next run has its own count. */
 export function countAgain(): void {
   names = names.slice(done);
   done = 0;
 }
 
-/** From now on `listener` hears of every kernel that is begun and done; `name` is the one under way, empty if none. */
+/** From now on `listener` is called for every kernel that starts or ends; `name` is the current one, or empty. */
 export function watchCompiling(listener: (done: number, total: number, name: string) => void): void {
   const known = tell !== undefined;
   tell = listener;
@@ -30,7 +30,7 @@ export function watchCompiling(listener: (done: number, total: number, name: str
   prototype.createComputePipeline = function (descriptor) {
     const pipeline = create.call(this, descriptor);
     names.push(descriptor.label ?? '');
-    // Nothing happens within this scope, so it keeps no error from whom it concerns.
+    // Nothing runs within this scope, so it does not intercept another caller's error.
     this.pushErrorScope('out-of-memory');
     const answered = () => {
       done += 1;

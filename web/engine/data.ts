@@ -1,4 +1,4 @@
-// Where the digits come from: the visitor's files, the server's `data/mnist/`, or drawn on the spot.
+// Sources of the digits: the visitor's files, the server's `data/mnist/`, or digits drawn here.
 
 import { Images } from '../page-pkg/wgrad.js';
 import { FileError } from './faults';
@@ -15,9 +15,9 @@ export interface Data {
 const ROLES: readonly Role[] = ['train-images', 'train-labels', 't10k-images', 't10k-labels'];
 export type Progress = (what: string, loaded: number, total: number) => void;
 
-/** So many that an epoch is worth the name, and few enough to be drawn in half a second. */
+/** Enough for a reasonable epoch, and few enough to be drawn in half a second. */
 const DRAWN = { train: 10000, test: 2000 };
-/** Enough to begin with, until there are more. */
+/** Enough to start with, until there are more. */
 const FIRST = { train: 2000, test: 500 };
 
 function draw(seed: number, text: string, count: typeof DRAWN): Data {
@@ -25,17 +25,17 @@ function draw(seed: number, text: string, count: typeof DRAWN): Data {
     source: 'drawn',
     text,
     train: Images.drawDigits(count.train, seed),
-    // Far from any seed that a visitor would type for the training digits.
+    // Far from any seed that a visitor would enter for the training digits.
     test: Images.drawDigits(count.test, seed + 1_000_003),
   };
 }
 
 export const drawn = (seed: number, text = 'digits drawn on the spot, much like MNIST’s'): Data => draw(seed, text, DRAWN);
 
-/** What training begins with at once, while more is on its way. */
+/** The data for the start of training, while more is being loaded. */
 export const firstDrawn = (seed: number): Data => draw(seed, 'a few digits drawn on the spot, until MNIST is here', FIRST);
 
-/** The code for files is only loaded where there are some. */
+/** Loads the code for files, which is needed only if there are files. */
 export async function files(): Promise<Files> {
   const { Files } = await import('./files');
   return new Files();
@@ -49,12 +49,12 @@ function images([images, labels]: [KeptFile, KeptFile]): Images {
   }
 }
 
-/** All four as data, once none is missing. */
+/** The data, once all four files are there. */
 export function dataOf(files: Files, source: Data['source'], text: string): Data {
   return { source, text, train: images(files.pair('train')), test: images(files.pair('t10k')) };
 }
 
-/** The files of an earlier visit. Broken ones are forgotten. */
+/** The files of an earlier visit. Damaged ones are dropped. */
 export async function kept(): Promise<Data | undefined> {
   const found = await keptFiles();
   if (!found) return undefined;
@@ -63,7 +63,7 @@ export async function kept(): Promise<Data | undefined> {
     await known.add(found);
     if (known.missing.length === 0) return dataOf(known, 'files', 'your files, kept in this browser');
   } catch {
-    // They were whole when they were kept: what is broken now is of no use.
+    // They were valid when they were stored, so a damaged one is useless.
   }
   await dropFiles();
   return undefined;
@@ -81,12 +81,12 @@ async function fetched(url: URL, name: string, onBytes: (count: number) => void)
   return { name, bytes: new Uint8Array(await new Blob(parts).arrayBuffer()) };
 }
 
-/** The server's MNIST, if `data/mnist/index.json` lists it: asking for files that are not there would litter the console. */
+/** The server's MNIST, if `data/mnist/index.json` lists it: requests for missing files would print errors on the console. */
 export async function served(base: string, progress: Progress): Promise<Data | undefined> {
   const folder = new URL('data/mnist/', base);
   const response = await fetch(new URL('index.json', folder));
   if (!response.ok) return undefined;
-  // Some hosts answer what they do not have with a page.
+  // Some hosts answer with a page instead of status 404.
   const index = await response.json().catch(() => ({})) as { files?: { name: string; bytes: number }[] };
   const listed = ROLES.map((role) => index.files?.find((file) => file.name.startsWith(role)));
   if (listed.some((file) => !file)) return undefined;

@@ -1,5 +1,5 @@
-// What trains: owns the device, the data, the model and its optimizer. The same module runs in a worker and, where there is no
-// WebGPU in workers, beside the page. Commands run one after the other; training and looking at a model give way to them.
+// The training engine: owns the device, the data, the model and its optimizer. The same module runs in a worker or, where
+// workers have no WebGPU, on the page's thread. Commands run one after the other; training and evaluation give way to them.
 
 import init, { Device, onPanic } from '../page-pkg/wgrad.js';
 import { read } from './activations';
@@ -16,9 +16,9 @@ import { claim, dropFiles, dropRun, keepFiles, keepFindings, keepRun, keepTraini
 import { sleep } from './time';
 import { Trainer } from './trainer';
 
-/** A device that is lost more often within a minute is not replaced any more. */
+/** A device that is lost more often than this within a minute is not replaced. */
 const REPLACEMENTS = 3;
-/** So many runs stay on the device, with their optimizer, while others are looked at. */
+/** This many runs stay on the device, with their optimizers, while another run is shown. */
 const PARKED = 3;
 
 type Handlers = { [K in AskName]: (input: Asks[K]['in']) => Promise<Asks[K]['out']> | Asks[K]['out'] };
@@ -27,31 +27,31 @@ export class Engine {
   readonly #send: Send;
   #device: Device | undefined;
   #data: Data | undefined;
-  /** The server's MNIST, once it is here and until an epoch ends. */
+  /** The server's MNIST, from its arrival until an epoch ends. */
   #next: Data | undefined;
-  /** Whether the server's MNIST is wanted, on its way, or no longer to be asked for. */
+  /** Whether the server's MNIST should be requested, is being loaded, or needs no request. */
   #mnist: 'wanted' | 'asked' | 'done' = 'done';
   #trainer: Trainer | undefined;
   #settings!: Settings;
   #base = '';
   #navigated = 0;
   #memory = 0;
-  /** The visitor's files that wait for others. */
+  /** The visitor's files, while some are still missing. */
   #files: Files | undefined;
   #state: State = 'loading';
-  /** Commands wait for each other here. */
+  /** The queue of commands. */
   #queue: Promise<unknown> = Promise.resolve();
   #waiting = 0;
-  /** The run's first step in this visit is over: what is compiled from now on keeps nobody waiting for long. */
+  /** Whether the run's first step in this visit is over; later compilation causes no long waits. */
   #compiled = false;
-  /** Training or looking, which a command first brings to an end. */
+  /** Training or evaluation in progress, which a command stops first. */
   #work: Promise<void> | undefined;
-  /** Whether the visitor wants training to go on. */
+  /** Whether the visitor wants training to run. */
   #wanted = false;
-  /** After a failure that may have cost values: start again from the kept ones. */
+  /** After a failure that may have lost values: start again from the stored weights. */
   #broken = false;
   #kept: Kept | undefined;
-  /** The runs that were left for others in this visit; a lost device leaves what was kept of them. */
+  /** The runs that the visitor left in this visit; after a device is lost, only their stored weights remain. */
   readonly #parked = new Map<string, { run?: Run; kept: Kept | undefined }>();
   #training = '';
   #losses: number[] = [];
@@ -59,7 +59,7 @@ export class Engine {
   constructor(send: Send) {
     this.#send = (message, transfer) => {
       send(message, transfer);
-      // Nothing that is large is fetched before the first step is over.
+      // Large files are fetched only after the first step.
       if (message.kind === 'first-step') void this.#fetchMnist();
       this.#compiled ||= message.kind === 'points';
     };
@@ -67,7 +67,7 @@ export class Engine {
 
   async receive(request: Request): Promise<void> {
     try {
-      // Only another engine goes on from there. The digits can still be looked at.
+      // The visitor has to start another engine. The digits can still be displayed.
       if (this.#state === 'error' && request.kind !== 'samples') throw new Error('The engine has stopped. Its last message says why.');
       const handler = this.#handlers[request.kind] as (input: Request) => unknown;
       const value = await handler(request);
@@ -181,7 +181,7 @@ export class Engine {
   #setState(state: State): void {
     this.#state = state;
     this.#send({ kind: 'state', state });
-    // What ended in an error was left training, if it did so before.
+    // A run that ended with an error keeps the mark that it was training.
     if (state === 'loading' || state === 'error') return;
     const training = state === 'training' ? runKey(this.#settings) : '';
     if (training !== this.#training) void keepTraining(training);
@@ -207,7 +207,7 @@ export class Engine {
     return this.#trainer;
   }
 
-  /** Runs `work` while neither training nor another command does anything; afterwards training goes on if it should. */
+  /** Runs `work` while neither training nor another command runs; afterwards training continues if it should. */
   #command<T>(work: () => Promise<T> | T): Promise<T> {
     this.#waiting += 1;
     const done = this.#queue.then(async () => {
@@ -246,7 +246,7 @@ export class Engine {
     }
   }
 
-  /** Everything that the page shows is brought up to date. */
+  /** Updates everything that the page shows. */
   async #rest(trainer: Trainer): Promise<void> {
     this.#wanted = false;
     if (this.#state === 'training') this.#setState(this.#atRest());
@@ -259,12 +259,12 @@ export class Engine {
   }
 
   async #failed(error: unknown): Promise<void> {
-    // A lost device is first felt by whoever uses it. Then the replacement is on its way.
+    // A failing call may be the first sign of a lost device. Then the replacement is already being opened.
     const lost = await Promise.race([this.#device?.lost.then(() => true), sleep(300).then(() => false)]);
     if (lost) return;
     this.#wanted = false;
     this.#broken = true;
-    // They may be what the memory is lacking for.
+    // Parked runs may occupy the memory that is missing.
     this.#unpark();
     if (this.#state === 'training') this.#setState(this.#atRest());
     this.#fault(faultOf(error));
@@ -272,7 +272,7 @@ export class Engine {
 
   #mend(): void {
     if (this.#trainer && !this.#broken) return;
-    // What failed may have been memory, so the old run goes first.
+    // If memory was missing, releasing the old run first helps.
     this.#trainer?.run.dispose();
     this.#trainer = undefined;
     this.#unpark();
@@ -287,7 +287,7 @@ export class Engine {
     try {
       await init({ module_or_path: module });
     } catch (error) {
-      // It asks for what these bindings do not have.
+      // The wasm imports functions that these bindings do not have.
       throw error instanceof TypeError || error instanceof WebAssembly.LinkError ? new PartsError(error) : error;
     }
     onPanic((text) => {
@@ -295,7 +295,7 @@ export class Engine {
       this.#fault(faultOf(new Error(text)));
     });
     const device = this.#openDevice();
-    // Without a device there are still digits to look at.
+    // Without a device the page can still show digits.
     device.catch(() => {});
     const key = runKey(settings);
     const [data, kept, training] = await Promise.all([this.#findData(settings), resume ? keptRun(key) : undefined, keptTraining()]);
@@ -305,7 +305,7 @@ export class Engine {
     try {
       this.#begin(settings, kept, { restored: true, wasTraining: training === key });
     } catch (error) {
-      // Other settings may do.
+      // Other settings may work.
       this.#setState('ready');
       throw error;
     }
@@ -334,7 +334,7 @@ export class Engine {
 
   #notReplaced(error: unknown): void {
     const fault = faultOf(error);
-    // A successor that was lost, too, is replaced in its turn.
+    // A replacement that is lost, too, is replaced again.
     if (fault.kind !== 'lost') this.#fault({ ...fault, goesOn: false });
   }
 
@@ -359,7 +359,7 @@ export class Engine {
     });
   }
 
-  /** What training begins with at once: the visitor's files, or drawn digits until the server's MNIST is here. */
+  /** The data for the start of training: the visitor's files, or drawn digits until the server's MNIST has arrived. */
   async #findData(settings: Settings): Promise<Data> {
     this.#dropNext();
     this.#mnist = 'done';
@@ -376,7 +376,7 @@ export class Engine {
     this.#next = undefined;
   }
 
-  /** Fetches the server's MNIST while the drawn digits are trained on. */
+  /** Fetches the server's MNIST during training on the drawn digits. */
   async #fetchMnist(): Promise<void> {
     if (this.#mnist !== 'wanted') return;
     this.#mnist = 'asked';
@@ -391,7 +391,7 @@ export class Engine {
       if (this.#mnist === 'asked') this.#fault({ ...faultOf(error), kind: 'file', goesOn: true });
     }
     if (this.#mnist !== 'asked') {
-      // Other data were chosen meanwhile.
+      // Other data was chosen meanwhile.
       data?.train.free();
       data?.test.free();
       return;
@@ -399,7 +399,7 @@ export class Engine {
     this.#mnist = 'done';
     data ??= drawn(this.#settings.seed, `digits drawn on the spot, ${why}`);
     this.#next = data;
-    // Whoever is in the middle of an epoch gets it at its end.
+    // In the middle of an epoch, the data is replaced at its end.
     const waits = this.#wanted || Boolean(this.#trainer?.run.submitted);
     this.#send({ kind: 'loaded', what: 'MNIST', waits: waits && data.source === 'mnist' });
     if (!waits) await this.#command(() => this.#takeNext());
@@ -423,14 +423,14 @@ export class Engine {
     this.#send({ kind: 'data', source, text, train: train.length, test: test.length });
   }
 
-  /** A new run, from `kept` weights or from the seed. If the model cannot be, the old one stays. */
+  /** Starts a new run, from `kept` weights or from the seed. If the model cannot be made, the old one stays. */
   #begin(settings: Settings, kept?: Kept, { restored = false, wasTraining = false } = {}): void {
     const { run, whole } = this.#made(settings, kept);
     this.#trainer?.run.dispose();
     this.#follow(run, restored && whole, wasTraining);
   }
 
-  /** `whole`: it goes on from `kept`. */
+  /** `whole`: it continues from `kept`. */
   #made(settings: Settings, kept: Kept | undefined): { run: Run; whole: boolean } {
     const run = new Run(settings, this.#data!.train, () => this.#takeNext());
     try {
@@ -442,7 +442,7 @@ export class Engine {
     }
   }
 
-  /** From now on it is this run that is trained and shown. */
+  /** From now on, this run is trained and shown. */
   #follow(run: Run, restored: boolean, wasTraining: boolean): void {
     this.#broken = false;
     this.#compiled = false;
@@ -457,13 +457,13 @@ export class Engine {
     this.#setState(this.#atRest());
   }
 
-  /** Puts another run in the place of the present one, which is left as it is until it is wanted again. */
+  /** Replaces the present run with another one, and parks the present one until it is selected again. */
   async #turnTo(settings: Settings): Promise<void> {
     const wanted = this.#wanted;
     const key = runKey(settings);
     const old = this.#trainer?.run;
     const parks = old !== undefined && !this.#broken && old.step > 0;
-    // If the device is lost just now, what was kept before has to do.
+    // If the device is lost at this moment, the weights stored before are used.
     if (parks) await this.#keepRun().catch(() => {});
     const mine = this.#parked.get(key);
     const kept = mine?.kept ?? await keptRun(key);
@@ -479,7 +479,7 @@ export class Engine {
 
   #park(run: Run): void {
     this.#parked.set(runKey(run.settings), { run, kept: this.#kept });
-    // Who limits the memory wants it for what trains.
+    // With a memory limit, all memory should be available for training.
     if (this.#memory > 0) this.#unpark();
     for (const [key, parked] of [...this.#parked].slice(0, -PARKED)) {
       parked.run?.dispose();
@@ -487,7 +487,7 @@ export class Engine {
     }
   }
 
-  /** Gives back what the parked runs hold of the device. What was kept of them stays. */
+  /** Releases the device memory of the parked runs. Their stored weights stay. */
   #unpark(): void {
     for (const parked of this.#parked.values()) {
       parked.run?.dispose();
@@ -521,7 +521,7 @@ export class Engine {
     const before = this.#kept;
     const known = before !== undefined && before.step === run.step;
     if (run.step === 0 || (known && before.seen.evaluation === run.seen.evaluation)) return;
-    // The same weights, which have been evaluated meanwhile.
+    // The weights are unchanged, but may have been evaluated meanwhile.
     const kept = known ? { ...before, tests: run.tests, seen: { ...run.seen } } : await run.keep();
     this.#kept = kept;
     const key = runKey(run.settings);
@@ -543,13 +543,13 @@ export class Engine {
   }
 }
 
-/** Beside the page: `receive` takes what it sends. */
+/** On the page's thread: the returned function takes the page's requests. */
 export function connect(send: Send): (request: Request) => void {
   const engine = new Engine(send);
   return (request) => void engine.receive(request);
 }
 
-// In a worker: its messages.
+// In a worker: handles its messages.
 if (typeof document === 'undefined') {
   const send: Send = (message, transfer = []) => self.postMessage(message, { transfer });
   const receive = connect(send);

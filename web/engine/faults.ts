@@ -1,11 +1,11 @@
-// From an exception to what the page shows. The library's sentences already name the remedy; here is decided whose fault it
-// is and whether training can go on.
+// Converts exceptions to messages for the page. The library's messages already name the remedy; this module decides whose fault
+// it is and whether training can continue.
 
 import type { Fault } from './protocol';
 
 let panic: string | undefined;
 
-/** The library says it just before it stops for good. */
+/** Called by the library just before a panic. */
 export function notePanic(text: string): void {
   panic = text;
 }
@@ -17,7 +17,7 @@ export function panicked(): boolean {
 /** A file that cannot be used. Its message names the file. */
 export class FileError extends Error {}
 
-/** Files of the page that do not belong together. */
+/** Files of the page that are from different builds. */
 export class PartsError extends Error {
   constructor(cause: unknown) {
     super('The parts of this page are of different versions: the browser, or the server, kept an old one. '

@@ -1,12 +1,12 @@
-// The visitor's data files: which of MNIST's four each is, whether it is whole, and which are still needed. Loaded where there
-// are files to look at; it knows no library.
+// The visitor's data files: which of MNIST's four each is, whether it is complete, and which are still missing. Loaded only
+// when there are files to read; independent of the library.
 
 import type { KeptFile } from './store';
 
 export const ROLES = ['train-images', 'train-labels', 't10k-images', 't10k-labels'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** More than any of MNIST's files has, unpacked: what goes on beyond is none of them. */
+/** More than the decompressed size of any of MNIST's files; longer files are refused. */
 const MOST = 100e6;
 const HEAD = { images: 16, labels: 8 };
 
@@ -43,7 +43,10 @@ interface Found {
   packed: KeptFile;
 }
 
-/** Which of the four a file is: what it holds by its first bytes, which half by its name, or else by its length. */
+/**
+ * Which of the four a file is: images or labels according to its first bytes, training or test according to its name, or else
+ * its length.
+ */
 async function found(packed: KeptFile): Promise<Found> {
   const { name } = packed;
   if (packed.bytes.length === 0) throw new FileError(`${name} is empty: it has 0 bytes. Fetch the file again.`);
@@ -77,11 +80,11 @@ async function found(packed: KeptFile): Promise<Found> {
 
 const partner = (role: Role) => (role.endsWith('images') ? role.replace('images', 'labels') : role.replace('labels', 'images')) as Role;
 
-/** The visitor's files, which may come one by one. */
+/** The visitor's files, which may be added one by one. */
 export class Files {
   readonly #found = new Map<Role, Found>();
 
-  /** Takes in those that can be used, and returns a sentence for each that cannot. */
+  /** Adds the usable files, and returns a message for each of the others. */
   async add(files: KeptFile[]): Promise<string[]> {
     const refused: string[] = [];
     const now = new Map<Role, string>();
@@ -117,12 +120,12 @@ export class Files {
     });
   }
 
-  /** Images and labels of a half, unpacked, once none is missing. */
+  /** Decompressed images and labels of a half, once both are there. */
   pair(half: 'train' | 't10k'): [images: KeptFile, labels: KeptFile] {
     return [this.#found.get(`${half}-images`)!.file, this.#found.get(`${half}-labels`)!.file];
   }
 
-  /** All as they came. */
+  /** All files as they were added. */
   get packed(): KeptFile[] {
     return [...this.#found.values()].map(({ packed }) => packed);
   }

@@ -18,13 +18,13 @@ export function readSafetensors(bytes) {
 const unary = (name) => (x) => x[name]();
 const binary = (name) => (x, attrs, y) => x[name](y);
 const reduce = (name) => (x, { axis, keepdims }) => x[name](axis ?? undefined, keepdims);
-// TensorFlow's mean of whole numbers is whole; ours is TensorFlow.js's, a float32.
+// TensorFlow's mean of integers is an integer; ours is a float32, as in TensorFlow.js.
 const mean = (x, attrs) => (x.dtype === 'int32' ? reduce('mean')(x, attrs).toInt() : reduce('mean')(x, attrs));
 const pool = (name) => (x, { ksize, strides, padding }) => (
   x[name]({ poolSize: pair(ksize), strides: pair(strides), padding: padding.toLowerCase() }));
 const pair = (size) => (Array.isArray(size) && size.length === 4 ? size.slice(1, 3) : size);
 
-/** How a case's op is called here, by TensorFlow's name: (first input, attributes, other inputs). */
+/** The call for each op, by TensorFlow's name: (first input, attributes, other inputs). */
 export const CALLS = {
   'tf.math.abs': unary('abs'), 'tf.math.negative': unary('neg'), 'tf.math.exp': unary('exp'), 'tf.math.log': unary('log'),
   'tf.math.sqrt': unary('sqrt'), 'tf.math.square': unary('square'), 'tf.math.reciprocal': unary('reciprocal'),
@@ -70,15 +70,15 @@ export const CALLS = {
   'tf.einsum': (x, { equation }, ...others) => x.constructor.einsum(equation, x, ...others),
 };
 
-/** Whether the API can say the case at all. */
+/** Whether the API can express the case. */
 export function isSayable(each) {
-  // Schedules have none.
+  // Schedules are not supported.
   const names = Object.values(each.inputs ?? {});
-  // With a condition alone, `where` finds indices, which is another function.
+  // With only a condition, `where` finds indices, which is a different function.
   if (each.op === 'tf.where' && !('x' in each.inputs)) return false;
   return each.op in CALLS && each.family !== 'higher_order' && names.every((name) => typeof name === 'string')
     && typeof (each.attrs.padding ?? '') === 'string' && (each.attrs.batch_dims ?? 0) === 0
-    // WGSL lets a GPU assume that there are no NaNs and infinities; the native tests judge these.
+    // WGSL lets a GPU assume that there are no NaNs and infinities; the native tests cover these.
     && !each.special_values;
 }
 
@@ -92,7 +92,7 @@ function differs(got, want, { atol, rtol }) {
   return undefined;
 }
 
-/** How far `got` is from what is wanted, as a share of what the case allows; 0 if nothing is to be allowed for. */
+/** The error of `got` relative to the case's tolerance; 0 if nothing is tolerated and nothing differs. */
 function share(got, want, { atol, rtol }) {
   let largest = 0;
   for (let i = 0; i < got.length; i += 1) {
@@ -102,7 +102,7 @@ function share(got, want, { atol, rtol }) {
   return largest;
 }
 
-/** Runs one case: what is wrong with it, a sentence each, and the largest error as a share of what the case allows. */
+/** Runs one case. Returns its failures, a message each, and the largest error relative to the tolerance. */
 export async function run(wgrad, each, tensors) {
   const stored = (name) => {
     const { values, shape, dtype } = tensors[name];

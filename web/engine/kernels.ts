@@ -1,10 +1,10 @@
-// The kernels of a training step, as the planner made them, and how long each takes.
+// The kernels of a training step, as planned, and the time of each.
 
 import { Tensor, type Device } from '../page-pkg/wgrad.js';
 import type { Kernel } from './protocol';
 import type { Run } from './run';
 
-/** Those of the step that was handed over last; call it before anything else runs. */
+/** The kernels of the most recently submitted step; call this before anything else runs. */
 export function kernelsOf(device: Device): Kernel[] {
   const plan = device.lastPlan();
   const kernels = plan?.kernels ?? [];
@@ -20,7 +20,7 @@ export async function measured(device: Device, run: Run): Promise<{ kernels: Ker
   const kernels = kernelsOf(device);
   const values = await Tensor.items([loss, accuracy]);
   const { kernels: times } = await profiler.finish();
-  // What is read after the step runs kernels too; the step's own come first and in order.
+  // Reads after the step run kernels too; the step's own kernels come first and in order.
   const left = [...times];
   for (const kernel of kernels) {
     const at = left.findIndex(({ label }) => label === kernel.name || label.startsWith(`${kernel.name} `));

@@ -1,4 +1,4 @@
-// Looking at a model without changing it: how it does on test images.
+// Evaluates a model on test images without changing it.
 
 import type { Images, Sequential } from '../page-pkg/wgrad.js';
 import type { Digits, Event } from './protocol';
@@ -21,7 +21,7 @@ export function digits(images: Images, indices: ArrayLike<number>): Digits {
   return { pixels, labels };
 }
 
-/** Reads the first `count` images; undefined if `cancelled` says so on the way. */
+/** Evaluates the first `count` images; undefined if `cancelled` returns true meanwhile. */
 export async function evaluate(
   model: Sequential, images: Images, count: number, cancelled: () => boolean,
 ): Promise<Omit<Event & { kind: 'evaluation' }, 'kind' | 'step' | 'data'> | undefined> {
@@ -47,7 +47,7 @@ export async function evaluate(
     }
     await giveWay();
   }
-  // The surest mistakes tell most.
+  // The most confident mistakes are the most informative.
   const worst = misread.sort((a, b) => b.sure - a.sure).slice(0, MISREAD);
   return {
     accuracy: right / count, count, of: images.length, confusion,

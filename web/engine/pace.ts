@@ -1,5 +1,5 @@
-// How many steps to hand over at once: about a tenth of a second's, so that losses are read ten times a second at most and a
-// pause takes hold soon.
+// How many steps to submit at once: about a tenth of a second's worth, so that losses are read at most ten times a second and a
+// pause takes effect soon.
 
 const GOAL_MS = 100;
 const MOST = 256;
@@ -8,7 +8,7 @@ export class Pace {
   #msPerStep = 0;
   #last = 0;
 
-  /** Time that passed for something else is not counted. */
+  /** Excludes time that passed for something else. */
   restart(): void {
     this.#last = performance.now();
   }
@@ -24,7 +24,7 @@ export class Pace {
     return this.#msPerStep;
   }
 
-  /** A power of two: as many as that are read by a plan that is known already. */
+  /** A power of two, so that the plan that reads this many losses is reused. */
   get steps(): number {
     if (this.#msPerStep === 0) return 1;
     const steps = Math.min(MOST, GOAL_MS / this.#msPerStep);

@@ -1,18 +1,18 @@
-// What the page and the engine say to each other, in a worker or beside each other. Only plain data.
+// The messages between the page and the engine, which is in a worker or on the same thread. They are plain data.
 
 import type { Layer, Settings } from './settings';
 
-/** What the page asks for. Each is answered by one `Reply`. */
+/** The page's requests. Each is answered by one `Reply`. */
 export interface Asks {
-  /** The first. `module` is the compiled library, `base` the page's address, `begun` when it was navigated to. `memory` limits
-   * the bytes on the GPU; 0 does not. */
+  /** The first request. `module` is the compiled library, `base` the page's address, `begun` the time of the navigation to it.
+   * `memory` limits the bytes on the GPU; 0 means no limit. */
   open: { in: { settings: Settings; module: WebAssembly.Module; base: string; begun: number; resume: boolean; memory: number }; out: void };
   configure: { in: { settings: Settings }; out: void };
   start: { in: object; out: void };
   pause: { in: object; out: void };
   step: { in: object; out: void };
   reset: { in: object; out: void };
-  /** Smaller batch or not: makes the model again from the last kept weights. */
+  /** Makes the model again from the weights stored last, perhaps with a smaller batch. */
   recover: { in: { settings: Settings }; out: void };
   files: { in: { files: { name: string; bytes: Uint8Array }[] }; out: { refused: string[] } };
   forgetFiles: { in: object; out: void };
@@ -31,15 +31,15 @@ export type Reply =
   | { kind: 'reply'; id: number; ok: true; value: unknown }
   | { kind: 'reply'; id: number; ok: false; fault: Fault };
 
-/** Something that went wrong, with what it is and what can be done. */
+/** An error, with its kind and the possible remedies. */
 export interface Fault {
   kind: 'no-webgpu' | 'no-adapter' | 'lost' | 'memory' | 'file' | 'weights' | 'panic' | 'model' | 'error';
   text: string;
-  /** False if the engine cannot go on by itself. */
+  /** False if the engine cannot continue by itself. */
   goesOn: boolean;
 }
 
-/** `finished`: all steps that the settings ask for are done. */
+/** `finished`: all steps that the settings request are done. */
 export type State = 'loading' | 'ready' | 'training' | 'paused' | 'finished' | 'error';
 
 export type DataSource = 'mnist' | 'files' | 'drawn';
@@ -50,18 +50,18 @@ export interface Digits {
   labels: Uint8Array;
 }
 
-/** What the model and each of its layers make of a digit. */
+/** The outputs of the model and of each of its layers for a digit. */
 export interface Reading {
-  /** Of each digit. */
+  /** One probability per digit. */
   probabilities: Float32Array;
   layers: LayerResult[];
 }
 
-/** What a layer makes of a digit. Of layers that pass on what they are given, and of huge ones, the values are left out. */
+/** A layer's output for a digit. Values are left out for layers that pass on their input, and for huge ones. */
 export interface LayerResult {
   name: string;
   layer: Layer;
-  /** Without the batch; of images height, width and channels. */
+  /** Without the batch axis; for images: height, width and channels. */
   shape: number[];
   values: Float32Array;
 }
@@ -71,7 +71,7 @@ export interface LayerWeights {
   name: string;
   shape: number[];
   values: Float32Array;
-  /** How far all the layer's weights are from where they began, as a share of their length there. */
+  /** The distance of all the layer's weights from their initial values, relative to the length of those. */
   moved: number;
 }
 
@@ -86,7 +86,7 @@ export interface Kernel {
   wgsl: string;
 }
 
-/** A product or convolution that was measured; of its variants the first is what is taken without measuring. */
+/** A product or convolution that was measured; the first of its variants is the one used without tuning. */
 export interface TunedOp {
   op: string;
   chosen: string;
@@ -95,7 +95,7 @@ export interface TunedOp {
 }
 
 export interface Adapter {
-  /** Empty where the browser keeps it to itself. */
+  /** Empty if the browser does not reveal it. */
   name: string;
   text: string;
   /** Computed on the processor, without a GPU. */
@@ -105,38 +105,44 @@ export interface Adapter {
   timestamps: boolean;
 }
 
-/** What the engine tells without being asked. */
+/** Messages that the engine sends without a request. */
 export type Event =
   | { kind: 'hello'; gpu: boolean }
   | { kind: 'state'; state: State }
   | { kind: 'progress'; what: string; loaded: number; total: number }
-  /** Nothing is loading any more. `waits`: what came is used once the present epoch ends. */
+  /** Nothing is being loaded any more. `waits`: the new data is used after the present epoch. */
   | { kind: 'loaded'; what: string; waits: boolean }
   | { kind: 'adapter'; adapter: Adapter }
   | { kind: 'data'; source: DataSource; text: string; train: number; test: number }
-  /** The visitor's files that wait for others, and which those are; none when they wait no more. */
+  /** The visitor's files while some are missing, and the missing ones; empty once all are there. */
   | { kind: 'files'; taken: { role: string; name: string; count: number }[]; missing: string[] }
-  /** `restored`: it goes on from weights of an earlier visit, which left it training or not. */
+  /** `restored`: it continues with weights of an earlier visit; `wasTraining`: that visit ended during training. */
   | { kind: 'model'; summary: string; params: number; step: number; restored: boolean; wasTraining: boolean }
-  /** All of the run so far. `ends` are the steps at which passes through the data were over. */
+  /** The whole run so far. `ends` are the steps at which epochs ended. */
   | { kind: 'curves'; losses: Float32Array; accuracies: Float32Array; tests: [step: number, accuracy: number][]; epochs: number; ends: number[] }
-  /** `epochs` counts the passes through the data so far, with the begun one's share; `ends` are the steps here that ended one. */
+  /**
+   * `epochs` counts epochs so far, including the fraction of the present one; `ends` are the steps in this message that ended
+   * one.
+   */
   | { kind: 'points'; from: number; losses: Float32Array; accuracies: Float32Array; epochs: number; ends: number[] }
   | { kind: 'figures'; step: number; imagesPerSecond: number; stepMs: number; liveBytes: number; peakBytes: number;
       kernels: number; submits: number }
-  /** Until the first step of a run in this visit is over: kernels that the browser was asked to compile, how many it has, and the one under way. */
+  /**
+   * Until a run's first step in this visit is over: the number of kernels that the browser has compiled, of all requested ones,
+   * and the current one.
+   */
   | { kind: 'compiling'; done: number; total: number; name: string }
   | { kind: 'first-step'; afterStart: number; afterNavigation: number }
-  /** `misread` begins with the one that the network was surest of. */
+  /** `misread` starts with the most confident mistake. */
   | { kind: 'evaluation'; step: number; data: DataSource; accuracy: number; count: number; of: number; confusion: Uint32Array;
       misread: Digits & { guesses: Uint8Array; sure: Float32Array } }
   | { kind: 'weights'; step: number; layers: LayerWeights[] }
-  /** Those of a training step, once some have run. */
+  /** The kernels of a training step, once some steps have run. */
   | { kind: 'kernels'; kernels: Kernel[] }
-  /** `elsewhere`: another tab keeps this run, so this one does not. */
+  /** `elsewhere`: another tab stores this run, so this one does not. */
   | { kind: 'kept'; step: number; elsewhere: boolean }
   | { kind: 'fault'; fault: Fault };
 
 export type ToPage = Reply | Event;
-/** The buffers of a message that are handed over rather than copied. */
+/** The buffers of a message that are transferred instead of copied. */
 export type Send = (message: ToPage, transfer?: Transferable[]) => void;

@@ -1,14 +1,14 @@
-// Plays a recorded training where there is no WebGPU, in the engine's place: the same requests and events. The recording has the weights
-// of a small MLP at some moments (record.mjs makes it); what that network reads is computed here, in JavaScript.
+// Replaces the engine with a recorded training if there is no WebGPU: the same requests and events. The recording has the
+// weights of a small MLP at some steps (record.mjs makes it); predictions of that network are computed here, in JavaScript.
 
 import type { Digits, Event, LayerWeights, Reading, Request, Send, State } from './protocol';
 import { layersOf, type Settings } from './settings';
 
 export interface Recording {
   settings: Settings;
-  /** Steps at which the weights were kept. */
+  /** Steps at which the weights were recorded. */
   moments: number[];
-  /** Weights are whole numbers times `scale`. */
+  /** Weights are integers times `scale`. */
   tensors: { name: string; shape: number[]; scale: number }[];
   steps: number;
   epochs: number;
@@ -22,7 +22,7 @@ export interface Recording {
   accuracies: Float32Array;
 }
 
-/** Steps a second, so that one can look on; a GPU is quicker. */
+/** Steps per second, slow enough to watch; a GPU is faster. */
 const SPEED = 30;
 const EVERY = { tick: 100, weights: 500, evaluation: 3000 };
 const MISREAD = 48;
@@ -60,7 +60,7 @@ interface Layer {
   outputs: number;
 }
 
-/** The layers' weights after so many steps. */
+/** The layers' weights after this many steps. */
 export function layersAt({ moments, tensors, numbers }: Recording, step: number): Layer[] {
   const next = Math.max(1, moments.findIndex((moment) => moment >= step));
   const [from, to] = [moments[next - 1]!, moments[next]!];
@@ -76,7 +76,7 @@ export function layersAt({ moments, tensors, numbers }: Recording, step: number)
   });
 }
 
-/** What each layer makes of an image: hidden units, and logits. */
+/** The layers' outputs for an image: hidden units, and logits. */
 export function forward(layers: Layer[], pixels: Uint8Array): Float32Array[] {
   let x = Float32Array.from(pixels, (pixel) => pixel / 255);
   return layers.map(({ kernel, bias, inputs, outputs }, at) => {
@@ -99,7 +99,7 @@ export function softmax(logits: Float32Array): Float32Array {
 
 const best = (values: Float32Array) => values.reduce((most, value, i) => (value > values[most]! ? i : most), 0);
 
-/** `tests` are images that the recorded network has not learnt from; `samples` gives more. */
+/** `tests` are images that the recorded network was not trained on; `samples` returns more. */
 export class Player {
   readonly #recording: Recording;
   readonly #send: Send;
@@ -109,7 +109,7 @@ export class Player {
   #timer: ReturnType<typeof setInterval> | undefined;
   #evaluations: [step: number, accuracy: number][] = [];
   #last = { weights: 0, evaluation: 0 };
-  /** Steps that are due, in fractions. */
+  /** Steps to play, as a fraction. */
   #due = 0;
 
   constructor(recording: Recording, send: Send, tests: Digits | undefined, samples: (request: Request & { kind: 'samples' }) => Promise<unknown>) {
@@ -141,7 +141,7 @@ export class Player {
       case 'read': return this.#read(request.pixels);
       case 'samples': return this.#samples(request);
       case 'evaluate': return this.#evaluate();
-      // Nothing of a recording can be set.
+      // A recording has no settings.
       case 'configure': return undefined;
       default: throw new Error('This is a recording: that needs WebGPU.');
     }
@@ -173,7 +173,7 @@ export class Player {
     let before = performance.now();
     this.#timer = setInterval(() => {
       const now = performance.now();
-      // A tab that was hidden goes on where it was.
+      // A tab that was hidden continues where it was.
       this.#due += Math.min(now - before, 2 * EVERY.tick) * SPEED / 1000;
       before = now;
       const steps = Math.floor(this.#due);
@@ -220,7 +220,7 @@ export class Player {
     };
   }
 
-  /** The weights and how far they have moved, as the engine tells it. */
+  /** The weights and how far they have moved, in the engine's format. */
   #weights(): void {
     this.#last.weights = performance.now();
     const start = layersAt(this.#recording, 0);

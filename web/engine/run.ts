@@ -1,10 +1,10 @@
-// One training run: a model, its optimizer, the order of the images, and the curves so far.
+// A training run: a model, its optimizer, the order of the images, and the curves so far.
 
 import { Sequential, Tensor, setSeed, type Images, type OptimizerConfig } from '../page-pkg/wgrad.js';
 import { layersOf, type Settings } from './settings';
 import type { Kept, Seen } from './store';
 
-/** A list of floats that grows. */
+/** A growing list of floats. */
 export class Curve {
   #values = new Float32Array(1024);
   #length = 0;
@@ -43,33 +43,33 @@ export class Run {
   readonly accuracies = new Curve();
   /** Accuracies on test images. */
   tests: [step: number, accuracy: number][] = [];
-  /** The step at which each pass through the data was over. */
+  /** The steps at which epochs ended. */
   readonly ends: number[] = [];
   seen: Seen = {};
-  /** Steps handed to the device; their losses may still be on the way. */
+  /** Submitted steps; their losses may not have been read yet. */
   submitted = 0;
   settings: Settings;
-  /** The weights with which the seed begins. */
+  /** The initial weights, determined by the seed. */
   readonly start: Tensor[];
   #model: Sequential;
-  /** Weights as the seed gives them, and no step yet. */
+  /** The weights are still those of the seed, before the first step. */
   #untouched = true;
   #images: Images;
   #order: Uint32Array;
   #at = 0;
-  /** Passes through the data before the one that `#order` is of. */
+  /** Epochs before the one of `#order`. */
   #passes = 0;
   readonly #passed: () => void;
 
-  /** `passed` is called at the end of each pass through the images, and may put other images in their place. */
+  /** `passed` is called at the end of each epoch, and may replace the images. */
   constructor(settings: Settings, images: Images, passed: () => void = () => {}) {
     this.settings = settings;
     this.#images = images;
     this.#passed = passed;
     [this.#model, this.#order] = this.#make();
     this.#compile();
-    // As if training, so that dropout draws as many random numbers as it will: then what is shown before the first step are
-    // the weights from which that starts.
+    // With `training`, so that dropout draws as many random numbers as it will in a step: then the weights shown before the
+    // first step are the ones that it starts from.
     const blank = Tensor.from(new Float32Array(784 * settings.batch), [settings.batch, 28, 28, 1]);
     const logits = this.#model.call(blank, true);
     const shape = logits.shape;
@@ -90,9 +90,9 @@ export class Run {
   }
 
   /**
-   * A model whose layers have no size yet, and an order of the images. Random numbers are drawn in the order in which a native
-   * program draws them that shuffles first and whose layers size themselves in the first step: so the same seed trains the
-   * same way there.
+   * Returns a model whose layers are not built yet, and an order of the images. Random numbers are drawn in the same order as
+   * in a native program that shuffles first and whose layers are built in the first step: so the same seed leads to the same
+   * training there.
    */
   #make(): [Sequential, Uint32Array] {
     setSeed(this.settings.seed);
@@ -112,7 +112,7 @@ export class Run {
     return this.losses.length;
   }
 
-  /** Goes on from weights of an earlier run of the same settings. The optimizer starts from scratch, and so does the shuffling. */
+  /** Continues with weights of an earlier run with the same settings. The optimizer and the shuffling start again. */
   restore(kept: Kept): void {
     this.load(kept.weights);
     this.losses.push(kept.losses);
@@ -138,7 +138,7 @@ export class Run {
     return { step, weights, losses, accuracies, tests: [...this.tests], epochs, ends: [...this.ends], seen: { ...this.seen }, when: Date.now() };
   }
 
-  /** Learning rate, batch size and the like; the weights stay. */
+  /** Applies learning rate, batch size and similar settings; the weights stay. */
   adjust(settings: Settings): void {
     const before = this.settings;
     this.settings = settings;
@@ -146,7 +146,7 @@ export class Run {
     else if (settings.lr !== before.lr) this.#model.learningRate = settings.lr;
   }
 
-  /** A begun pass through other images counts by its share. */
+  /** Replaces the images; an unfinished epoch counts as a fraction. */
   useImages(images: Images): void {
     if (images === this.#images) return;
     this.#passes = this.epochs;
@@ -154,7 +154,7 @@ export class Run {
     this.#shuffle();
   }
 
-  /** How often the images were gone through; a begun pass counts by its share. */
+  /** The number of epochs; an unfinished one counts as a fraction. */
   get epochs(): number {
     return this.#passes + Math.min(1, this.#at / this.#order.length);
   }
@@ -168,10 +168,10 @@ export class Run {
     this.#at = 0;
   }
 
-  /** Hands one step to the device and reads nothing. */
+  /** Submits one step and reads nothing. */
   trainStep(): { loss: Tensor; accuracy: Tensor } {
     if (this.#untouched) {
-      // The layers of the first model have sized themselves already, outside of a step.
+      // The first model's layers have already been built outside of a step.
       this.#model.free();
       [this.#model, this.#order] = this.#make();
       this.#compile();
@@ -180,7 +180,7 @@ export class Run {
     if (this.#at >= this.#order.length) {
       const before = this.#images;
       this.#passed();
-      // Other images come shuffled.
+      // New images are already shuffled.
       if (this.#images === before) {
         this.#passes += 1;
         this.#shuffle();

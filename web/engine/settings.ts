@@ -1,4 +1,4 @@
-// What a visitor can set, and how it is written into the page's address. Knows no library and no page.
+// The visitor's settings, and their form in the page's address. Independent of the library and the page.
 
 export type Activation = 'linear' | 'relu' | 'sigmoid' | 'tanh';
 export type Padding = 'same' | 'valid';
@@ -16,20 +16,20 @@ export type Optimizer = 'adam' | 'sgd' | 'momentum';
 
 export interface Settings {
   model: Model;
-  /** Of the visitor's own model; the other two have theirs in `layersOf`. */
+  /** Layers of the visitor's own model; `layersOf` defines those of the other two. */
   layers: Layer[];
   optimizer: Optimizer;
   lr: number;
   batch: number;
   seed: number;
-  /** Pause after this many steps; 0 goes on. */
+  /** Pause after this many steps; 0 means never. */
   stop: number;
   data: 'auto' | 'drawn';
 }
 
 const ACTIVATIONS: readonly Activation[] = ['linear', 'relu', 'sigmoid', 'tanh'];
 
-/** A parameter of a layer: how it is called, and what it may be. */
+/** A parameter of a layer: its name and its permitted values. */
 export type Field =
   | { name: string; label: string; kind: 'whole' | 'real'; start: number; min: number; max: number }
   | { name: string; label: string; kind: 'choice'; start: string; choices: readonly string[] };
@@ -80,7 +80,7 @@ const OWN: Layer[] = [
   { type: 'dense', units: 10, activation: 'linear' },
 ];
 
-/** Long enough to learn the digits, and an end: a page that a visitor forgets does not heat his GPU for ever. */
+/** Long enough to learn the digits, but limited: a page left open does not use the GPU for ever. */
 export const STOP = 3000;
 
 export const DEFAULTS: Settings =
@@ -95,7 +95,7 @@ export function newLayer(type: Layer['type']): Layer {
   return { type, ...Object.fromEntries(values) } as Layer;
 }
 
-/** What a number may be; `label` begins the sentence that refuses it. */
+/** The permitted range of each number; `label` begins the message that refuses it. */
 export const NUMBERS = {
   lr: { label: 'The learning rate', min: 1e-8, max: 10, whole: false },
   batch: { label: 'The batch size', min: 1, max: 4096, whole: true },
@@ -104,7 +104,7 @@ export const NUMBERS = {
 } as const;
 export type NumberName = keyof typeof NUMBERS;
 
-/** The number that a visitor typed, or the sentence that says why it cannot be. */
+/** The number that a visitor typed, or a message why it is refused. */
 export function readNumber(name: NumberName, text: string): number | string {
   const { label, min, max, whole } = NUMBERS[name];
   const value = Number(text.trim().replace(',', '.'));
@@ -112,16 +112,16 @@ export function readNumber(name: NumberName, text: string): number | string {
   return `${label} has to be a ${whole ? 'whole ' : ''}number from ${min} to ${max}; “${text}” is not.`;
 }
 
-/** A layer's parameter as it was typed; undefined if it cannot be. */
+/** A layer's parameter as it was typed; undefined if it is invalid. */
 export function readField(field: Field, text: string): number | string | undefined {
   if (field.kind === 'choice') return field.choices.includes(text) ? text : undefined;
   const value = Number(text.replace(',', '.'));
   const fits = text.trim() !== '' && value >= field.min && value <= field.max && (field.kind === 'real' || Number.isInteger(value));
-  // So few digits are never written with an exponent, whose sign would part layers.
+  // With so few digits there is no exponent, whose minus sign would separate layers.
   return fits ? Math.round(1e4 * value) / 1e4 : undefined;
 }
 
-/** `flatten-dense_100_relu-dense_10_linear`: signs that an address need not escape. */
+/** `flatten-dense_100_relu-dense_10_linear`: characters that need no escaping in an address. */
 export function layersText(layers: Layer[]): string {
   return layers.map((layer) => {
     const values = layer as unknown as Record<string, string | number>;
@@ -147,10 +147,10 @@ function readLayers(text: string): Layer[] | undefined {
   return layers.length <= 64 ? layers : undefined;
 }
 
-/** What decides which weights a run has: its layers and its seed. All else may change while it goes on. */
+/** Identifies a run's weights: its layers and its seed. Everything else may change during the run. */
 export const runKey = (settings: Settings) => `${layersText(layersOf(settings))} seed ${settings.seed}`;
 
-/** All settings as the query of an address. */
+/** All settings as the query string of an address. */
 export function settingsText(settings: Settings): string {
   const { model, layers, optimizer, lr, batch, seed, stop, data } = settings;
   const query = new URLSearchParams({ model });
@@ -159,7 +159,7 @@ export function settingsText(settings: Settings): string {
   return query.toString();
 }
 
-/** The settings of an address, and a sentence for each that cannot be. What is missing has its default. */
+/** The settings in an address, and a message for each invalid one. Missing settings have their defaults. */
 export function readSettings(query: URLSearchParams): { settings: Settings; refused: string[] } {
   const settings: Settings = structuredClone(DEFAULTS);
   const refused: string[] = [];

@@ -1,10 +1,10 @@
-// What is kept in the browser between visits: the weights of the last runs, the visitor's data files, the tuner's findings.
-// A browser that keeps nothing (private windows) is no error: training goes on without.
+// Data stored in the browser between visits: the weights of the last runs, the visitor's data files, the tuning results. If a
+// browser stores nothing (private windows), training works without.
 
 import { del, get, set, update } from 'idb-keyval';
 import type { Event, Kernel } from './protocol';
 
-/** What was last seen of a run, to be shown again. */
+/** The last displayed results of a run, to be displayed again. */
 export interface Seen {
   evaluation?: Event & { kind: 'evaluation' };
   kernels?: Kernel[];
@@ -12,14 +12,14 @@ export interface Seen {
 
 export interface Kept {
   step: number;
-  /** Safetensors. The optimizer's state is not in it: it starts from scratch. */
+  /** Safetensors, without the optimizer's state, which starts again. */
   weights: Uint8Array;
   losses: Float32Array;
   accuracies: Float32Array;
   tests: [step: number, accuracy: number][];
-  /** Passes through the data, with the begun one's share. */
+  /** Epochs so far, including the fraction of the present one. */
   epochs: number;
-  /** The step at which each pass was over. */
+  /** The steps at which epochs ended. */
   ends: number[];
   seen: Seen;
   when: number;
@@ -29,7 +29,7 @@ export interface KeptFile {
   bytes: Uint8Array;
 }
 
-/** Older runs make room: a large model's weights are tens of megabytes. */
+/** Older runs are deleted: a large model's weights are tens of megabytes. */
 const RUNS = 4;
 
 async function quietly<T>(work: () => Promise<T>): Promise<T | undefined> {
@@ -40,7 +40,7 @@ async function quietly<T>(work: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** True if it was kept. `key` says which weights they are. */
+/** Stores a run; returns whether this worked. `key` identifies the weights. */
 export async function keepRun(key: string, kept: Kept): Promise<boolean> {
   const done = await quietly(async () => {
     await set(`run ${key}`, kept);
@@ -56,17 +56,17 @@ export async function keepRun(key: string, kept: Kept): Promise<boolean> {
   return done ?? false;
 }
 
-/** What an older version of this page has kept is not read: it lies under other keys, and makes room with time. */
+/** Data of older versions of this page has other keys. It is not read and is deleted over time. */
 export const keptRun = (key: string) => quietly(() => get<Kept>(`run ${key}`));
 export const dropRun = (key: string) => quietly(() => del(`run ${key}`));
 
-/** Which run is being trained, so that a reload knows whether to train on; '' if none is. */
+/** The run being trained, so that a reload knows whether to continue; '' for none. */
 export const keepTraining = (key: string) => quietly(() => set('training', key));
 export const keptTraining = () => quietly(() => get<string>('training'));
 
 let claimed: { key: string; release: () => void } | undefined;
 
-/** Whether this tab may keep the run of `key`: of several tabs with the same run, the first one may. */
+/** Whether this tab may store the run of `key`: of several tabs with the same run, only the first one may. */
 export async function claim(key: string): Promise<boolean> {
   if (claimed?.key === key) return true;
   claimed?.release();

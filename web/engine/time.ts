@@ -1,4 +1,4 @@
-// Waiting and giving way.
+// Waiting and yielding.
 
 export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
@@ -10,8 +10,8 @@ channel.port1.onmessage = () => waiting.shift()?.();
 let since = performance.now();
 
 /**
- * In a window, gives way to input and drawing once work has held the thread for a while; in a worker nobody waits.
- * Timers would be slower: browsers stretch them to 4 ms, and to a second in a tab behind others.
+ * In a window, yields to input and drawing once work has blocked the thread for a while; in a worker this is not necessary.
+ * Timers would be slower: browsers extend them to 4 ms, and to a second in background tabs.
  */
 export async function giveWay(afterMs = 8): Promise<void> {
   if (!inWindow || performance.now() - since < afterMs) return;

@@ -1,5 +1,5 @@
-// The training loop. It hands steps over ahead of the device, never waits idly, reads losses many at a time, and between them
-// looks at test images and weights and keeps the weights.
+// The training loop. It submits steps ahead of the device, never waits idly, and reads losses many at a time; in between it
+// evaluates test images, reads weights and stores them.
 
 import { Tensor, type Device } from '../page-pkg/wgrad.js';
 import { weights } from './activations';
@@ -11,7 +11,7 @@ import type { Send } from './protocol';
 import type { Run } from './run';
 import { giveWay } from './time';
 
-/** Milliseconds, at least, between figures, between looks at the weights, between evaluations and between keeping weights. */
+/** Minimum milliseconds between updates of the figures, reads of the weights, evaluations, and storing the weights. */
 const EVERY = { figures: 250, weights: 1000, evaluation: 4000, keep: 5000 };
 
 function startingNow() {
@@ -19,11 +19,11 @@ function startingNow() {
   return { figures: now, weights: now, evaluation: now, keep: now };
 }
 
-/** At most this share of the time goes into looking at weights, into evaluations, or into keeping weights. */
+/** The maximum shares of the time for reading weights, evaluating, and storing weights. */
 const SHARE = { weights: 0.04, evaluation: 0.1, keep: 0.1 };
-/** An evaluation is worth as long as this, if the device is quick enough for all images. */
+/** The duration of an evaluation, unless the device is fast enough for all images. */
 const EVALUATION_MS = 600;
-/** The first step also makes what the optimizer keeps; by this one all steps have the same kernels. */
+/** The first step also creates the optimizer's slots; from this step on, all steps have the same kernels. */
 const TELL = 3;
 
 export class Trainer {
@@ -36,12 +36,12 @@ export class Trainer {
   #cancelled = false;
   #told = 0;
   readonly #pace = new Pace();
-  /** The first step compiles, so its time says nothing of the pace. */
+  /** The first step compiles, so its time does not count for the pace. */
   #warm = false;
   #last = startingNow();
   #cost = { weights: 0, evaluation: 0, keep: 0 };
   #count = 500;
-  /** The step that was last evaluated; untrained weights are not worth it. */
+  /** The step evaluated last; untrained weights are not evaluated. */
   #evaluated = 0;
   #evaluations = 0;
   #keeps = 0;
@@ -53,13 +53,13 @@ export class Trainer {
     this.#evaluated = run.seen.evaluation?.step ?? 0;
   }
 
-  /** Asks `train` or `look` to come to an end soon. */
+  /** Makes `train` or `look` end soon. */
   stop(): void {
     this.#going = false;
     this.#cancelled = true;
   }
 
-  /** The first step's time is told from this moment on, and from the page's navigation. */
+  /** The first step's time is measured from this moment, and from the page's navigation. */
   expectFirstStep(navigation: number): void {
     if (this.run.step === 0) this.#begun = { start: Date.now(), navigation };
   }
@@ -72,7 +72,7 @@ export class Trainer {
     return this.run.step >= this.#stopsAt;
   }
 
-  /** Trains until `stop`, or until the settings say so; `most` steps at most. */
+  /** Trains until `stop`, until the settings' limit, or for `most` steps. */
   async train(most = Infinity): Promise<void> {
     this.#going = true;
     const end = Math.min(this.run.submitted + most, most === Infinity ? this.#stopsAt : Infinity);
@@ -113,7 +113,7 @@ export class Trainer {
       await giveWay();
     }
     const read = this.#read(from, results);
-    // Whoever awaits it later hears of the failure; until then it is not unheard.
+    // The error is handled where the promise is awaited later; this only avoids a report of an unhandled rejection.
     read.catch(() => {});
     return { read };
   }
@@ -180,11 +180,11 @@ export class Trainer {
     if (performance.now() > this.#dueAt('weights')) await this.#weights();
     if (this.#going && performance.now() > this.#dueAt('evaluation')) await this.#evaluate(this.#count, () => !this.#going);
     if (this.#going && performance.now() > this.#dueAt('keep')) await this.keep();
-    // What ran in between is no part of a step.
+    // The time of other work in between does not count for a step.
     this.#before = undefined;
   }
 
-  /** What the page shows once training has come to rest. `all` test images, or as many as are quick. */
+  /** Updates what the page shows once training has stopped. Evaluates `all` test images, or as many as are fast. */
   async look(all = false): Promise<void> {
     this.#cancelled = false;
     await this.#weights();
@@ -196,7 +196,7 @@ export class Trainer {
     this.#before = undefined;
   }
 
-  /** By other means than training: what was seen of the model is no longer true. */
+  /** The weights were changed by other means than training: earlier results are invalid. */
   weightsChanged(): void {
     this.#evaluated = -1;
   }
@@ -213,7 +213,7 @@ export class Trainer {
       const layers = await weights(this.run.model, this.run.start);
       this.#send({ kind: 'weights', step: this.run.step, layers });
     } catch {
-      // Pictures are worth no end of a training. Where the device is lost or full, its next step says so.
+      // Pictures are not worth ending a training. If the device is lost or full, the next step reports it.
     }
     this.#last.weights = performance.now();
     this.#cost.weights = this.#looks === 0 ? 0 : this.#last.weights - begun;
@@ -227,7 +227,7 @@ export class Trainer {
     const result = await look.evaluate(this.run.model, this.data.test, count, cancelled);
     if (!result) return;
     const ms = performance.now() - begun;
-    // The first of each kind compiles kernels, which says nothing of the next.
+    // The first of each kind compiles kernels, so its time is no measure for the next.
     this.#cost.evaluation = this.#evaluations === 0 ? 0 : ms;
     this.#evaluations += 1;
     this.#last.evaluation = performance.now();
@@ -236,7 +236,7 @@ export class Trainer {
     const evaluation = { kind: 'evaluation', step, data: this.data.source, ...result } as const;
     this.run.seen.evaluation = evaluation;
     this.#send(evaluation);
-    // Only ever more images: a figure that is measured now on these and now on those would jump.
+    // The number of images only grows: a figure from a changing set of images would jump.
     const quick = 250 * Math.floor(EVALUATION_MS / (ms / count) / 250);
     this.#count = Math.max(this.#count, Math.min(quick, this.data.test.length));
   }

@@ -1,4 +1,5 @@
-// A network of two layers learns drawn digits. Reads about 80 % of digits that it has not seen.
+// A network of two layers learns drawn digits. It recognizes about 80 % of digits that it has not
+// seen.
 import init, { Device, Images, Sequential, layers, onPanic, setSeed } from '../pkg/wgrad.js';
 
 const out = document.getElementById('out');
@@ -45,7 +46,7 @@ async function main() {
   const read = model.call(x).argmax();
   say(`shown ${[...await y.data()].join(' ')}\nread  ${[...await read.data()].join(' ')}`);
 
-  const weights = await model.save();          // a safetensors file; `model.load(weights)` takes it back
+  const weights = await model.save();          // a safetensors file; `model.load(weights)` loads it
   say(`weights: ${weights.length} bytes`);
 }
 

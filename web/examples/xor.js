@@ -23,9 +23,9 @@ async function main() {
   const model = () => x.matmul(w1).add(b1).tanh().matmul(w2).add(b2).sigmoid();
 
   for (let step = 0; step <= 400; step++) {
-    // What is made inside of tidy and not returned goes away at once, not when the browser collects garbage.
+    // Tensors made inside tidy and not returned are freed at once, not when the browser collects garbage.
     const loss = tidy(() => {
-      // The tape is open while the function runs, and watches what it reads.
+      // The tape is open while the function runs, and watches the variables that it reads.
       const { value, gradients } = valueAndGradients(() => model().sub(y).square().mean(), weights);
       weights.forEach((w, i) => w.assignSub(gradients[i].mul(2)));
       return value;

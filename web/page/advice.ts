@@ -1,4 +1,4 @@
-// What a visitor can do about WebGPU in the browser at hand. Loaded only where there is something to say.
+// Advice about WebGPU for the visitor's browser. Loaded only if it is needed.
 
 import { byId, make } from './dom';
 
@@ -11,7 +11,7 @@ export interface Place {
   system: System;
 }
 
-/** From what a browser says of itself. All browsers of iOS are Safari inside, and iPads say that they are Macs. */
+/** Derived from the user agent. All browsers on iOS are Safari inside, and iPads claim to be Macs. */
 export function placeOf(agent: string, touches: number): Place {
   const version = (pattern: RegExp) => Number(pattern.exec(agent)?.[1] ?? 0);
   const system: System = /Android/.test(agent) ? 'Android' : /iPhone|iPad|iPod/.test(agent) || (/Macintosh/.test(agent) && touches > 1) ? 'iOS'
@@ -25,7 +25,7 @@ export function placeOf(agent: string, touches: number): Place {
   return { browser, version: version(pattern), system };
 }
 
-/** The first versions with WebGPU switched on. */
+/** The first versions with WebGPU enabled. */
 function since({ browser, system }: Place): number {
   if (browser === 'Firefox') return system === 'Windows' ? 141 : system === 'macOS' ? 145 : Infinity;
   if (browser === 'Chrome' || browser === 'Edge') return system === 'Android' ? 121 : 113;
@@ -34,7 +34,7 @@ function since({ browser, system }: Place): number {
 
 const flags = ({ browser }: Place) => (browser === 'Edge' ? 'edge' : browser === 'Opera' ? 'opera' : 'chrome');
 
-/** What turns WebGPU on where the browser has it and does not offer it. */
+/** How to enable WebGPU if the browser supports it but has it disabled. */
 function turnOn(place: Place): string {
   const { browser, system } = place;
   if (browser === 'Firefox') return 'open about:config in a new tab, set dom.webgpu.enabled to true, and start Firefox again';
@@ -45,7 +45,7 @@ function turnOn(place: Place): string {
   return `open ${flags(place)}://flags/#enable-unsafe-webgpu in a new tab, choose Enabled, and start the browser again`;
 }
 
-/** Where `navigator.gpu` is missing. */
+/** Advice if `navigator.gpu` is missing. */
 export function withoutWebGpu(place: Place, secure: boolean): string {
   if (!secure) return 'Browsers offer WebGPU only to secure pages. Open this one by https, or from localhost.';
   const { browser, version, system } = place;
@@ -58,7 +58,7 @@ export function withoutWebGpu(place: Place, secure: boolean): string {
   return `${here} has WebGPU switched off. To switch it on, ${turnOn(place)}.${instead}`;
 }
 
-/** Where there is WebGPU and no adapter. */
+/** Advice if there is WebGPU but no adapter. */
 export function withoutAdapter(place: Place): string {
   const { browser, system } = place;
   const driver = system === 'macOS' || system === 'iOS' ? '' : ' Bring the graphics driver up to date.';
@@ -71,7 +71,7 @@ export function withoutAdapter(place: Place): string {
   return `The browser has WebGPU, but found no GPU for it. Switch on graphics acceleration in ${scheme}://settings/system.${driver}${linux} ${scheme}://gpu tells the reason.`;
 }
 
-/** Where the adapter is software. */
+/** Advice for a software adapter. */
 export function onSoftware(place: Place, name: string): string {
   const { browser } = place;
   const how = browser === 'Firefox' ? 'about:support tells why, under Graphics; “Use hardware acceleration” is in the settings, under Performance'
@@ -81,10 +81,10 @@ export function onSoftware(place: Place, name: string): string {
 
 export const here = (): Place => placeOf(navigator.userAgent, navigator.maxTouchPoints);
 
-/** Addresses of the browser's own pages, which no page may link to, can at least be copied. */
+/** Pages cannot link to addresses of the browser's own pages, but visitors can copy them. */
 const ADDRESS = /((?:chrome|edge|opera):\/\/[\w/#-]+[\w-]|about:\w+|dom\.webgpu\.enabled)/;
 
-/** Shows advice in a place of its own, where it stays. */
+/** Shows advice in its own place, where it stays. */
 export function advise(id: string, title: string, text: string): void {
   const place = byId(id);
   place.replaceChildren(make('p', {}, make('strong', {}, title), ' ',

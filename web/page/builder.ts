@@ -32,7 +32,7 @@ function input(layer: Layer, field: Field): HTMLElement {
     box.removeAttribute('aria-invalid');
     box.removeAttribute('aria-describedby');
     if (!fits) {
-      // Each has words of its own: a bubble of the browser's would take the focus, and go.
+      // Each field has its own message: the browser's bubble would take the focus and disappear.
       errors += 1;
       error = make('span', { class: 'refused', id: `layer-error-${errors}`, role: 'alert' },
         `A ${field.kind === 'whole' ? 'whole ' : ''}number from ${field.min} to ${field.max}; “${box.value}” is not.`);
@@ -47,7 +47,7 @@ function input(layer: Layer, field: Field): HTMLElement {
   return label;
 }
 
-/** Puts the layers in their new order; the button that did it keeps the focus. */
+/** Shows the layers in their new order; the button that was pressed keeps the focus. */
 function arrange(next: Layer[], focus?: { at: number; button: string }): void {
   layers = next;
   show(layers);
@@ -79,9 +79,9 @@ function item(layer: Layer, at: number): HTMLElement {
     ...(fields.length > 0 ? [make('div', { class: 'layer-fields' }, ...fields.map((field) => input(layer, field)))] : []));
 }
 
-/** Shows these layers; nothing is reported. */
+/** Shows these layers without reporting a change. */
 export function showLayers(next: Layer[]): void {
-  // What is typed in a field stays, with the focus.
+  // A field that is being edited keeps its text and the focus.
   if (JSON.stringify(next) !== JSON.stringify(layers)) show(next);
 }
 
@@ -98,7 +98,7 @@ export function setUpBuilder(start: Layer[], onChange: (layers: Layer[]) => void
   types.value = 'dense';
   byId('add-layer').addEventListener('click', () => {
     const layer = newLayer(types.value as Layer['type']);
-    // The last layer gives the ten digits, so a new one goes before it.
+    // The last layer outputs the ten digits, so a new one goes before it.
     arrange([...layers.slice(0, -1), layer, ...layers.slice(-1)]);
   });
 }

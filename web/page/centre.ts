@@ -1,6 +1,6 @@
-// A drawn digit as MNIST's digits are: fitted into a box of 20 by 20 pixels with its proportions kept, and laid into 28 by 28 so
-// that its centre of mass is in the middle. The strokes themselves are scaled and drawn again, which is sharper than shrinking
-// a picture of them.
+// Converts a drawn digit to MNIST's form: scaled into a box of 20 by 20 pixels with its proportions kept, and placed on 28 by
+// 28 pixels with its centre of mass in the middle. The strokes themselves are scaled and drawn again, which is sharper than
+// shrinking a picture of them.
 
 export interface Point {
   x: number;
@@ -10,11 +10,11 @@ export type Stroke = Point[];
 
 const SIDE = 28;
 const BOX = 20;
-/** Each pixel is the mean of so many by so many. */
+/** Each pixel is the mean of this many by this many. */
 const FINE = 4;
-/** MNIST's pens are about so wide, in its pixels. */
+/** The approximate width of MNIST's pens, in its pixels. */
 const PEN = 2.3;
-/** A dot is not blown up to a disc. */
+/** The largest scale, so that a dot does not become a disc. */
 const LARGEST = 1 / 3;
 
 const canvas = document.createElement('canvas');
@@ -28,7 +28,7 @@ export function path(context: CanvasRenderingContext2D, stroke: Stroke): void {
   context.moveTo(first.x, first.y);
   for (const [i, point] of rest.entries()) {
     const next = rest[i + 1];
-    // Curves through the middles between points: the hand is smoother than its samples.
+    // Curves through the midpoints between samples: a hand moves more smoothly than its samples.
     if (next) context.quadraticCurveTo(point.x, point.y, (point.x + next.x) / 2, (point.y + next.y) / 2);
     else context.lineTo(point.x, point.y);
   }
@@ -67,7 +67,7 @@ function centreOfMass(pixels: Uint8Array): Point {
   return mass > 0 ? { x: x / mass, y: y / mass } : { x: SIDE / 2, y: SIDE / 2 };
 }
 
-/** 784 pixels, 255 for ink; undefined if there is none. `paper` is the width of what was drawn on. */
+/** 784 pixels, 255 for ink; undefined if there is no ink. `paper` is the width of the drawing area. */
 export function asMnist(strokes: Stroke[], paper: number): Uint8Array | undefined {
   const points = strokes.flat();
   if (points.length === 0) return undefined;
@@ -78,7 +78,7 @@ export function asMnist(strokes: Stroke[], paper: number): Uint8Array | undefine
     right = Math.max(right, x);
     bottom = Math.max(bottom, y);
   }
-  // The pen's width belongs to the digit.
+  // The pen's width is part of the digit.
   const scale = Math.min((BOX - PEN) / Math.max(right - left, bottom - top, 1), (BOX / paper) / LARGEST);
   const x = SIDE / 2 - scale * (left + right) / 2;
   const y = SIDE / 2 - scale * (top + bottom) / 2;

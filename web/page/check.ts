@@ -1,25 +1,25 @@
-// "Check this GPU": begins the check on request, shows how far it is, and makes a report of what it found.
+// "Check this GPU": starts the check on request, shows its progress, and reports its results.
 
 import type { CheckMessage, CheckResult } from '../engine/check';
 import { button, byId, make, say } from './dom';
 import { download } from './files';
 import * as format from './format';
 
-/** What it loads, in bytes as they lie on the server. */
+/** The size of its files on the server, in bytes. */
 declare const CHECK: { bytes: number; cases: number; version: string };
 
 const short = (value: number) => (value >= 100 ? format.count(value) : String(Number(value.toPrecision(3))));
 
-/** A row of a table in Markdown; the text of a driver may hold anything. */
+/** A row of a Markdown table; a driver's name may contain any characters. */
 const row = (...cells: (string | number)[]) => `| ${cells.map((cell) => String(cell).replace(/[|\r\n]+/g, ' ')).join(' | ')} |`;
 const table = (heads: string[], rows: (string | number)[][]) => [row(...heads), `|${heads.map(() => '---').join('|')}|`, ...rows.map((cells) => row(...cells))].join('\n');
 
 const sum = (result: CheckResult, of: 'passed' | 'failed') => result.families.reduce((total, family) => total + family[of], 0);
-/** More than this, and an MLP does not train as it does natively. */
+/** With a larger difference, an MLP does not train as it does natively. */
 const DIFFERENCE = 1e-3;
 const strays = ({ losses }: CheckResult) => losses.filter(({ difference }) => !(difference <= DIFFERENCE));
 
-/** Whether all that there is was run, and all of it was right. */
+/** Whether every case ran and passed. */
 const fine = (result: CheckResult) => !result.trouble && !result.stopped && sum(result, 'failed') === 0 && strays(result).length === 0;
 
 function verdict(result: CheckResult): string {
@@ -33,7 +33,7 @@ function verdict(result: CheckResult): string {
   return `${ran}, and training gives the losses of a native run. All is right here.`;
 }
 
-/** The report as Markdown, for people who know neither this machine nor this page. */
+/** The report as Markdown, for readers who know neither this machine nor this page. */
 export function markdown(result: CheckResult, date: Date): string {
   const { adapter } = result;
   const name = adapter ? adapter.name || 'an adapter without a name' : 'no adapter';
@@ -65,7 +65,7 @@ interface Running {
 
 type Progress = (message: CheckMessage & { kind: 'progress' }) => void;
 
-/** Milliseconds that a stopped check may take to tell what it has found; a GPU that hangs never does. */
+/** Milliseconds that a stopped check may take to report its results; a GPU that hangs never does. */
 const PATIENCE = 5000;
 
 const broken = (trouble: string, stopped = false): CheckResult =>
@@ -85,7 +85,7 @@ function begin(progress: Progress): Running {
       worker.terminate();
       resolve(besidePage(progress, stopping.signal).catch((error) => broken(String(error))));
     };
-    // A worker that does not even start.
+    // For a worker that does not even start.
     worker.onerror = (event) => {
       event.preventDefault();
       beside();
@@ -115,7 +115,7 @@ function begin(progress: Progress): Running {
   return { result, stop: () => stopping.abort() };
 }
 
-/** `pause` keeps the training from disturbing what is measured, and returns what lets it go on. */
+/** `pause` pauses training so that it does not disturb measurements, and returns a function that resumes it. */
 export function setUpCheck(pause: () => Promise<() => void>): void {
   let running: Running | undefined;
   const size = format.bytes(CHECK.bytes);
@@ -161,7 +161,7 @@ export function setUpCheck(pause: () => Promise<() => void>): void {
         await navigator.clipboard.writeText(text);
         say('check-copy', 'Copied');
       } catch {
-        // Not every page may use the clipboard; what is selected can be copied by hand.
+        // Not every page may use the clipboard; the visitor can copy selected text.
         report.open = true;
         getSelection()?.selectAllChildren(byId('check-report'));
         say('check-copy', 'Selected');

@@ -1,15 +1,15 @@
-// What keeps the first step waiting: the browser compiles every kernel, and drivers do more at a kernel's first run.
+// Explains why the first step takes long: the browser compiles every kernel, and drivers do more work when a kernel first runs.
 
 import type { Event } from '../engine/protocol';
 import * as format from './format';
 
-/** A step that is quicker than this tells nothing of it. */
+/** A faster first step needs no explanation. */
 const PATIENCE = 600;
 
 let timer = 0;
 let now: (Event & { kind: 'compiling' }) | undefined;
 
-/** Calls `say` every half a second with what is under way, from the first kernel until `firstStepOver`. */
+/** Calls `say` every half second with the progress, from the first kernel until `firstStepOver`. */
 export function compiling(event: Event & { kind: 'compiling' }, software: boolean, say: (text: string) => void): void {
   now = event;
   if (timer > 0) return;

@@ -1,4 +1,4 @@
-// Loss and accuracy by step, as charts, as numbers and as a file.
+// Loss and accuracy per step, as charts, as a table and as a file.
 
 import uPlot from 'uplot';
 import { byId, fill, make } from './dom';
@@ -7,17 +7,17 @@ import * as format from './format';
 import { recent, soFar } from './history';
 import { colour, onScheme } from './theme';
 
-/** More points than this are no use on a screen: longer runs are drawn as means of several steps. */
+/** A screen cannot show more points than this: longer runs are drawn as means of several steps. */
 const POINTS = 400;
 /** Milliseconds between drawings. */
 const EVERY = 200;
-/** How much of the past the smooth line keeps at each step. */
+/** The smoothing factor of the smooth line, per step. */
 const SMOOTH = 0.92;
 const ROWS = 100;
 
 type Column = (number | null)[];
 
-/** Means over equal stretches, and the smooth line at the end of each. */
+/** Means over equal intervals, and the smooth line at the end of each. */
 function stretches(values: Float32Array): { x: number[]; means: Column; smooth: Column } {
   const { length } = values;
   const size = Math.max(1, Math.ceil(length / POINTS));
@@ -51,8 +51,8 @@ const axis = (label: string, values: (n: number) => string, size: number): uPlot
 });
 
 /**
- * Canvases made by `work` are drawn by the processor. The GPU computes, and a page whose pictures it draws too would stand
- * still until there is a gap.
+ * Canvases made by `work` are drawn by the processor. The GPU is busy computing, and a page that also draws with it would
+ * freeze until there is a gap.
  */
 function onOrdinaryCanvas<T>(work: () => T): T {
   const { getContext } = HTMLCanvasElement.prototype;
@@ -69,7 +69,7 @@ function onOrdinaryCanvas<T>(work: () => T): T {
 /** Pixels between the marks of two epochs. */
 const APART = 36;
 
-/** Marks where epochs end, as many as there is room for. */
+/** Marks the ends of epochs, as many as there is room for. */
 function marks(plot: uPlot): void {
   const { ctx, bbox: { left, top, height } } = plot;
   const ratio = uPlot.pxRatio;
@@ -89,7 +89,7 @@ function marks(plot: uPlot): void {
     ctx.moveTo(x, top);
     ctx.lineTo(x, top + height);
     ctx.stroke();
-    // Above the plot: inside, it would stand across a curve that is as high.
+    // Above the plot: inside it, the text would cover a high curve.
     ctx.fillText(word, x, top - 4 * ratio);
   }
   ctx.restore();
@@ -102,7 +102,7 @@ function chart(id: string, name: string, y: uPlot.Scale, values: (n: number) => 
     scales: { x: { time: false, range: (_, __, max) => [0, Math.max(20, max || 0)] }, y },
     axes: [axis('Step', (n) => (Number.isInteger(n) ? format.count(n) : ''), 24), axis(name, values, 44)],
     legend: { show: false }, cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
-    // The last label of the steps is as wide to the right of its mark.
+    // The last label of the steps extends to the right of its mark.
     padding: [16, 24, 0, 0], hooks: { draw: [marks] }, series: [{}, ...series],
   };
   const plot = onOrdinaryCanvas(() => new uPlot(options, [[], ...series.map(() => [])] as uPlot.AlignedData, parent));
@@ -125,7 +125,7 @@ function lines(values: Float32Array): uPlot.AlignedData {
   return [x, means, smooth] as uPlot.AlignedData;
 }
 
-/** The run before: its smooth line alone. */
+/** The previous run: its smooth line only. */
 function ghost(values: Float32Array = new Float32Array(0)): uPlot.AlignedData {
   const { x, smooth } = stretches(values);
   return [x, smooth] as uPlot.AlignedData;
@@ -153,7 +153,7 @@ function draw(): void {
   if (byId<HTMLDetailsElement>('curve-numbers').open) table();
 }
 
-/** Draws the curves again, soon. */
+/** Schedules a redraw of the curves. */
 export function drawCurves(): void {
   planned ||= window.setTimeout(() => requestAnimationFrame(draw), Math.max(0, EVERY - (performance.now() - drawn)));
 }

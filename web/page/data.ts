@@ -1,4 +1,4 @@
-// Where the digits come from, a look at some of them, and the visitor's own files.
+// The source of the digits, some samples, and the visitor's own files.
 
 import type { AskName, Asks, Event } from '../engine/protocol';
 import { byId, fill, say } from './dom';
@@ -11,14 +11,14 @@ import { showThumbnail, thumbnail } from './pictures';
 type Ask = <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
 
 const SHOWN = 16;
-/** Twice as many bytes as the largest of MNIST's files has, unpacked. */
+/** Twice the decompressed size of MNIST's largest file. */
 const MOST = 100e6;
-/** So many refusals are told at once. */
+/** The maximum number of messages shown at once. */
 const REASONS = 4;
 let ask: Ask;
 let from = 0;
 let total = 0;
-/** Whether the data are the visitor's, and whether some of his files wait for others. */
+/** Whether the data is the visitor's, and whether some of their files are still missing. */
 let own = false;
 let waiting = false;
 const images = new WeakMap<Element, { pixels: Uint8Array; label: number }>();
@@ -59,7 +59,7 @@ async function take(chosen: File[], folders: string[] = []): Promise<void> {
   notice('file', `${refused.slice(0, REASONS).join(' ')}${others > 0 ? ` And ${others} others.` : ''}`);
 }
 
-/** Which of the visitor's files wait for others. */
+/** Shows which of the visitor's files are there and which are missing. */
 export function showFiles({ taken, missing }: Event & { kind: 'files' }): void {
   const have = taken.map(({ name, role, count }) => `${name} (${format.count(count)} ${role.split('-')[1]})`).join(', ');
   say('files-note', taken.length > 0 ? `Taken: ${have}. Still needed: ${missing.map((role) => `${role}-…`).join(', ')}.` : '');
@@ -72,7 +72,7 @@ export function setUpData(how: Ask): void {
   const picker = byId<HTMLInputElement>('data-files');
   picker.addEventListener('change', async () => {
     const chosen = [...picker.files ?? []];
-    // The same file may be chosen once more.
+    // Allows choosing the same file again.
     picker.value = '';
     await take(chosen);
   });
@@ -81,7 +81,8 @@ export function setUpData(how: Ask): void {
     from = total > 0 ? (from + SHOWN) % total : 0;
     void showSamples();
   });
-  // Files may be dropped anywhere on the page: missing the zone would leave it for the file.
+  // Files may be dropped anywhere on the page: otherwise, a drop outside the zone would make the
+  // browser leave the page.
   const zone = byId('data-drop');
   let depth = 0;
   const over = (by: number) => {
@@ -94,7 +95,7 @@ export function setUpData(how: Ask): void {
   addEventListener('drop', (event) => {
     event.preventDefault();
     over(-depth);
-    // What is a folder can only be told now.
+    // Folders can be detected only now.
     const dropped = [...event.dataTransfer?.items ?? []].filter(({ kind }) => kind === 'file')
       .map((item) => ({ file: item.getAsFile(), folder: item.webkitGetAsEntry?.()?.isDirectory ?? false }));
     void take(dropped.flatMap(({ file, folder }) => (file && !folder ? [file] : [])), dropped.flatMap(({ file, folder }) => (folder ? [file?.name ?? 'This'] : [])));

@@ -1,4 +1,4 @@
-// Short words for the document.
+// Short functions for the document.
 
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
@@ -24,20 +24,20 @@ export function button(text: string, onClick: () => void, attributes: Record<str
   return element;
 }
 
-/** Sets a text only where it changes, so that nothing is drawn or read out again. */
+/** Sets a text only if it differs, so that nothing is drawn or announced again. */
 export function say(id: string, text: string): void {
   const element = byId(id);
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** The elements have as many children as `count`; `fill` brings the i-th up to date. */
+/** Gives the parent `count` children; `fill` updates the i-th. */
 export function fill<T extends HTMLElement>(parent: HTMLElement, count: number, create: (i: number) => T, update: (child: T, i: number) => void): void {
   while (parent.children.length > count) parent.lastElementChild?.remove();
   while (parent.children.length < count) parent.append(create(parent.children.length));
   for (let i = 0; i < count; i++) update(parent.children[i] as T, i);
 }
 
-/** Only one call at a time, and after it the newest that came meanwhile. */
+/** Runs one call at a time, and after it only the newest of those that arrived meanwhile. */
 export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void {
   let busy = false;
   let next: { value: T } | undefined;
@@ -59,5 +59,5 @@ export function latest<T>(work: (value: T) => Promise<void>): (value: T) => void
   };
 }
 
-/** Lets the page draw and answer, between pieces of work that can wait. */
+/** Lets the page draw and handle events, between pieces of work that can wait. */
 export const pause = () => new Promise<void>((resolve) => setTimeout(resolve));

@@ -1,4 +1,4 @@
-// The paper to draw a digit on, and what the network reads. For the keyboard there are test images.
+// The drawing area for a digit, and the network's prediction. Keyboard users can choose test images.
 
 import type { AskName, Asks, Reading } from '../engine/protocol';
 import { asMnist, path, type Point, type Stroke } from './centre';
@@ -11,22 +11,22 @@ type Ask = <K extends AskName>(kind: K, input: Asks[K]['in']) => Promise<Asks[K]
 
 const pad = byId<HTMLCanvasElement>('pad');
 const context = pad.getContext('2d', { willReadFrequently: true })!;
-/** As wide as a felt pen on a paper of this size. */
+/** The width of a felt pen on paper of this size. */
 const PEN = pad.width / 14;
 
 let ask: Ask;
 let strokes: Stroke[] = [];
-/** A drawing as MNIST would have it, or a test image with its digit. */
+/** A drawing in MNIST's form, or a test image with its label. */
 export interface Digit {
   pixels: Uint8Array;
   label?: number;
 }
 
 let shown: Digit | undefined;
-/** A test image that takes the place of `shown` once it has been read: picture and answer change together. */
+/** A test image that replaces `shown` once its prediction is there: picture and prediction change together. */
 let coming: Digit | undefined;
 
-/** Who also wants to know what the layers make of the digit, or of blank paper if `wants` says so. */
+/** Also receives the layers' outputs for the digit, or for blank paper if `wants` returns true. */
 interface Watcher {
   wants(): boolean;
   show(digit: Digit | undefined, reading: Reading): void;
@@ -73,7 +73,7 @@ const guess = byId('guess');
 function sayGuess(text: string, digit: number, probability: number): void {
   guess.dataset.digit = digit < 0 ? '' : String(digit);
   guess.dataset.probability = digit < 0 ? '' : String(probability);
-  // Spoken only when it says something new.
+  // Updated only if it changes, so that it is announced once.
   if (guess.textContent !== text) guess.textContent = text;
 }
 
@@ -88,7 +88,7 @@ const read = latest(async () => {
   try {
     told = await ask('read', { pixels: now?.pixels ?? new Uint8Array(784) });
   } catch {
-    // While a device is replaced nothing can be read; what follows reads again.
+    // While a device is being replaced nothing can be predicted; the prediction is repeated afterwards.
   }
   reading = false;
   if (now !== wanted()) return;
@@ -108,12 +108,12 @@ const read = latest(async () => {
   watcher?.show(now, told);
 });
 
-/** The model has changed, or more is wanted of it: what it makes of the same digit may be something else. */
+/** The model has changed, or more outputs are needed: predicts the same digit again. */
 export const readAgain = (): void => {
   if (wanted() || watcher) read(undefined);
 };
 
-/** `who` is told of each reading from now on. */
+/** `who` receives each prediction from now on. */
 export function watchReadings(who: Watcher): void {
   watcher = who;
   readAgain();
@@ -140,13 +140,15 @@ function clear(): void {
   readAgain();
 }
 
-/** Shows an image that the visitor has chosen, and reads it. */
+/** Shows an image that the visitor has chosen, and predicts it. */
 export function readChosen(pixels: Uint8Array, label: number): void {
   touched = true;
   readImage(pixels, label);
 }
 
-/** Reads an image of the data and shows it; on blank paper at once, as there is no other digit's answer yet. */
+/**
+ * Predicts an image of the data, then shows it; on blank paper it is shown at once, as no other digit's prediction is there.
+ */
 function readImage(pixels: Uint8Array, label: number): void {
   if (shown) coming = { pixels, label };
   else {
@@ -168,13 +170,13 @@ async function showTest(unless = () => false): Promise<void> {
   readImage(pixels, labels[0]!);
 }
 
-/** How long a test image is shown while nobody draws, in milliseconds. */
+/** How long a test image is shown while the visitor does not draw, in milliseconds. */
 const SHOWN = 2500;
 let watching = 0;
-/** A visitor who has drawn or chosen something is not disturbed. */
+/** The demonstration stops once a visitor has drawn or chosen something. */
 let touched = false;
 
-/** While the network learns and nobody draws, it reads one test image after the other. */
+/** During training, shows predictions of test images one after the other until the visitor draws. */
 export function watchTests(on: boolean): void {
   if (on === watching > 0) return;
   clearInterval(watching);

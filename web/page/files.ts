@@ -1,9 +1,9 @@
-// Files of the visitor's: read, and given.
+// Reads the visitor's files, and offers files for download.
 
 import { make } from './dom';
 import * as format from './format';
 
-/** What is in a file of the visitor's, or the sentence that says why it cannot be had. `most` bytes have the largest `of` its kind. */
+/** The contents of a visitor's file, or a message why it cannot be read. The largest `of` its kind has `most` bytes. */
 export async function contents(file: File, most: number, of: string): Promise<Uint8Array<ArrayBuffer> | string> {
   if (file.size > most) return `${file.name} has ${format.bytes(file.size)}; ${of} have ${format.bytes(most)} at most.`;
   try {
@@ -14,7 +14,7 @@ export async function contents(file: File, most: number, of: string): Promise<Ui
   }
 }
 
-/** Gives the visitor a file. */
+/** Offers the visitor a file for download. */
 export function download(name: string, content: BlobPart, type: string): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = make('a', { href: url, download: name });

@@ -1,4 +1,4 @@
-// The settings: from the address into the form, and what is changed there back into the address and to the engine.
+// The settings: from the address to the form, and changes from the form to the address and the engine.
 
 import { NUMBERS, readNumber, readSettings, settingsText, type NumberName, type Settings } from '../engine/settings';
 import { byId, say } from './dom';
@@ -7,7 +7,7 @@ let settings: Settings;
 
 export const currentSettings = (): Settings => structuredClone(settings);
 
-/** Parameters that are no settings (such as `worker`) stay in the address. */
+/** Parameters that are not settings (such as `worker`) stay in the address. */
 function addressWith(settings: Settings): URL {
   const url = new URL(location.href);
   const own = new URLSearchParams(settingsText(settings));
@@ -18,14 +18,14 @@ function addressWith(settings: Settings): URL {
 
 const refusals = new Map<HTMLInputElement, string>();
 
-/** Says below the fields why they were not taken; '' takes it back. */
+/** Shows below the fields why they were refused; '' removes the message. */
 function refuse(input: HTMLInputElement, why: string): void {
   refusals.delete(input);
   if (why) {
     refusals.set(input, why);
     input.setAttribute('aria-invalid', 'true');
   } else input.removeAttribute('aria-invalid');
-  // The word's own explanation may be there already.
+  // The field may already refer to an explanation of its label.
   const others = (input.getAttribute('aria-describedby') ?? '').split(' ').filter((id) => id && id !== 'settings-error');
   const ids = [...(why ? ['settings-error'] : []), ...others];
   if (ids.length > 0) input.setAttribute('aria-describedby', ids.join(' '));
@@ -45,7 +45,7 @@ function show(): void {
   }
 }
 
-/** Takes these settings as if the visitor had made them, without telling the engine. */
+/** Applies these settings as if the visitor had made them, without notifying the engine. */
 export function adopt(next: Settings): void {
   settings = next;
   show();
@@ -55,13 +55,13 @@ export function adopt(next: Settings): void {
 
 let apply: (settings: Settings) => void = () => {};
 
-/** Changes settings as a visitor does by hand: form, address and engine follow. */
+/** Changes settings like a visitor: form, address and engine follow. */
 export function change(part: Partial<Settings>): void {
   adopt({ ...settings, ...part });
   apply(currentSettings());
 }
 
-/** `onChange` hears of every change. Returns what was wrong with the address. */
+/** `onChange` is called for every change. Returns messages about invalid settings in the address. */
 export function setUpForm(onChange: (settings: Settings) => void): string[] {
   apply = onChange;
   const read = readSettings(new URLSearchParams(location.search));

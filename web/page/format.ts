@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers formatted for readers.
 
 const few = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
@@ -20,5 +20,5 @@ export const bytes = (n: number) => scaled(n, ['B', 'kB', 'MB', 'GB'], 1000);
 export const flops = (n: number) => scaled(n, ['', 'k', 'M', 'G'], 1000).trim();
 export const time = (ms: number) => (ms < 1 ? `${few.format(1000 * ms)} µs` : ms < 1000 ? `${few.format(ms)} ms` : `${few.format(ms / 1000)} s`);
 export const rate = (n: number) => (n >= 100 ? whole.format(n) : few.format(n));
-/** Passes through the data: tenths until there are ten. */
+/** Epochs: with tenths below ten. */
 export const epochs = (n: number) => (n < 10 ? n.toFixed(1) : whole.format(Math.floor(n)));

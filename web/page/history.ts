@@ -1,4 +1,4 @@
-// The run so far, as numbers: what the curves draw and the figures tell.
+// The numbers of the run so far, for the curves and the figures.
 
 import type { Event } from '../engine/protocol';
 
@@ -6,12 +6,12 @@ let losses = new Float32Array(1024);
 let accuracies = new Float32Array(1024);
 let length = 0;
 let tests: [step: number, accuracy: number][] = [];
-/** The step at which each epoch was over. */
+/** The steps at which epochs ended. */
 let ends: number[] = [];
 
-/** The run before this one, to compare with; undefined if there was none worth it. */
+/** The previous run, for comparison; undefined if there was none of sufficient length. */
 let before: { losses: Float32Array; accuracies: Float32Array } | undefined;
-/** A run of fewer steps shows nothing. */
+/** Shorter runs are not worth comparing. */
 const WORTH = 20;
 
 function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array): void {
@@ -29,11 +29,11 @@ function push(from: number, newLosses: Float32Array, newAccuracies: Float32Array
 
 const goesOn = (next: Float32Array) => next.length >= WORTH && next.every((loss, i) => i >= length || Object.is(loss, losses[i]));
 
-/** Takes in what an event tells of the run; true if the curves have changed. */
+/** Adds the data of an event; returns whether the curves have changed. */
 export function note(event: Event): boolean {
   switch (event.kind) {
     case 'curves':
-      // What a device's successor tells is the same run.
+      // The engine of a replaced device reports the same run.
       if (length >= WORTH && !goesOn(event.losses)) before = { losses: losses.slice(0, length), accuracies: accuracies.slice(0, length) };
       length = 0;
       push(0, event.losses, event.accuracies);
@@ -53,10 +53,10 @@ export function note(event: Event): boolean {
   }
 }
 
-/** Losses and accuracies of all steps, the accuracies on test images, the epochs' ends, and the run before. Only to be looked at. */
+/** Losses and accuracies of all steps, the accuracies on test images, the ends of epochs, and the previous run. Do not modify. */
 export const soFar = () => ({ losses: losses.subarray(0, length), accuracies: accuracies.subarray(0, length), tests, ends, before });
 
-/** The mean of the last steps, for one batch alone jumps; undefined before the first. */
+/** The mean of the last steps, as single batches vary; undefined before the first. */
 export function recent(): { loss: number; accuracy: number } | undefined {
   if (length === 0) return undefined;
   const from = Math.max(0, length - 20);

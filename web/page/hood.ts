@@ -1,4 +1,4 @@
-// Under the hood: the adapter with its limits, and what can be done to the device.
+// Under the hood: the adapter with its limits, and actions on the device.
 
 import type { Adapter, AskName, Asks, TunedOp } from '../engine/protocol';
 import { byId, make, say } from './dom';
@@ -28,9 +28,9 @@ export function showAdapter(adapter: Adapter): void {
     make('div', {}, make('dt', {}, 'features'), make('dd', {}, adapter.features.join(', ') || 'none')));
 }
 
-// What tuning has found
+// Tuning results
 
-/** What an op is called here; the library has TensorFlow's names. */
+/** The page's names of ops; the library uses TensorFlow's names. */
 const OPS: Record<string, string> = {
   MatMul: 'Product', Conv2D: 'Convolution', Conv2DBackpropInput: 'Convolution, gradient of its images',
   Conv2DBackpropFilter: 'Convolution, gradient of its filters',
@@ -42,7 +42,7 @@ interface Described {
   rest: string;
 }
 
-/** From `MatMul a transposed, f32[50, 784] f32[50, 100]`, as the library says it. */
+/** Parses the library's description, such as `MatMul a transposed, f32[50, 784] f32[50, 100]`. */
 function described(op: string): Described {
   const shapes = [...op.matchAll(/ [a-z]+\d+(\[[^\]]*\])/g)];
   const words = shapes.length > 0 ? op.slice(0, shapes[0]!.index) : op;
@@ -54,7 +54,7 @@ function described(op: string): Described {
 const timeOf = ({ variants }: TunedOp, name: string) => variants.find((variant) => variant.name === name)?.time;
 const micros = (time: number | undefined) => (time === undefined ? '–' : format.time(time / 1000));
 
-/** How many times quicker the chosen way is than the first, which is taken without measuring; 1 where it is the same. */
+/** How many times as fast the chosen variant is as the first, which is used without tuning; 1 if it is the same. */
 function gain(op: TunedOp): number {
   const [before, after] = [op.variants[0]?.time, timeOf(op, op.chosen)];
   return before && after ? before / after : 1;

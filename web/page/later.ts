@@ -1,4 +1,4 @@
-// What the page shows from the first step on. It is loaded then, so that nothing of it keeps a visitor waiting for that step.
+// The parts of the page that are shown from the first step on. They are loaded then, so that they do not delay that step.
 
 import type { AskName, Asks, Event } from '../engine/protocol';
 import { setUpBuilder, showLayers } from './builder';
@@ -14,27 +14,27 @@ import { forgetResults, setUpResults, showResults } from './results';
 import { canMeasure, noKernels, setUpShaders, showKernels, showTimestamps } from './shaders';
 import { setUpTips } from './tips';
 
-/** How the page asks the engine. */
+/** The page's access to the engine. */
 export interface Page {
   ask: <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out']>;
-  /** As `ask`; a refusal becomes a message, and nothing is returned. */
+  /** Like `ask`; a refusal becomes a message, and nothing is returned. */
   attempt: <K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]) => Promise<Asks[K]['out'] | undefined>;
 }
 
 export interface Later {
   show(event: Event): void;
-  /** Whether the engine takes orders. */
+  /** Enables or disables the controls that need the engine. */
   able(yes: boolean): void;
 }
 
-/** Pauses the training, if there is one, and returns what lets it go on. */
+/** Pauses the training, if it runs, and returns a function that resumes it. */
 async function standStill({ attempt }: Page): Promise<() => void> {
   if (document.documentElement.dataset.state !== 'training') return () => {};
   await attempt('pause', {});
   return () => void attempt('start', {});
 }
 
-/** Sets up one part after the other, and gives way between them: none of it is worth a page that stands still. */
+/** Sets up one part after the other, and yields in between, so that the page does not freeze. */
 export async function setUpLater(page: Page): Promise<Later> {
   const parts = [
     setUpNetwork,

@@ -1,4 +1,4 @@
-// The way to the engine: a worker of its own where WebGPU is available there, else the same module beside the page.
+// The connection to the engine: in its own worker if workers have WebGPU, else the same module on the page's thread.
 
 import type { AskName, Asks, Event, Fault, Request, Send, ToPage } from '../engine/protocol';
 
@@ -18,7 +18,7 @@ export class Link {
   readonly #listeners: Listener<Event['kind']>[];
   #id = 0;
 
-  /** `listeners` are shared by all links of a page, so that a new engine is heard by the same ones. */
+  /** `listeners` are shared by all links of a page, so that they also hear a new engine. */
   constructor(post: (request: Request, transfer: Transferable[]) => void, end: () => void, listeners: Listener<Event['kind']>[]) {
     [this.#post, this.#end, this.#listeners] = [post, end, listeners];
   }
@@ -42,13 +42,13 @@ export class Link {
     else waiting?.reject(new Refused(message.fault));
   }
 
-  /** Ends a worker; what is asked of it stays unanswered. */
+  /** Ends a worker; its pending requests are not answered. */
   end(): void {
     this.#end();
   }
 }
 
-/** A worker that says whether it has WebGPU; undefined if it has not, or does not start. */
+/** A worker that reports whether it has WebGPU; undefined if it has not, or does not start. */
 function inWorker(listeners: Listener<Event['kind']>[]): Promise<Link | undefined> {
   return new Promise((resolve) => {
     const worker = new Worker(new URL('engine.js', import.meta.url), { type: 'module', name: 'wgrad' });
@@ -70,7 +70,7 @@ function inWorker(listeners: Listener<Event['kind']>[]): Promise<Link | undefine
   });
 }
 
-/** Says which part of the page is missing, and what to do. */
+/** Reports which part of the page is missing, and what to do. */
 export const missing = (name: string) => (error: unknown): never => {
   throw new Error(`${name} could not be loaded (${error instanceof Error ? error.message : String(error)}). `
     + 'A blocker, a filter in the network, or an old copy in the cache may be in the way.');
@@ -84,7 +84,7 @@ async function besidePage(listeners: Listener<Event['kind']>[]): Promise<Link> {
   return link;
 }
 
-/** Where the engine went, and the way to it. */
+/** Starts the engine, and returns its location and the connection to it. */
 export async function reach(listeners: Listener<Event['kind']>[], mayUseWorker: boolean): Promise<{ link: Link; where: 'worker' | 'main' }> {
   const link = mayUseWorker ? await inWorker(listeners) : undefined;
   return link ? { link, where: 'worker' } : { link: await besidePage(listeners), where: 'main' };

@@ -1,4 +1,4 @@
-// The page: brings the engine up, wires the controls to it, and shows what it tells.
+// The page: starts the engine, connects the controls to it, and shows its messages.
 
 import type { AskName, Asks, Event, Fault, State } from '../engine/protocol';
 import { compiling, firstStepOver } from './compiling';
@@ -14,36 +14,36 @@ import { Link, Refused, missing, reach } from './link';
 import { clearNotice, notice } from './notices';
 
 const root = document.documentElement;
-/** More bytes of weights than any model here can be trained with. */
+/** More bytes than the weights of any model that can be trained here. */
 const WEIGHTS = 500e6;
-/** The exact losses of the first steps are there to be compared with those of a native run. */
+/** The exact losses of this many first steps are shown, to compare with those of a native run. */
 const COMPARED = 100;
-/** Milliseconds after which a visitor is told why it is slow; the first step comes before, where it can. */
+/** Milliseconds after which slowness is explained; the first step comes earlier if possible. */
 const EXPLAINED = 1500;
 
 const query = new URLSearchParams(location.search);
-/** It starts by itself, unless the visitor wants less motion or the address says `start=0`. */
+/** Training starts automatically, unless the visitor prefers reduced motion or the address has `start=0`. */
 const startsItself = query.get('start') !== '0' && !matchMedia('(prefers-reduced-motion: reduce)').matches;
-/** `worker=0` trains beside the page, `memory=64` leaves the rest of the GPU's memory to others: 64 MB for this page. */
+/** `worker=0` trains on the page's thread; `memory=64` limits this page to 64 MB of the GPU's memory. */
 const mayUseWorker = query.get('worker') !== '0';
 const memory = Math.max(0, Number(query.get('memory')) || 0) * 1e6;
 let link: Link | undefined;
 let state: State = 'loading';
-/** Whether the engine trains, or did when it failed; and whether the one after it is to go on. */
+/** Whether the engine trains, or did when it failed; and whether its replacement should continue. */
 let active = false;
 let goesOn = false;
-/** Whether the run of an earlier visit was left training, and is to go on. */
+/** Whether an earlier visit ended during training, which should continue. */
 let wasTraining = false;
 let step = 0;
-/** The step at which the run was last asked to go on after its end. */
+/** The step at which the run was last continued after its end. */
 let begunAt = 0;
 let compared: number[] = [];
-/** A model that the library refused: what trains is still the one before. */
+/** The library refused a new model: the previous one is still being trained. */
 let refused = false;
-/** A single step is under way. */
+/** A single step is in progress. */
 let stepping = false;
 let changing = 0;
-/** Between opening and the first order to train: a page that starts by itself waits for nobody. */
+/** True between opening and the first order to train, if the page starts automatically. */
 let begins = startsItself;
 /** No step of this run was made in this visit yet, so the next one compiles. */
 let cold = true;
@@ -55,7 +55,7 @@ async function ask<K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: 
   return link.ask(kind, input, transfer);
 }
 
-/** As `ask`; a refusal becomes a message, and nothing is returned. */
+/** Like `ask`; a refusal becomes a message, and nothing is returned. */
 async function attempt<K extends AskName>(kind: K, input: Asks[K]['in'], transfer?: Transferable[]): Promise<Asks[K]['out'] | undefined> {
   try {
     return await ask(kind, input, transfer);
@@ -67,7 +67,7 @@ async function attempt<K extends AskName>(kind: K, input: Asks[K]['in'], transfe
 
 const LIBRARY = 'wgrad_bg.wasm.packed';
 
-/** The library comes packed, by more work than a server does for each visitor, and is compiled while it is unpacked. */
+/** The library is compressed better than servers compress files for each visitor; it is compiled while it is decompressed. */
 async function compiled(): Promise<WebAssembly.Module> {
   const response = await fetch(new URL(LIBRARY, import.meta.url));
   if (!response.ok || !response.body) throw new Error(`the server answered ${response.status}`);
@@ -89,7 +89,7 @@ async function open(resume: boolean): Promise<void> {
     if (state === 'ready' ? startsItself || goesOn : state === 'paused' && (wasTraining || goesOn)) await link.ask('start', {});
   } catch (error) {
     const fault: Fault = error instanceof Refused ? error.fault : { kind: 'error', text: error instanceof Error ? error.message : String(error), goesOn: false };
-    // The engine's words are for programmers where there is no WebGPU at all.
+    // Without WebGPU, the engine's message is for programmers.
     settle(navigator.gpu ? fault : { ...fault, kind: 'no-webgpu', goesOn: false });
   }
 }
@@ -97,7 +97,7 @@ async function open(resume: boolean): Promise<void> {
 const AGAIN = { text: 'Load the page again', run: () => location.reload(), only: true };
 
 async function explainSoftware(name: string): Promise<void> {
-  // Without it nothing is lost but the advice; who leaves the page stops what is on its way.
+  // If this fails, only the advice is missing; leaving the page also aborts the import.
   const words = await import('./advice').catch(() => undefined);
   if (!words) return;
   const { advise, here, onSoftware } = words;
@@ -105,7 +105,7 @@ async function explainSoftware(name: string): Promise<void> {
   root.dataset.slow = '';
 }
 
-/** Without a GPU a recorded training plays. */
+/** Without a GPU, plays a recorded training. */
 async function playRecording(fault: Fault): Promise<void> {
   try {
     const { without } = await import('./without');
@@ -127,14 +127,14 @@ function openAgain(): void {
   void open(true);
 }
 
-// What the page shows from the first step on
+// The parts that are shown from the first step on
 
 let later: Later | undefined;
-/** The newest event of each kind that it will want to hear of, in their order. */
+/** The newest event of each kind that these parts will need, in order. */
 const backlog = new Map<Event['kind'], Event>();
 let asked = false;
 
-/** Loads the rest of the page, once there is something to show in it. */
+/** Loads the rest of the page, once it has something to show. */
 async function loadLater(): Promise<void> {
   if (asked) return;
   asked = true;
@@ -158,7 +158,7 @@ async function loadLater(): Promise<void> {
   }
 }
 
-// What the engine tells
+// The engine's messages
 
 function hear(event: Event): void {
   note(event);
@@ -212,7 +212,7 @@ function hear(event: Event): void {
         : `Kept in this browser at step ${format.count(event.step)}. A reload goes on from there; the optimizer starts from scratch.`);
     case 'fault':
       showFault(event.fault);
-      // What was asked of a lost device may not have been done.
+      // Requests to a lost device may not have been executed.
       return void (event.fault.kind === 'lost' && event.fault.goesOn && configure());
     case 'curves':
       compare(0, event.losses);
@@ -238,10 +238,10 @@ const RECORDED: Partial<typeof STATUS> = {
   finished: () => `The recording is over, after ${format.count(step)} steps. Draw a digit.`,
 };
 
-/** The state as the status line has it. */
+/** The text of the status line. */
 const words = () => (refused ? 'This model does not fit; see Set up.' : STATUS[state]());
 
-/** What the first button does now. */
+/** The present action of the first button. */
 function order(): string {
   if (state === 'training') return 'Pause';
   if (root.dataset.engine === 'recording') return state === 'finished' ? 'Play again' : 'Play';
@@ -257,7 +257,7 @@ function setState(next: State): void {
   root.dataset.state = next;
   const status = words();
   say('status', status);
-  // A step by hand is no news.
+  // A single step is not announced.
   if (next !== before && !(before === 'paused' && next === 'paused')) say('announce', status);
   if (next === 'training') clearNotice('memory', 'panic');
   say('toggle', order());
@@ -272,7 +272,7 @@ function setState(next: State): void {
   if (next === 'error' || next === 'paused' || next === 'finished' || (next === 'ready' && !startsItself)) void loadLater();
 }
 
-/** Whether the engine takes orders. */
+/** Whether the engine accepts orders. */
 const able = () => state !== 'loading' && state !== 'error';
 
 function showProgress(event: (Event & { kind: 'progress' }) | undefined): void {
@@ -337,7 +337,7 @@ function showPoints(event: Event & { kind: 'points' }): void {
 
 function showNumbers(): void {
   const mean = recent();
-  // A reset came in between.
+  // The run was reset meanwhile.
   if (!mean) return;
   say('step', format.count(step));
   say('epoch', format.epochs(epochs));
@@ -362,7 +362,7 @@ function showFigures(event: Event & { kind: 'figures' }): void {
 }
 
 function showFault(fault: Fault): void {
-  // What stopped the engine says more than what fails because of it, and has the button to go on.
+  // The error that stopped the engine is more informative than its consequences, and has the button to continue.
   if (state === 'error' && fault.goesOn && fault.kind !== 'file' && fault.kind !== 'weights') return;
   if (!fault.goesOn) setState('error');
   switch (fault.kind) {
@@ -389,7 +389,7 @@ function showFault(fault: Fault): void {
   }
 }
 
-// What the visitor asks for
+// The visitor's orders
 
 async function configure(): Promise<void> {
   const turn = ++changing;
@@ -404,7 +404,7 @@ async function configure(): Promise<void> {
   if (turn === changing) settle(fault);
 }
 
-/** The settings were taken, or not: a model that does not fit is explained where it was made. */
+/** The settings were accepted, or refused: a model that does not fit is explained next to the form. */
 function settle(fault: Fault | undefined): void {
   refused = fault?.kind === 'model';
   byId('model-error').hidden = !refused;
@@ -417,7 +417,7 @@ function setUpControls(): void {
   byId('toggle').addEventListener('click', () => {
     clearNotice('info');
     if (state === 'finished' && root.dataset.engine !== 'recording') {
-      // As many again as it was asked to do at first.
+      // As many steps again as were requested at first.
       const { stop } = currentSettings();
       change({ stop: Math.min(NUMBERS.stop.max, step + Math.max(stop - begunAt, 1)) });
       begunAt = step;

@@ -1,10 +1,10 @@
-// Rows of the network on canvases: feature maps, pictures of weights, cells, and the answers.
+// Draws the network's rows on canvases: feature maps, pictures of weights, cells, and the outputs.
 
 import type { Picture, Row } from './network-rows';
 import { kernelOf, mapOf, onPixels } from './network-rows';
 import { colour, rgb } from './theme';
 
-/** Squares in lines of `columns`, `pitch` from each other. */
+/** Squares in rows of `columns`, at a distance of `pitch`. */
 export interface Grid {
   columns: number;
   size: number;
@@ -13,9 +13,9 @@ export interface Grid {
   height: number;
 }
 
-/** Height of an answer's box. */
+/** Height of an output's box. */
 const BOX = 34;
-/** Between pictures; cells stand closer. */
+/** Gaps between pictures; cells have smaller ones. */
 const GAP = { pictures: 3, cells: 1 };
 
 export const contextOf = (canvas: HTMLCanvasElement): CanvasRenderingContext2D => canvas.getContext('2d', { willReadFrequently: true })!;
@@ -33,7 +33,7 @@ function squares(count: number, width: number, height: number, gap: number, most
   return best ?? { columns: width, size: 1, pitch: 1, width, height: Math.ceil(count / width) };
 }
 
-/** How a row is laid out in `width`, in about `height`. */
+/** The layout of a row in `width`, with a height of about `height`. */
 export function gridOf(row: Row, width: number, height: number): Grid {
   switch (row.kind) {
     case 'input': return { columns: 1, size: 56, pitch: 56, width: 56, height: 56 };
@@ -48,7 +48,7 @@ export function gridOf(row: Row, width: number, height: number): Grid {
   }
 }
 
-/** The unit at a place of the row's canvas. */
+/** The unit at a position on the row's canvas. */
 export function unitAt(row: Row, { columns, pitch, size }: Grid, x: number, y: number): number | undefined {
   if (row.kind === 'answers') {
     const column = Math.floor(x / pitch);
@@ -61,7 +61,7 @@ export function unitAt(row: Row, { columns, pitch, size }: Grid, x: number, y: n
 
 const scratch = document.createElement('canvas');
 
-/** Green for what is above zero, orange for what is below, the deeper the farther from it. */
+/** Green for positive values, orange for negative ones; larger magnitudes are more intense. */
 function paint(pictures: Picture[], largest: number | 'each'): void {
   const { width, height } = pictures[0]!;
   scratch.width = width * pictures.length;
@@ -85,7 +85,7 @@ function paint(pictures: Picture[], largest: number | 'each'): void {
 }
 
 function place(context: CanvasRenderingContext2D, picture: Picture, at: number, x: number, y: number, width: number, height: number): void {
-  // Enlarged, each number is a square; made smaller, they are mixed.
+  // If enlarged, each number is a square; if reduced, numbers are averaged.
   context.imageSmoothingEnabled = picture.width > width * devicePixelRatio;
   context.imageSmoothingQuality = 'high';
   context.drawImage(scratch, at * picture.width, 0, picture.width, picture.height, x, y, width, height);
@@ -100,7 +100,7 @@ export function largestOf(values: ArrayLike<number>): number {
   return largest;
 }
 
-/** Sets the canvas's size in pixels of the screen and wipes it. */
+/** Sets the canvas's size in screen pixels and clears it. */
 export function wiped(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = devicePixelRatio;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -116,7 +116,7 @@ export function wiped(canvas: HTMLCanvasElement, width: number, height: number):
   return context;
 }
 
-/** The pictures of a row of `pictures`: they change with the weights alone. */
+/** The pictures of a row of `pictures`, which change only with the weights. */
 const atlases = new WeakMap<Float32Array, { scheme: string; canvas: HTMLCanvasElement }>();
 
 function weightsAtlas(row: Row): HTMLCanvasElement {
@@ -134,7 +134,7 @@ function weightsAtlas(row: Row): HTMLCanvasElement {
 }
 
 function drawWeights(context: CanvasRenderingContext2D, row: Row, { columns, pitch, size }: Grid, opacity: (unit: number) => number): void {
-  // A new run has told of no weights yet.
+  // A new run has not sent weights yet.
   if (!row.weights) return;
   const atlas = weightsAtlas(row);
   context.imageSmoothingEnabled = size * devicePixelRatio < 28;
@@ -146,7 +146,7 @@ function drawWeights(context: CanvasRenderingContext2D, row: Row, { columns, pit
   context.globalAlpha = 1;
 }
 
-/** Draws a row with `values` for its numbers, which may be on their way from one digit's to another's. */
+/** Draws a row with `values` as its numbers, which may be between those of two digits during an animation. */
 export function drawRow(canvas: HTMLCanvasElement, row: Row, grid: Grid, values: Float32Array, probabilities: Float32Array, chosen: number | undefined): void {
   const { columns, pitch, size, width, height } = grid;
   const context = wiped(canvas, width, height);
@@ -158,7 +158,7 @@ export function drawRow(canvas: HTMLCanvasElement, row: Row, grid: Grid, values:
     const pictures = Array.from({ length: row.shown }, (_, channel) => mapOf({ ...row, values }, channel));
     paint(pictures, row.kind === 'input' ? 1 : scale);
     if (row.kind === 'input') {
-      // Ink is ink.
+      // Ink keeps the ink's colour.
       const inked = contextOf(scratch);
       inked.globalCompositeOperation = 'source-in';
       inked.fillStyle = colour('ink');
@@ -173,7 +173,7 @@ export function drawRow(canvas: HTMLCanvasElement, row: Row, grid: Grid, values:
     });
     if (filters) drawFilters(context, row, grid);
   } else if (row.kind === 'pictures') {
-    // A unit that is silent fades; the bar below says how loud the others are.
+    // An inactive unit is faded; the bar below shows the activation of the others.
     drawWeights(context, row, grid, (unit) => 0.28 + 0.72 * Math.min(1, Math.abs(values[unit]!) / scale));
     for (let unit = 0; unit < row.shown; unit++) {
       const share = values[unit]! / scale;

@@ -1,29 +1,29 @@
-// The layers as the page shows them: one row each, from the digit's pixels to the answers.
+// The layers as the page shows them: one row per layer, from the digit's pixels to the outputs.
 
 import type { LayerResult, LayerWeights, Reading } from '../engine/protocol';
 
-/** So many feature maps, pictures of weights, and cells of a layer are shown; the rest is told. */
+/** The maximum number of feature maps, pictures of weights, and cells shown per layer; the rest is only counted. */
 const MOST = { maps: 64, pictures: 128, cells: 1024 };
 
-/** `passed`: nothing to see, because the numbers are those before, or are too many. */
+/** `passed`: nothing is shown, because the numbers equal the previous ones, or are too many. */
 export type Kind = 'input' | 'maps' | 'pictures' | 'cells' | 'answers' | 'passed';
 
 export interface Row extends LayerResult {
   kind: Kind;
-  /** Feature maps, or units. */
+  /** Number of feature maps, or of units. */
   of: number;
   shown: number;
-  /** The row whose numbers this one is given, past those that pass them on; undefined for the input. */
+  /** The row that is the input of this one, skipping those that pass on their input; undefined for the input. */
   from: Row | undefined;
   weights: LayerWeights | undefined;
-  /** How much farther the weights were the last time. */
+  /** How much the distance of the weights grew at the last update. */
   newly: number;
 }
 
-/** The shape as a person writes it. */
+/** The shape in readable form. */
 export const sizes = (shape: number[]): string => shape.join(' × ');
 
-/** Whether each unit's weights are a picture as large as the digit. */
+/** Whether each unit's weights form a picture of the digit's size. */
 export const onPixels = (row: Row): boolean =>
   row.from?.kind === 'input' && row.shape.length === 1 && row.weights?.shape.length === 2 && row.weights.shape[0] === 784 && row.weights.values.length > 0;
 
@@ -34,7 +34,7 @@ function kindOf(row: Row, last: boolean): Kind {
   return onPixels(row) ? 'pictures' : 'cells';
 }
 
-/** What stays the same as long as the rows do. */
+/** Stays the same as long as the rows do. */
 export const signature = ({ layers }: Reading): string => layers.map(({ name, layer, shape }) => `${name}:${JSON.stringify(layer)}:${shape}`).join('|');
 
 export function rowsOf({ layers }: Reading, weights: Map<string, LayerWeights>): Row[] {
@@ -54,7 +54,7 @@ export function rowsOf({ layers }: Reading, weights: Map<string, LayerWeights>):
   return rows;
 }
 
-/** The weights decide whether a unit is a picture. */
+/** The weights determine whether a unit is shown as a picture. */
 export function settle(row: Row, last: boolean): void {
   row.kind = kindOf(row, last);
   const most = row.kind === 'maps' ? MOST.maps : row.kind === 'pictures' ? MOST.pictures : MOST.cells;
@@ -74,14 +74,14 @@ export function mapOf(row: Row, channel: number): Picture {
   return { width, height, values: Float32Array.from({ length: width * height }, (_, i) => row.values[i * channels + channel]!) };
 }
 
-/** A list of numbers in a rectangle that is about a square. */
+/** A list of numbers as an approximately square rectangle. */
 export function rectangle(values: ArrayLike<number>): Picture {
   const width = Math.ceil(Math.sqrt(values.length));
   const height = Math.ceil(values.length / width);
   return { width, height, values: Float32Array.from({ length: width * height }, (_, i) => values[i] ?? 0) };
 }
 
-/** The weights with which a unit or a filter looks at the row before, in the form of what it looks at. */
+/** The weights that connect a unit or a filter to the previous row, in the shape of its input. */
 export function kernelOf(row: Row, unit: number): Picture[] {
   const { weights, from } = row;
   if (!weights || weights.values.length === 0 || !from) return [];

@@ -1,4 +1,4 @@
-// What one sees in the network, in sentences.
+// Describes the network's parts in sentences.
 
 import * as format from './format';
 import { kernelOf, onPixels, sizes, type Row } from './network-rows';
@@ -12,7 +12,7 @@ export function shapeText(row: Row): string {
   return row.kind === 'answers' ? `${n} answers` : row.layer.type === 'dense' ? `${n} units` : n;
 }
 
-/** A layer without weights in a few words, for its label. */
+/** A short description of a layer without weights, for its label. */
 export function brief(row: Row): string {
   if (row.kind === 'input') return 'the digit';
   const { layer } = row;
@@ -24,7 +24,7 @@ export function brief(row: Row): string {
   }
 }
 
-/** What a layer is, in a sentence or two. */
+/** A description of a layer in one or two sentences. */
 export function layerWords(row: Row): string {
   if (row.kind === 'input') return 'The digit as the network gets it: 28 × 28 numbers, 0 for paper and 1 for ink.';
   const { layer, from, of } = row;
@@ -49,7 +49,7 @@ export function layerWords(row: Row): string {
 
 export const movedText = (moved: number): string => (Number.isFinite(moved) ? format.percent(moved, moved < 0.1 ? 1 : 0) : 'not a finite share');
 
-/** Where in `values` the largest and the smallest number is. */
+/** The indices in `values` of the largest and the smallest number. */
 function extremes(values: ArrayLike<number>): [largest: number, smallest: number] {
   let [largest, smallest] = [0, 0];
   for (let i = 1; i < values.length; i++) {
@@ -59,7 +59,7 @@ function extremes(values: ArrayLike<number>): [largest: number, smallest: number
   return [largest, smallest];
 }
 
-/** What a feature map, a unit or an answer shows. `next` is the row that is given this one's numbers. */
+/** A description of a feature map, a unit or an output. `next` is the row that has this one as its input. */
 export function unitWords(row: Row, unit: number, next: Row | undefined, probabilities: Float32Array): string {
   if (row.kind === 'input') return layerWords(row);
   const { layer, name, from } = row;

@@ -1,4 +1,4 @@
-// The network: what each layer makes of the digit on the paper, its weights while they are learnt, and what one sees in them.
+// The network card: each layer's output for the present digit, the weights during training, and descriptions of both.
 
 import type { Event, LayerWeights, Reading } from '../engine/protocol';
 import { byId, make } from './dom';
@@ -8,11 +8,11 @@ import { kernelOf, mapOf, onPixels, rowsOf, settle, signature, sizes, type Pictu
 import { brief, layerWords, movedText, shapeText, unitWords } from './network-words';
 import { onScheme } from './theme';
 
-/** Milliseconds between readings while it trains; on a slow GPU more. */
+/** Milliseconds between predictions during training; more on a slow GPU. */
 const EVERY = 250;
-/** A digit flows through the network: so long from layer to layer, and so long within one. */
+/** The animation of a digit's way through the network: milliseconds from layer to layer, and within one. */
 const FLOW = { layer: 70, within: 160 };
-/** Height of all layers, or at most where there is room, of the least that one takes, and of what is shown large. */
+/** Heights: of all layers, their maximum if there is room, the minimum of one layer, and that of the enlarged picture. */
 const HEIGHT = { all: 440, most: 600, least: 46, passed: 20, large: 88 };
 
 const HINT = 'Point at any picture, or tap it, to see what it is. On the keyboard: Tab and the arrow keys.';
@@ -22,19 +22,19 @@ const list = make('ol', { id: 'network-layers', 'aria-label': 'Layers, first to 
 const large = make('canvas', { id: 'network-large', 'aria-hidden': 'true' });
 const words = make('p', { id: 'network-words' });
 
-/** What stands here until the first digit has been read. */
+/** Shown until the first digit has been predicted. */
 const outline = card.querySelector('.outline');
 const hint = make('p', { id: 'network-hint' }, HINT);
 
-/** A row with what shows it. */
+/** A row with its elements. */
 interface Shown {
   row: Row;
   item: HTMLElement;
   canvas: HTMLCanvasElement;
   grid: Grid;
-  /** The numbers before the present ones, from which they flow. */
+  /** The previous numbers, from which the animation starts. */
   before: Float32Array;
-  /** The unit that the keyboard is at. */
+  /** The unit that the keyboard has selected. */
   at: number;
 }
 
@@ -45,17 +45,17 @@ let probabilities: Float32Array = new Float32Array(10);
 const weights = new Map<string, LayerWeights>();
 let visible = false;
 let training = false;
-/** Where the pointer is, or else the keyboard; without a unit, the whole layer. */
+/** The selection of the pointer, or else of the keyboard; without a unit, the whole layer. */
 let pointed: { row: Row; unit?: number } | undefined;
 let focused: { row: Row; unit?: number } | undefined;
-/** What stirs most at this digit: shown while nobody chooses. */
+/** The most active unit for this digit, shown while nothing is selected. */
 let loudest: { row: Row; unit: number } | undefined;
 
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 const isLast = (row: Row) => shown.at(-1)?.row === row;
 const nextOf = (row: Row) => shown.find((other) => other.row.from === row && other.row.kind !== 'passed')?.row;
 
-// Flowing
+// Animation
 
 let begun = 0;
 let frame = 0;
@@ -65,7 +65,7 @@ function mixed({ row, before }: Shown, share: number): Float32Array {
   return row.values.map((value, i) => before[i]! + share * (value - before[i]!));
 }
 
-/** How far the digit is within the `at`-th layer. */
+/** How far the digit has come within the `at`-th layer. */
 const shareAt = (at: number, now: number) => Math.max(0, Math.min(1, (now - begun - at * FLOW.layer) / FLOW.within));
 
 function draw(now = Infinity): void {
@@ -93,7 +93,7 @@ function flow(): void {
   frame = requestAnimationFrame(turn);
 }
 
-// Laying out
+// Layout
 
 function layOut(): void {
   const width = Math.floor(list.clientWidth - (list.querySelector<HTMLElement>('.layer-words')?.offsetWidth ?? 0));
@@ -101,7 +101,7 @@ function layOut(): void {
   const room = Math.max(120, narrow ? list.clientWidth - 14 : width - 26);
   const [sized, others] = [shown.filter(({ row }) => ['maps', 'pictures', 'cells'].includes(row.kind)), shown.filter(({ row }) => row.kind === 'passed').length];
   const fixed = 56 + 40 + others * HEIGHT.passed + 10 * shown.length;
-  // A card that stands beside a high one has room.
+  // A card next to a high one has more room.
   const all = narrow ? HEIGHT.all : Math.max(HEIGHT.all, Math.min(HEIGHT.most, list.clientHeight));
   const each = Math.max(HEIGHT.least, Math.min(250, (all - fixed) / Math.max(1, sized.length)));
   for (const one of shown) {
@@ -135,7 +135,7 @@ function build(reading: Reading): void {
   tell();
 }
 
-/** Says for those who do not see the picture what it is. */
+/** Describes the picture for screen readers. */
 function describe({ row, canvas, at }: Shown): void {
   if (row.kind === 'passed') return;
   const attributes: Record<string, string> = {
@@ -196,7 +196,7 @@ const redraw = () => {
   if (frame === 0) draw();
 };
 
-// What is said, and shown large
+// Descriptions and enlarged pictures
 
 function picturesOf(row: Row, unit: number): { pictures: Picture[]; ink?: boolean }[] {
   const kernel = kernelOf(row, unit);
@@ -204,12 +204,12 @@ function picturesOf(row: Row, unit: number): { pictures: Picture[]; ink?: boolea
   if (row.kind === 'input') return [{ pictures: [mapOf(row, 0)], ink: true }];
   const same = row.kind === 'maps' && !row.weights && row.from?.shape.length === 3 && row.from.of === row.of;
   const before = same ? [{ pictures: [mapOf(row.from!, unit)], ink: row.from!.kind === 'input' }] : [];
-  // The digit times the weights: what adds up to the unit's number.
+  // The digit times the weights: the terms of the unit's sum.
   const digits = onPixels(row) && kernel[0] ? [{ pictures: [{ ...kernel[0], values: shown[0]!.row.values.map((ink, i) => ink * kernel[0]!.values[i]!) }] }] : [];
   return [...(kernel.length > 0 ? [{ pictures: kernel }] : before), ...own, ...digits];
 }
 
-/** The loudest unit or feature map of the first layer that learns. */
+/** The most active unit or feature map of the first layer with weights. */
 function findLoudest(): typeof loudest {
   const row = shown.find(({ row }) => row.weights && row.kind !== 'passed')?.row;
   if (!row || !digit) return undefined;
@@ -234,13 +234,13 @@ function tell(): void {
   hint.hidden = chosen !== undefined || told === undefined;
 }
 
-// What comes in
+// Incoming data
 
 let timer = 0;
 let asked = 0;
 
 function show(of: Digit | undefined, reading: Reading): void {
-  // Nobody sees it; it is read again when somebody does.
+  // Not visible; updated when it becomes visible.
   if (!visible && shown.length > 0) return;
   const now = signature(reading);
   const other = of !== digit;
@@ -263,7 +263,7 @@ function show(of: Digit | undefined, reading: Reading): void {
   again();
 }
 
-/** While it trains and is looked at, the same digit is read again and again; in no more than a third of the time. */
+/** During training, while the card is visible, predicts the same digit repeatedly; uses at most a third of the time. */
 function again(): void {
   clearTimeout(timer);
   if (!training) return;

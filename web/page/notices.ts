@@ -1,4 +1,4 @@
-// Messages: one on each subject at a time, with what can be done, where the visitor looks.
+// Messages: one per subject at a time, with the possible actions, within the visitor's view.
 
 import type { Fault } from '../engine/protocol';
 import { button, byId, make } from './dom';
@@ -6,27 +6,27 @@ import { button, byId, make } from './dom';
 export interface Action {
   text: string;
   run: () => void;
-  /** The only way to go on: the message cannot be closed. */
+  /** The only way to continue: the message cannot be closed. */
   only?: boolean;
 }
 type Kind = Fault['kind'] | 'info' | 'settings';
 
-/** What each is about, and its title. A new message takes the place of an older one on the same subject. */
+/** The subject and title of each kind. A new message replaces an older one on the same subject. */
 const KINDS: Record<Kind, [subject: string, title: string]> = {
   'no-webgpu': ['device', 'No WebGPU here'], 'no-adapter': ['device', 'No GPU was found'], lost: ['device', 'The GPU was lost'],
   memory: ['device', 'Not enough memory'], panic: ['device', 'A defect in the library'],
   error: ['training', 'Something went wrong'], model: ['training', 'The model does not fit'], info: ['run', ''], settings: ['settings', 'The address'],
   file: ['data', 'A file cannot be used'], weights: ['weights', 'The weights cannot be used'],
 };
-/** Good news; all others are read out at once. */
+/** Good news; all other kinds are announced at once. */
 const CALM: Kind[] = ['info'];
 
 const bar = byId('controls');
 const top = byId('notices');
-// What the keyboard comes to is not to lie under the bar.
+// Elements focused by the keyboard must not be hidden under the bar.
 new ResizeObserver(() => document.documentElement.style.setProperty('--bar', `${bar.offsetHeight}px`)).observe(bar);
 
-/** The card of a subject that has one, if the visitor sees it; else below the controls, which are always in view. */
+/** The card of the subject, if it is in view; else below the controls, which are always in view. */
 function place(subject: string): HTMLElement {
   const card = document.getElementById(`h-${subject}`)?.closest<HTMLElement>('.card');
   if (!card) return top;

@@ -1,4 +1,4 @@
-// Digits as pictures in the page's own colours.
+// Draws digits in the page's colours.
 
 import { make } from './dom';
 import { onScheme, rgb } from './theme';
@@ -10,7 +10,7 @@ function paint(image: ImageData, at: number, [r, g, b]: readonly [number, number
   image.data[4 * at + 3] = opacity;
 }
 
-/** Ink on paper: the darker a pixel, the more it hides of what lies under it. */
+/** Ink on paper: darker pixels hide more of the background. */
 export function drawDigit(canvas: HTMLCanvasElement, pixels: Uint8Array): void {
   const context = canvas.getContext('2d', { willReadFrequently: true })!;
   const image = context.createImageData(28, 28);
@@ -27,7 +27,7 @@ onScheme(() => {
   }
 });
 
-/** A button with a digit on it and words below. */
+/** A button with a picture of a digit and a caption. */
 export function thumbnail(onClick: () => void): HTMLButtonElement {
   const element = make('button', { type: 'button', class: 'thumb' }, make('canvas', { width: '28', height: '28', 'aria-hidden': 'true' }), make('span', { 'aria-hidden': 'true' }));
   element.addEventListener('click', onClick);

@@ -1,4 +1,4 @@
-// "Try this": settings that show something, and what to look for.
+// "Try this": settings with an interesting effect, and what to look for.
 
 import { DEFAULTS, type Settings } from '../engine/settings';
 import { button, byId } from './dom';
@@ -9,7 +9,7 @@ interface Preset {
   title: string;
   /** What to watch. */
   text: string;
-  /** With a seed of its own, and so a run of its own: one that begins afresh takes nobody's place. */
+  /** Each preset has its own seed and therefore its own run: starting it again replaces no other run. */
   settings: Partial<Settings>;
 }
 
@@ -45,7 +45,7 @@ const PRESETS: Preset[] = [
 
 const sameLayers = (a: Settings['layers'], b: Settings['layers'] | undefined) => JSON.stringify(a) === JSON.stringify(b);
 
-/** What presets decide; what else a visitor has set stays. Layers of his own stay, too. */
+/** The settings that presets change; the visitor's other settings stay, including custom layers. */
 type Decided = Pick<Settings, 'model' | 'layers' | 'optimizer' | 'lr' | 'batch' | 'seed'>;
 
 function wanted({ id, settings }: Preset, mine: Settings | undefined): Decided {
@@ -62,10 +62,13 @@ function isChosen({ id, settings }: Preset, now: Settings): boolean {
     && (!settings.layers || sameLayers(now.layers, settings.layers));
 }
 
-/** Whether the run is a preset's. */
+/** Whether the run belongs to a preset. */
 const isPresets = ({ seed }: Settings) => PRESETS.some(({ settings }) => settings.seed === seed);
 
-/** `start` trains with what was chosen, if need be afresh: the run before stays in the curves, to compare with. */
+/**
+ * `start` trains with the chosen settings, from the beginning if necessary: the previous run stays in the curves for
+ * comparison.
+ */
 export function setUpPresets(start: (afresh: boolean) => void): void {
   const note = byId('preset-note');
   const invitation = note.textContent;

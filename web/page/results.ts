@@ -1,4 +1,4 @@
-// How the model does: the confusion matrix, and the digits that were misread.
+// Evaluation results: the confusion matrix, and the misclassified digits.
 
 import type { Event } from '../engine/protocol';
 import { byId, make, fill, say } from './dom';
@@ -32,7 +32,7 @@ function showEvaluation(event: Event & { kind: 'evaluation' }): void {
     cell.dataset.count = String(n);
     cell.textContent = n === 0 ? '' : String(n);
     cell.classList.toggle('right', right);
-    // Errors are few: their colour grows faster.
+    // Errors are few, so their colour intensifies faster.
     cell.style.setProperty('--share', String(right ? share : Math.min(1, Math.sqrt(share * 2))));
   }
   const { pixels, labels, guesses, sure } = event.misread;

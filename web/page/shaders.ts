@@ -1,4 +1,4 @@
-// The kernels of a training step: a table, the WGSL of the chosen one, and times where the browser has timestamps.
+// The kernels of a training step: a table, the WGSL of the selected one, and times if the browser has timestamps.
 
 import type { Adapter, Kernel } from '../engine/protocol';
 import { byId, fill, make, say } from './dom';
@@ -10,7 +10,7 @@ let chosen = 0;
 const WORDS = /(\/\/[^\n]*)|\b(fn|var|let|const|struct|return|if|else|for|switch|case|default|alias|override|enable|break|continue)\b|(@\w+)|\b(vec[234]|mat\dx\d|array|ptr|atomic|[fiu]32|f16|bool)\b|\b(\d[\w.]*)\b/g;
 const KINDS = [undefined, 'comment', 'keyword', 'attribute', 'type', 'number'];
 
-/** The text with its words in spans for the style sheet. */
+/** The text with its tokens in spans for the style sheet. */
 function coloured(wgsl: string): (Node | string)[] {
   const parts: (Node | string)[] = [];
   let end = 0;
@@ -23,7 +23,7 @@ function coloured(wgsl: string): (Node | string)[] {
   return parts;
 }
 
-/** Whether the card can be seen: a text that nobody sees is not worth colouring. */
+/** Whether the card is visible: a hidden text need not be coloured. */
 let seen = false;
 let written = { wgsl: '', seen };
 
@@ -118,7 +118,7 @@ export function setUpShaders(measure: () => Promise<{ kernels: Kernel[]; total: 
       await navigator.clipboard.writeText(kernels[chosen]?.wgsl ?? '');
       say('wgsl-copy', 'Copied');
     } catch {
-      // Not every page may use the clipboard; what is selected can be copied by hand.
+      // Not every page may use the clipboard; the visitor can copy selected text.
       getSelection()?.selectAllChildren(byId('wgsl'));
       say('wgsl-copy', 'Selected');
     }

@@ -1,4 +1,4 @@
-// The colours of the style sheet, for what is drawn on canvases; they follow the visitor's scheme.
+// The colours of the style sheet, for drawing on canvases; they follow the visitor's colour scheme.
 
 const NAMES = ['ink', 'muted', 'line', 'accent', 'accent-soft', 'second', 'ghost', 'warn', 'card', 'well', 'accent-ink', 'ink-rgb', 'accent-rgb', 'second-rgb'] as const;
 type Name = (typeof NAMES)[number];

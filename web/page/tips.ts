@@ -1,9 +1,9 @@
-// What the words on the page mean: shown at a word when the pointer rests on it or a finger taps it, and in a list of them all, for
-// whoever has neither.
+// Explanations of the page's terms: shown at a term on hovering or tapping, and in a list of all of them for visitors who can
+// do neither.
 
 import { byId, make } from './dom';
 
-/** The word as it stands on the page, and one or two sentences. Elements name theirs by `data-tip`. */
+/** The term as it appears on the page, and one or two sentences. Elements refer to them by `data-tip`. */
 const TIPS: Record<string, [word: string, text: string]> = {
   epoch: ['Epoch', 'One pass through all training images. 1.5 means that half of them were seen a second time.'],
   step: ['Step', 'The network reads one batch of images, and all its weights are moved a little so that the loss falls.'],
@@ -33,7 +33,7 @@ const TIPS: Record<string, [word: string, text: string]> = {
   tune: ['Tune kernels', 'Measures several ways to compute the large products on this GPU and keeps the quickest.'],
 };
 
-/** Milliseconds that a pointer rests before a tip comes, or may be away before it goes. */
+/** Milliseconds that a pointer must rest before a tip appears, or may be away before it disappears. */
 const REST = 200;
 
 const tip = make('div', { id: 'tip', role: 'tooltip', popover: 'manual' });
@@ -77,7 +77,7 @@ export function setUpTips(): void {
       if (event.pointerType === 'mouse') soon(() => show(element));
     });
     element.addEventListener('pointerleave', () => soon(hide));
-    // A tap on the word; the control in a label keeps its own.
+    // A tap on the word; the control in a label keeps its own behaviour.
     element.addEventListener('click', (event) => {
       if ((event.target as Element).closest('input, select, summary')) return;
       if (target === element) hide();
@@ -92,7 +92,7 @@ export function setUpTips(): void {
     });
     control.addEventListener('blur', hide);
   }
-  // One may read on with the pointer on the tip itself.
+  // The pointer may rest on the tip itself, to read it.
   tip.addEventListener('pointerenter', () => clearTimeout(timer));
   tip.addEventListener('pointerleave', () => soon(hide));
   addEventListener('keydown', ({ key }) => {

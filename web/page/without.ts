@@ -1,4 +1,4 @@
-// Where there is no GPU to train on: what to do in this browser, and a recording that plays meanwhile.
+// If there is no GPU to train on: advice for this browser, and a recording that plays meanwhile.
 
 import type { Event, Fault } from '../engine/protocol';
 import { Player, fetchRecording } from '../engine/recorded';
@@ -7,10 +7,10 @@ import * as format from './format';
 import { Link } from './link';
 import { notice } from './notices';
 
-/** Test images that the recorded network reads at every evaluation. */
+/** Test images that the recorded network predicts at every evaluation. */
 const TESTS = 500;
 
-/** Says what can be done, and returns the way to a recorded training in the engine's place. `engine` still draws digits. */
+/** Shows the advice, and returns the connection to a recorded training in the engine's place. `engine` still draws digits. */
 export async function without(fault: Fault, engine: Link | undefined, listeners: ((event: Event) => void)[]): Promise<Link> {
   notice(fault.kind, fault.kind === 'no-adapter' ? withoutAdapter(here()) : withoutWebGpu(here(), isSecureContext));
   const samples = ({ of, from, count }: { of: 'train' | 'test'; from: number; count: number }) => {
