@@ -1,4 +1,4 @@
-// axe finds nothing on any page and in any state; the tab key goes as the eye does; nothing is wider than the window.
+// axe finds no violation on any page in any state; the tab order matches the visual order; nothing is wider than the window.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { visits } from './visitor.mjs';
 const axe = readFileSync(fileURLToPath(new URL('../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
 
 visits('accessibility', (visitor) => {
-  /** What axe finds, as `rule: element`, and how much it has looked at. */
+  /** axe's violations, as `rule: element`, and the number of elements that it checked. */
   async function violations(page = visitor.page) {
     await page.eval(axe);
     const { found, passes } = await page.eval(async () => {
@@ -43,7 +43,7 @@ visits('accessibility', (visitor) => {
       await visitor.page.set('#batch', 'many');
       await unfold();
       await clean(`${width} trained and unfolded`);
-      // The table of what is read as what is whole.
+      // The confusion matrix is complete.
       const table = await visitor.page.eval(() => {
         const { scrollWidth, clientWidth, scrollHeight, clientHeight } = document.querySelector('#confusion').parentElement;
         return [scrollWidth - clientWidth, scrollHeight - clientHeight];
@@ -107,7 +107,7 @@ visits('accessibility', (visitor) => {
         const focusable = [...document.querySelectorAll('a[href], button:not(:disabled), input:not([type=hidden]), select, summary, [tabindex="0"]')]
           .filter((element) => element.checkVisibility() && element.tabIndex >= 0);
         const jumps = [];
-        // Within a card from top to bottom, and in a row from left to right.
+        // From top to bottom within a card, and from left to right within a row.
         for (const area of document.querySelectorAll('header, #controls, .card, footer')) {
           const own = focusable.filter((element) => area.contains(element) && element.closest('header, #controls, .card, footer') === area && element.type !== 'radio');
           for (const [i, element] of own.entries()) {
@@ -127,7 +127,7 @@ visits('accessibility', (visitor) => {
       assert.ok(order.count > 30, `${order.count} elements`);
       assert.deepEqual(order.jumps, []);
       assert.equal(order.positive, 0);
-      // What is come to by the key is not hidden under the bar.
+      // An element focused by the keyboard is not hidden under the bar.
       await visitor.page.eval(() => { scrollTo(0, document.body.scrollHeight); document.querySelector('#lr').focus(); });
       const [top, bar] = await visitor.page.eval(() => [document.activeElement.getBoundingClientRect().top, document.querySelector('#controls').getBoundingClientRect().bottom]);
       assert.ok(top >= bar - 1, `a field at ${top} under a bar that ends at ${bar}`);

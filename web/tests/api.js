@@ -1,4 +1,5 @@
-// Gives the tests the package as `wgrad`, once a device is open; `ready` is what became of it.
+// Provides the package as `wgrad` to the tests, with an open device; `ready` resolves once it is
+// open.
 import init, * as wgrad from '../pkg/wgrad.js';
 
 globalThis.ready = (async () => {

@@ -51,7 +51,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
   });
 
   it('agrees with the golden cases in values and gradients', async () => {
-    // Firefox takes minutes for all of them, and the check of a GPU runs the small ones there, too.
+    // Firefox needs minutes for all of them, and the GPU check also runs the small ones there.
     const elsewhere = isChromium ? [] : (await packedCases()).names;
     const found = await page.eval(async (elsewhere) => {
       const { CALLS, isSayable, readSafetensors, run } = await import('../engine/golden.js');
@@ -114,7 +114,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
       channel.port2.postMessage(0);
       const losses = [];
       const labels = [];
-      // Two passes through the images. Of the time, at least 12 ms a step.
+      // Two epochs. At least 12 ms per step.
       for (let step = 0; step < 80; step += 1) {
         const { x, y } = await batches.nextAsync();
         labels.push(...await y.data());
@@ -122,7 +122,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
         losses.push(loss);
       }
       const answered = turns;
-      // Without reads in between, only `nextAsync` gives way.
+      // Without reads in between, only `nextAsync` yields.
       for (let step = 0; step < 20; step += 1) {
         const begun = performance.now();
         while (performance.now() - begun < 12);
@@ -239,7 +239,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
   });
 
   it('keeps its memory level over 5,000 steps', async () => {
-    // A page of its own, on which nothing else waits to be collected.
+    // A separate page, on which nothing else waits to be collected.
     const fresh = await open();
     const seen = await fresh.eval(async () => {
       const images = wgrad.Images.drawDigits(500, 1);
@@ -268,7 +268,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
     assert.ok(late.pooledBytes <= early.pooledBytes * 1.1 + 65536);
     assert.ok(late.buffers <= early.buffers + 4);
     assert.equal(late.pipelines, early.pipelines);
-    // The collector runs when it likes: a leak of 5 kB a step would still show.
+    // The time of garbage collection is not fixed: a leak of 5 kB per step would still show.
     if (early.heap !== undefined) assert.ok(late.heap - early.heap < 20e6, 'the heap of JavaScript grows');
   });
 
@@ -283,7 +283,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
       model.build([null, 28, 28, 1]);
       model.load(new Uint8Array(bytes));
       const fromNative = [...await model.call(x, false).data()];
-      // Other weights than those that came: it is trained on.
+      // Training continues, so the weights differ from the loaded ones.
       const images = wgrad.Images.drawDigits(400, 8);
       model.compile({ optimizer: { type: 'adam', learningRate: 0.01 } });
       for (let begin = 0; begin < 400; begin += 50) {
@@ -448,7 +448,7 @@ describe(`the JavaScript API in ${browserName}`, () => {
     assert.deepEqual(again.ops, []);
     assert.match(again.text, /^0 ops measured/);
     assert.deepEqual([known, foreign], [true, false]);
-    // Whole numbers, so the order of sums does not matter.
+    // Integers, so the order of sums does not matter.
     for (const [before, after] of product) assert.equal(after, before);
     assert.ok(product.some(([value]) => value !== 0));
   });

@@ -1,10 +1,10 @@
-// Under the hood, the check of this GPU, and what a visitor is told of an adapter.
+// Under the hood, the check of this GPU, and the messages about an adapter.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { visits } from './visitor.mjs';
 
-/** A model whose kernels compile at once. */
+/** A model whose kernels compile immediately. */
 const SMALL = { model: 'custom', layers: 'flatten-dense_8_relu-dense_10_linear' };
 
 visits('what is under the hood', (at) => {
@@ -20,14 +20,14 @@ visits('what is under the hood', (at) => {
     for (const [op, chosen, time, , before, gain, tried] of rows) {
       assert.match(time, /^[\d.,]+ (µs|ms|s)$/, op);
       assert.match(before, /^[\d.,]+ (µs|ms|s)$/, op);
-      // What is chosen is no slower than what would be taken without measuring.
+      // The chosen variant is not slower than the one used without tuning.
       assert.ok(Number(gain.replace(/ ×$/, '')) >= 1, gain);
       assert.match(tried, /^\d+ ways/, op);
       assert.ok(tried.includes(chosen), `${tried}: ${chosen}`);
     }
     assert.match(await page.text('#tune-note'), /were? measured|was measured/);
     await page.screenshot('tuned');
-    // All is measured now.
+    // Everything is measured now.
     await page.click('#tune');
     await page.until(() => document.querySelector('#tune-note').textContent.startsWith('There was nothing to measure'), { what: 'nothing more' });
     assert.equal(await page.eval(() => document.querySelector('#tuned').hidden), true);
@@ -45,7 +45,7 @@ visits('what is under the hood', (at) => {
     const [name, note] = [await page.text('#adapter'), await page.text('#adapter-note')];
     assert.doesNotMatch(name + note, /BrowserWebGpu/);
     assert.match(name, /\w+ \w+/);
-    // Both browsers compute without a GPU where these tests run; Firefox gives no name.
+    // Both browsers compute without a GPU where these tests run; Firefox reports no name.
     if (name === 'An adapter without a name') assert.match(note, /does not tell/);
     await page.screenshot('hood');
   });
@@ -61,12 +61,12 @@ visits('what is under the hood', (at) => {
     };
     let page = await at.visit({ ...SMALL }, { init });
     await page.state('ready');
-    // Nothing of a step is told that nobody asked for.
+    // Nothing about a step is reported without a request.
     assert.deepEqual(await page.eval(() => globalThis.told), []);
     await page.close();
     page = await at.visit({ model: 'cnn', stop: 1 }, { init });
     await page.state('ready');
-    // One step by hand compiles as much as the first of many.
+    // A single step compiles as much as the first of many.
     await page.click('#step-once');
     await page.state('finished');
     const told = await page.eval(() => globalThis.told);
@@ -108,7 +108,7 @@ visits('the check of a GPU', (at) => {
     assert.match(text, /\| wgrad \| \d+\.\d+\.\d+/);
     assert.match(text, /\| maxBufferSize \| \d+ \|/);
     await page.screenshot('checked');
-    // Training stood still meanwhile, and goes on.
+    // Training was paused meanwhile, and continues.
     assert.ok(Number((await page.facts()).step) >= Number(paused));
     await page.state('training');
     await at.reaches(Number(paused) + 2);
@@ -132,16 +132,16 @@ visits('the check of a GPU', (at) => {
     await page.click('#check-copy');
     await page.until(() => document.querySelector('#check-copy').textContent === 'Copied', { what: 'a copy' });
     assert.equal(await page.eval(() => globalThis.copied), await page.text('#check-report'));
-    // Where a page may not use the clipboard the text is selected.
+    // If a page may not use the clipboard, the text is selected.
     await page.eval(() => { globalThis.copied = undefined; });
     await page.click('#check-copy');
     await page.until(() => document.querySelector('#check-copy').textContent === 'Selected', { what: 'a selection' });
     assert.match(await page.eval(() => String(getSelection())), /^# wgrad on .+\n/);
   });
 
-  // Both look at what happens where workers have no WebGPU: there the check runs beside the page, and can be tampered with.
+  // Both tests emulate workers without WebGPU: then the check runs on the page's thread, where it can be manipulated.
   it('tells in the report what a GPU computes wrongly', async () => {
-    // Beside the page, where exp is wrong; the worker that trains is not concerned.
+    // On the page's thread, where exp is wrong; the training worker is not affected.
     const page = await at.shown(SMALL, { init: () => {
       globalThis.Worker = new Proxy(Worker, { construct: (Worker, [url, options]) => {
         if (!String(url).includes('check.js')) return new Worker(url, options);
@@ -177,7 +177,7 @@ visits('the check of a GPU', (at) => {
     await begin(page);
     assert.equal(await result(page), 'failed');
     assert.match(await page.text('#check-verdict'), /^The check ended early: Error: golden\.bin\.packed: the server answered 404/);
-    // That a file is missing is on the console, as it should be.
+    // The missing file is correctly reported on the console.
     page.problems.length = 0;
   });
 });

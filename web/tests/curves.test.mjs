@@ -1,4 +1,4 @@
-// The curves' marks and labels, and the digits that were misread.
+// The curves' marks and labels, and the misclassified digits.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -21,7 +21,8 @@ visits('curves and mistakes', (visitor) => {
         return count;
       };
       const [top, height] = [parseFloat(over.style.top) * ratio, parseFloat(over.style.height) * ratio];
-      // The dashes of a mark are darker than the lines of the grid: a column's share of them, at each step up to 20.
+      // The dashes of a mark are darker than the lines of the grid: the fraction of dark pixels in a column, at each step up to
+      // 20.
       const dark = (step) => {
         const x = Math.round((left + width * step / 20) * ratio);
         return Math.max(...[-1, 0, 1].map((by) => {
@@ -35,7 +36,7 @@ visits('curves and mistakes', (visitor) => {
       };
       const steps = Array.from({ length: 19 }, (_, i) => i + 1).filter((step) => dark(step) > 0.2);
       if (!steps.includes(8) || !/after 10 steps/.test(document.querySelector('#loss-chart').getAttribute('aria-label'))) return false;
-      // The last column of pixels below the axis: a label that is cut has ink there.
+      // The last column of pixels below the axis: a label that is cut off has ink there.
       return { steps, edge: inked(canvas.width - 1, top + height + 2, canvas.height), label: document.querySelector('#loss-chart').getAttribute('aria-label') };
     }, { what: 'marks of epochs', timeout: 20_000 });
     assert.deepEqual(marks.steps, [4, 8]);
@@ -51,7 +52,7 @@ visits('curves and mistakes', (visitor) => {
     assert.ok(sure.length > 5, `${sure.length} mistakes`);
     assert.deepEqual(sure, [...sure].sort((a, b) => b - a));
     assert.ok(sure[0] > sure.at(-1), String(sure));
-    // What is shown when it is chosen is what the list says.
+    // A selected digit is described as in the list.
     const words = await page.eval(() => document.querySelector('#misread > *').getAttribute('aria-label'));
     await page.eval(() => document.querySelector('#misread > *').click());
     const [, label, guess, certain] = /^(\d) → (\d) (\d+) %/.exec(words);

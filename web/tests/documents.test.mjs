@@ -1,4 +1,4 @@
-// The docs beside the page: every link leads somewhere, and they can be read.
+// The docs next to the page: every link has a target, and they are readable.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';

@@ -1,6 +1,6 @@
-// Starts the browser that WGRAD_BROWSER names, and opens pages that remember what went wrong on them.
+// Starts the browser that WGRAD_BROWSER names, and opens pages that record their errors.
 //
-// Puppeteer steers both browsers: Chromium over its DevTools protocol, Firefox over WebDriver BiDi.
+// Puppeteer controls both browsers: Chromium with its DevTools protocol, Firefox with WebDriver BiDi.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
@@ -16,12 +16,12 @@ export const browserName = process.env.WGRAD_BROWSER ?? 'chromium';
 if (!['chromium', 'firefox'].includes(browserName)) throw new Error(`WGRAD_BROWSER is '${browserName}'`);
 export const isChromium = browserName === 'chromium';
 
-/** Files that go from the native tests to the browsers' and back. */
+/** The folder for files exchanged between the native tests and the browsers' tests. */
 export const exchange = process.env.WGRAD_WEB_EXCHANGE ?? path.join(root, 'target/web/exchange');
 const screenshots = process.env.WGRAD_WEB_SCREENSHOTS ?? path.join(root, 'target/web-screenshots');
 
 const CHROMIUM_FLAGS = [
-  // The kernel's namespaces are often not to be had where tests run.
+  // The kernel's namespaces are often not available where tests run.
   '--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
   '--disable-sync',
 ];
@@ -31,9 +31,9 @@ const FIREFOX_WEBGPU = {
   'dom.webgpu.enabled': true, 'gfx.webgpu.ignore-blocklist': true, 'gfx.webgpu.force-enabled': true,
 };
 
-/** Starts the browser; without `webgpu`, as one that has none. `flags` are Chromium's. */
+/** Starts the browser; without `webgpu`, as a browser that has none. `flags` are Chromium's. */
 export async function launch({ webgpu = true, flags = [] } = {}) {
-  // A home of its own: no profile, settings or caches of whoever runs the tests.
+  // A separate home folder without the user's profile, settings or caches.
   const home = mkdtempSync(path.join(os.tmpdir(), 'wgrad-browser-'));
   const options = isChromium
     ? {
@@ -52,7 +52,7 @@ export async function launch({ webgpu = true, flags = [] } = {}) {
   return {
     /** Name and version, as `Chrome/156.0.8078.79`. */
     version: await browser.version(),
-    /** Opens a page with an empty storage of its own. `media` are features such as `prefers-reduced-motion`. What it says on the console, throws, or breaks of its policy is kept in `problems`. */
+    /** Opens a page with its own empty storage. `media` are features such as `prefers-reduced-motion`. Console output, exceptions and policy violations are recorded in `problems`. */
     async page({ width = 1200, height = 900, init, media = {} } = {}) {
       const context = await browser.createBrowserContext();
       const page = await context.newPage();
@@ -68,7 +68,7 @@ export async function launch({ webgpu = true, flags = [] } = {}) {
   };
 }
 
-/** What Puppeteer does not emulate in Firefox: scripts see these features, style sheets do not. */
+/** Puppeteer does not emulate these in Firefox: scripts see these features, style sheets do not. */
 function emulate(media) {
   const real = globalThis.matchMedia;
   globalThis.matchMedia = (query) => {
@@ -86,10 +86,10 @@ async function watch(page, init) {
   page.on('pageerror', (error) => problems.push(`uncaught: ${error.stack ?? error.message ?? error}`));
   page.on('requestfailed', (request) => {
     const why = request.failure()?.errorText;
-    // A visitor who leaves the page stops what is on its way.
+    // Requests are aborted when a visitor leaves the page.
     if (!['NS_BINDING_ABORTED', 'net::ERR_ABORTED'].includes(why)) problems.push(`failed: ${request.url()} ${why}`);
   });
-  // The console does not tell every violation in every browser; the event does.
+  // Not every browser prints every violation on the console; the event reports all.
   await page.evaluateOnNewDocument(() => {
     globalThis.violations = [];
     addEventListener('securitypolicyviolation', (event) => {
@@ -100,10 +100,10 @@ async function watch(page, init) {
   return problems;
 }
 
-/** What is said of a question that came while the page was left for another, or for itself again. */
+/** Errors of a query that arrives while the page navigates or reloads. */
 const LEFT = /documentElement is null|context was destroyed|Cannot find context|DiscardedBrowsingContext/;
 
-/** A page, with the calls that the tests need of Puppeteer's (`raw`). */
+/** A page, with Puppeteer's page as `raw`. */
 class Page {
   constructor(raw, context, problems) {
     this.raw = raw;
@@ -141,12 +141,12 @@ class Page {
     );
   }
 
-  /** The page's words about itself, all texts. */
+  /** All texts of the page about its state. */
   facts() {
     return this.eval(() => ({ ...document.documentElement.dataset }));
   }
 
-  /** Clicks as a person does: the element is scrolled into view, has to be visible, and stands still. */
+  /** Clicks like a user: scrolls to the element, and waits until it is visible and does not move. */
   async click(selector, again = 5) {
     await this.raw.waitForSelector(selector, { visible: true, timeout: 20_000 });
     await this.eval(async (at) => {
@@ -154,7 +154,7 @@ class Page {
         const { x, y, width, height } = document.querySelector(at)?.getBoundingClientRect() ?? {};
         return [x, y, width, height].join();
       };
-      // A page that nobody looks at draws no frames.
+      // A page in the background draws no frames.
       const frame = () => new Promise((done) => [requestAnimationFrame(done), setTimeout(done, 50)]);
       document.querySelector(at)?.scrollIntoView({ block: 'nearest' });
       for (let i = 0, last; i < 100 && last !== (last = place()); i += 1) await frame();
@@ -162,13 +162,13 @@ class Page {
     try {
       await this.raw.click(selector);
     } catch (error) {
-      // What came above pushed it out of view just now.
+      // New content above has just moved it out of view.
       if (again === 0 || !/not clickable/.test(String(error))) throw error;
       await this.click(selector, again - 1);
     }
   }
 
-  /** Opens a `details` by its summary. A person who misses, because something above came to be there, clicks again. */
+  /** Opens a `details` by its summary. Clicks again if new content above moved it. */
   async unfold(selector) {
     for (let i = 0; i < 5; i += 1) {
       if (await this.eval((at) => document.querySelector(at).open, selector)) return;
@@ -177,7 +177,7 @@ class Page {
     throw new Error(`${selector} does not open`);
   }
 
-  /** Sets an input or a select as a person would leave it. */
+  /** Sets an input or a select and leaves it, like a user. */
   async set(selector, value) {
     await this.eval((at, to) => {
       const field = document.querySelector(at);
@@ -187,7 +187,7 @@ class Page {
     }, selector, String(value));
   }
 
-  /** Chooses files in a file input. */
+  /** Selects files in a file input. */
   async upload(selector, ...files) {
     const input = await this.raw.$(selector);
     await input.uploadFile(...files);
@@ -197,7 +197,7 @@ class Page {
     return this.eval((at) => document.querySelector(at)?.textContent ?? null, selector);
   }
 
-  /** Keeps a picture of the whole page, for a person to look at. */
+  /** Saves a picture of the whole page for manual inspection. */
   async screenshot(name) {
     mkdirSync(screenshots, { recursive: true });
     await this.raw.screenshot({ path: path.join(screenshots, `${browserName}-${name}.png`), fullPage: true });

@@ -1,5 +1,5 @@
-// The dtype that a method's type declares is the one that its result has: every method of a tensor is called with each dtype, and
-// a program that takes the results as what they are has to compile.
+// The declared dtype of each method is that of its result: every method of a tensor is called with each dtype, and a program
+// that uses the results with their real types must compile.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,7 +11,7 @@ import { serve } from '../serve.mjs';
 import { browserName, launch, root } from './driver.mjs';
 
 const DTYPES = ['float32', 'int32', 'uint32', 'uint8', 'bool'];
-/** Calls of methods that want more than nothing or a tensor of the same dtype; `x` and `y` are 2 by 2 and hold ones. */
+/** Calls of methods that need more than no argument or a tensor of the same dtype; `x` and `y` are 2 by 2 and hold ones. */
 const CALLS = {
   addN: 'Tensor.addN([x, y])', concat: 'Tensor.concat([x, y], 0)', stack: 'Tensor.stack([x, y])', einsum: "Tensor.einsum('ij,jk->ik', x, y)",
   where: 'Tensor.where(true, x, y)', scatterND: 'Tensor.scatterND(places, x, [3, 2])', select: 'mask.select(x, y)',
@@ -26,7 +26,7 @@ const CALLS = {
   whereAsync: '(await x.whereAsync())', topkIndices: 'x.topk(1).indices', variance2: 'x.moments().variance', divNumber: 'x.div(2)', whereNumber: 'Tensor.where(mask, x, 1)',
 };
 
-/** The names of the methods that give tensors, with whether they take another operand. */
+/** The names of the methods that return tensors, and whether they need another operand. */
 function methods() {
   const text = readFileSync(path.join(root, 'web/pkg/wgrad.d.ts'), 'utf8');
   const tensor = /^export class Tensor<[^]*?^}/m.exec(text)?.[0] ?? assert.fail('the types have no class Tensor');

@@ -1,4 +1,5 @@
-// Errors of the package: words of JavaScript, at the place of the mistake, and rejected promises where a promise is given.
+// Errors of the package: messages with JavaScript's names, thrown at the mistake, and rejected promises from asynchronous
+// methods.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -7,7 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { serve } from '../serve.mjs';
 import { browserName, launch, root } from './driver.mjs';
 
-/** What must be said of a line in `misuse.js`. */
+/** The expected messages for lines in `misuse.js`. */
 const WORDS = {
   "x.add('3')": [/^Tensor\.add: other is "3"; it must be a Tensor, a Variable or a number\.$/],
   'x.add([1, 2])': [/Tensor\.from\(\.\.\.\) makes a tensor of it/],
@@ -41,10 +42,10 @@ const WORDS = {
   'Images.fromIdx(new Uint8Array([0x1f, 0x8b, 8, 0]), new Uint8Array(8))': [/DecompressionStream\('gzip'\)/],
 };
 
-/** Lines that give a promise, which is rejected; the others throw. */
+/** Lines that return a promise, which is rejected; the others throw. */
 const PROMISES = /\.(fit|evaluate|predict|data|item|items|trainOnBatch|open|finish|save|restore|latest|toBlobs)\b(\.call)?\(/;
 
-/** What is no mistake, or shows later. */
+/** Lines that are not mistakes, or that fail later. */
 const FINE = [
   'Tensor.ones([1, 4, 4, 1]).maxPool2d({ poolSize: 9 })', 'Tensor.ones([1, 4, 4, 2]).conv2d(Tensor.ones([3, 3, 1, 2]))',
   'Tensor.ones([1, 4, 4, 1]).conv2d(Tensor.ones([5, 5, 1, 2]))', 'layers.dropout({ rate: 5 })', 'layers.batchNormalization({ axis: 1.5 })',
@@ -89,7 +90,7 @@ describe(`errors of the package in ${browserName}`, () => {
       const says = (problem) => wrong.push(`${line}: ${problem}: ${name}: ${message}`);
       if (!error || !/Error$/.test(name) || name === 'Error' && !/mine/.test(message)) says('no error with a name');
       if (/::|_async|\bunwrap\b|\bpanick?|\bNone\b|\bSome\(|&self|\bRust\b|null pointer|__|undefined \(reading|non-object|unreachable/.test(message)) says('words of another language');
-      // Names of Keras have underscores, as those of layers and activations.
+      // Keras's names contain underscores, such as those of layers and activations.
       const own = /\b(layer '[a-z0-9_]+'|The known ones are [^.]*|it must be one of [^.]*)/g;
       if (/\b[a-z]+\d?_[a-z]/.test(message.replace(own, ''))) says('a name of another language');
       if (/\b[fiu](8|16|32|64)\b/.test(message)) says('a dtype of another language');
@@ -164,7 +165,7 @@ describe(`errors of the package in ${browserName}`, () => {
   });
 });
 
-/** Browsers by what they say of themselves: name, and what to do there. */
+/** Browsers by their user agents: name, and advice. */
 const AGENTS = [
   ['Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0', /Firefox 128 has no WebGPU here .*; update it to 141 or newer\.$/],
   ['Mozilla/5.0 (X11; Linux x86_64; rv:150.0) Gecko/20100101 Firefox/150.0', /Firefox 150 has no WebGPU here .*; set dom\.webgpu\.enabled to true in about:config/],

@@ -1,4 +1,4 @@
-// What the page explains: runs to try, and what its words mean.
+// The page's explanations: presets, and the meaning of its terms.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -30,7 +30,7 @@ visits('the page explains itself', (at) => {
       await at.reaches(2);
     }
     assert.equal(texts.size, 4);
-    // What a visitor changes by hand is no preset any more.
+    // After a manual change, the settings are not a preset any more.
     await at.page.set('#lr', 0.002);
     await at.page.until(() => document.querySelectorAll('#preset-list [aria-pressed="true"]').length === 0, { what: 'no preset' });
     await at.page.screenshot('presets');
@@ -60,11 +60,11 @@ visits('the page explains itself', (at) => {
     assert.equal(await grey(), 0);
     await at.page.click('#reset');
     await at.page.state('ready');
-    // Far from the run before, so that nothing covers its line.
+    // Far from the previous run, so that nothing covers its line.
     await at.page.set('#lr', 0.00001);
     await at.page.until(() => !document.querySelector('#curves-before').hidden, { what: 'the run before' });
     assert.ok(await grey() > 50, `${await grey()} grey pixels`);
-    // A lost device's successor goes on with the same run.
+    // After a lost device is replaced, the same run continues.
     await at.page.click('#toggle');
     await at.page.state('finished');
     await new Promise((done) => setTimeout(done, 600));
@@ -82,7 +82,8 @@ visits('the page explains itself', (at) => {
     for (const preset of ['tiny-batch', 'own']) await at.page.click(`[data-preset="${preset}"]`);
     assert.equal((await settings()).layers, 'flatten-dense_12_tanh-dense_10_linear');
     assert.deepEqual(await at.page.eval(() => [...document.querySelectorAll('#layers li')].map(({ dataset }) => dataset.type)), ['flatten', 'dense', 'dense']);
-    // After the preset without a hidden layer, "Your own" begins with layers worth changing.
+    // After the preset without a hidden layer, "Your own" starts with layers that are worth
+    // changing.
     for (const preset of ['no-hidden', 'own']) await at.page.click(`[data-preset="${preset}"]`);
     assert.match((await settings()).layers, /^conv2d_/);
   });

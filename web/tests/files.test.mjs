@@ -1,4 +1,4 @@
-// Files of the visitor's: each is judged when it is taken, with a sentence that says what is wrong with it.
+// The visitor's files: each is checked when it is added, with a message that explains what is wrong with it.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -11,7 +11,7 @@ visits('files', (visitor) => {
   const labels = (count, { label = 3, bytes = count } = {}) => [...head(1, count), ...new Array(bytes).fill(label)];
   const packed = (bytes) => [...gzipSync(Uint8Array.from(bytes))];
 
-  /** Drops files, each a name and its bytes, onto the page. */
+  /** Drops files, given as names and bytes, onto the page. */
   const drop = (files) => visitor.page.eval((files) => {
     const transfer = new DataTransfer();
     for (const [name, bytes] of Object.entries(files)) transfer.items.add(new File([new Uint8Array(bytes)], name));
@@ -24,7 +24,7 @@ visits('files', (visitor) => {
       { what: `a message like ${pattern}`, timeout: 20_000 }, pattern.source).catch(async (error) => {
       throw new Error(`${error.message}\n${await visitor.page.eval(said)}`);
     });
-    // One message on the subject.
+    // One message on this subject.
     assert.equal(await visitor.page.eval(() => document.querySelectorAll('.notice[data-kind]').length), 1);
   };
   const taken = (pattern) => visitor.page.until((source) => new RegExp(source).test(document.querySelector('#files-note').textContent),
@@ -51,7 +51,7 @@ visits('files', (visitor) => {
       await refusal(pattern);
     }
     await page.screenshot('refused-files');
-    // It is where the visitor looks: in the window, wherever that is.
+    // The message is within the window, wherever the page is scrolled to.
     for (const at of [0, 400, 1e5]) {
       await page.eval((y) => scrollTo(0, y), at);
       await drop({ empty: [] });
@@ -63,7 +63,7 @@ visits('files', (visitor) => {
       assert.ok(top >= 0 && bottom <= height, `from ${top} to ${bottom} of ${height}, scrolled by ${at}`);
     }
     assert.equal(await page.eval(() => document.activeElement === document.body), true, 'the focus was taken');
-    // What can be used clears it.
+    // A usable file removes it.
     await drop({ 'train-labels': labels(3) });
     await taken(/train-labels \(3 labels\)/);
     assert.equal(await visitor.words(), '');
@@ -73,14 +73,14 @@ visits('files', (visitor) => {
     const page = await visitor.ready();
     await drop({ 'train-images': images(30), 'train-labels': packed(labels(30)) });
     await taken(/train-images \(30 images\).*Still needed: t10k-images-…, t10k-labels-…\./);
-    // A pair that does not fit: the newer file stays.
+    // A pair that does not match: the newer file stays.
     await drop({ 'train-labels': labels(20) });
     await refusal(/train-images has 30 images, and train-labels 20 labels: they do not belong together/);
     await taken(/Taken: train-labels \(20 labels\)\. Still needed: train-images-…, t10k-images/);
     await drop({ 'train-images': images(20) });
     await taken(/train-images \(20 images\), train-labels/);
     assert.equal(await visitor.words(), '');
-    // Other data, and nothing waits.
+    // With other data, no file is waiting.
     await page.eval(() => { document.querySelector('#data-forget').click(); });
     await page.until(() => document.querySelector('#files-note').textContent === '', { what: 'no note' });
     assert.equal(await page.eval(() => document.querySelector('#data-forget').hidden), true);
@@ -88,7 +88,7 @@ visits('files', (visitor) => {
     await taken(/Taken: train-images \(20 images\)/);
     await page.set('#data-select', 'auto');
     await page.until(() => document.querySelector('#files-note').textContent === '', { what: 'no note' });
-    // All four, twice: what is there is replaced.
+    // All four, twice: existing ones are replaced.
     const four = { 'train-images': images(20), 'train-labels': labels(20), 't10k-images.gz': packed(images(10)), 't10k-labels': labels(10) };
     for (const count of [20, 25]) {
       await drop({ ...four, 'train-images': images(count), 'train-labels': labels(count) });

@@ -1,6 +1,6 @@
-// A visitor with a slow connection: what comes when, and how long the page's thread works in one go.
+// A visitor with a slow connection: the order of events, and the durations of tasks on the page's thread.
 //
-// Times hold on a machine that does nothing else: `cargo xtask web --test` lets nothing run beside files named so.
+// Times are valid on an otherwise idle machine: `cargo xtask web --test` runs nothing at the same time as files named so.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -8,21 +8,20 @@ import { mnistFolder, pageMounts, serve } from '../serve.mjs';
 import { browserName, isChromium, launch } from './driver.mjs';
 import { slow } from './slow.mjs';
 
-/** Milliseconds from the navigation to the end of the first step, on a machine as docs/benchmarks.md has it. */
+/** Milliseconds from the navigation to the end of the first step, on the machine of docs/benchmarks.md. */
 const GOAL = 4000;
-/** One machine has been seen to take more than twice as long as another for the same scripts: this much is a defect anywhere. */
+/** The same scripts can take more than twice as long on another machine: beyond this limit it is a defect anywhere. */
 const LIMIT = 2 * GOAL;
-/** Milliseconds of the processor's time for one task on the thread of the page. */
+/** Milliseconds of processor time for one task on the page's thread. */
 const TASK = 50;
-/** Milliseconds of that time for all of the thread's work until the first paint. */
+/** Milliseconds of processor time for all of the thread's work until the first paint. */
 const PAINT = 200;
-/** A machine has work of its own, too: the quickest of so many visits counts. */
+/** The machine may also do other work: the fastest of this many visits counts. */
 const VISITS = 4;
 
 /**
- * Milliseconds of the processor's time that each task on the page's thread took while `act` ran, the longest first, and how
- * much of it was over at the first paint. On the clock a task is also long because it waits: here the same two cores do the
- * work of the GPU.
+ * Milliseconds of processor time of each task on the page's thread while `act` ran, the longest first, and the total until the
+ * first paint. Wall-clock durations would include waiting: here the same two cores do the GPU's work.
  */
 async function tasks(page, act) {
   await page.raw.tracing.start({ categories: ['toplevel', 'loading', 'devtools.timeline', 'disabled-by-default-devtools.timeline'] });
@@ -30,12 +29,12 @@ async function tasks(page, act) {
   const { traceEvents } = JSON.parse(new TextDecoder().decode(await page.raw.tracing.stop()));
   const thread = ({ pid, tid }) => `${pid} ${tid}`;
   const renderers = new Set(traceEvents.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain').map(thread));
-  // The browser's first, empty tab has a process of its own.
+  // The browser's first, empty tab has a separate process.
   const frame = page.raw.mainFrame()._id;
   const own = traceEvents.findLast((event) => renderers.has(thread(event)) && [event.args.frame, event.args.beginData?.frame, event.args.data?.frame].includes(frame));
   const events = traceEvents.filter((event) => thread(event) === thread(own));
   const paint = events.find(({ name }) => name === 'firstContentfulPaint')?.ts;
-  // A few tasks, such as one under way at the end, have no time.
+  // A few tasks, such as one in progress at the end, have no time.
   const done = events.filter(({ name, tdur }) => name === 'RunTask' && tdur !== undefined);
   const sum = (some) => some.reduce((ms, { tdur }) => ms + tdur / 1000, 0);
   return {
@@ -81,7 +80,7 @@ describe(`a slow connection in ${browserName}`, () => {
       const { page, ms, data, files } = await visit();
       times.push(ms);
       assert.equal(data, 'drawn');
-      // What follows was asked for after that step; by a worker, which has a list of its own, the data.
+      // These files were requested after that step; the data by a worker, which has its own list.
       const early = files.filter(({ name, startTime }) => /^later|idx|index\.json/.test(name) && startTime < ms - 50);
       assert.deepEqual(early, []);
       assert.deepEqual(page.problems, []);
@@ -119,7 +118,7 @@ describe(`a slow connection in ${browserName}`, () => {
   it('never waits for MNIST', { skip: mnistFolder() === undefined && 'MNIST is absent: MNIST_DIR names the folder of its four files' }, async () => {
     const { page } = await visit();
     await page.until(() => /Loading MNIST: .* of 11\.6 MB/.test(document.querySelector('#status').textContent), { what: 'MNIST on its way' });
-    // 11.6 MB take a minute. Meanwhile the digits that are there are gone through again and again.
+    // 11.6 MB take a minute. Meanwhile training continues on the digits that are there.
     await page.until(() => Number(document.documentElement.dataset.step) > 50, { what: 'the second epoch of drawn digits' });
     const { data, state } = await page.facts();
     assert.deepEqual([data, state], ['drawn', 'training']);

@@ -1,4 +1,4 @@
-// A visitor who does everything at once: the page stays usable, and tells the truth.
+// A visitor who does everything at once: the page stays usable, and shows correct information.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { visits } from './visitor.mjs';
 
 const files = mkdtempSync(path.join(os.tmpdir(), 'wgrad-hostile-'));
 const mnist = mnistFolder();
-/** MNIST comes once this is resolved. */
+/** MNIST arrives once this is resolved. */
 let held;
 const instead = (name, response, missing) => {
   if (!held || !/\/mnist\/train-images/.test(name)) return false;
@@ -24,10 +24,10 @@ visits('a hostile visitor', (visitor) => {
   after(() => rmSync(files, { recursive: true, force: true }));
 
   const click = (...ids) => visitor.page.eval((ids) => { for (const id of ids) document.getElementById(id).click(); }, ids);
-  /** The page comes to rest, and one step more is one step more. */
+  /** The page comes to rest, and then a single step adds exactly one step. */
   async function works() {
     const { page } = visitor;
-    // All that was asked for is done, and nothing trains any more.
+    // All requests are done, and training has stopped.
     const now = () => page.eval(() => JSON.stringify([document.documentElement.dataset.state, document.documentElement.dataset.step, document.querySelector('#params').textContent]));
     for (let before = '', same = 0, waited = 0; same < 4; waited += 1) {
       assert.ok(waited < 200, `it does not come to rest: ${before}`);
@@ -67,7 +67,7 @@ visits('a hostile visitor', (visitor) => {
       await click('model-mlp');
       await page.set('#seed', 1);
     }
-    // It is the run of what the form says: MLP and seed 1, which had steps.
+    // The run matches the form: MLP and seed 1, which had steps.
     await page.until(() => document.querySelector('#params').textContent === '79,510', { what: 'the MLP' });
     await works();
     assert.ok(await visitor.step() > 3);
@@ -88,11 +88,11 @@ visits('a hostile visitor', (visitor) => {
       free();
       held = undefined;
       await new Promise((done) => setTimeout(done, 500));
-      // The file that is missing is no longer wanted, so nothing is said of it.
+      // The missing file is not needed any more, so no message mentions it.
       assert.equal(await visitor.words(), '');
       assert.equal((await page.facts()).data, 'drawn');
       page.problems.length = 0;
-      // And it is fetched when it is wanted again.
+      // It is fetched when it is needed again.
       await page.set('#data-select', 'auto');
       await page.until(() => document.documentElement.dataset.data === 'mnist', { what: 'MNIST' });
       await works();
@@ -154,10 +154,10 @@ visits('a hostile visitor', (visitor) => {
     const page = await visitor.ready({ stop: 0 });
     await page.click('#toggle');
     await visitor.reaches(5);
-    // Firefox's driver loses track of a page that came from the cache.
+    // Firefox's driver loses track of a page restored from the cache.
     for (let i = 0; i < (isChromium ? 2 : 1); i += 1) {
       await page.raw.goto(`${visitor.server.url}examples/index.html`);
-      // Firefox's driver waits for a load that a page from the cache does not have.
+      // Firefox's driver waits for a load event, which a page from the cache does not have.
       await page.eval(() => { setTimeout(() => history.back()); });
       await new Promise((done) => setTimeout(done, 1500));
       await page.state('ready', 'paused', 'training');

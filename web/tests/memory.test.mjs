@@ -1,4 +1,4 @@
-// Memory that nobody disposes of: the collector finds it soon, and an idle page gives it back.
+// Memory that is not disposed of: the collector soon finds it, and an idle page releases it.
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -28,7 +28,7 @@ describe(`memory of a page that disposes of nothing in ${browserName}`, () => {
     return page;
   }
 
-  /** Waits until the device holds at most `bytes`; what it holds. */
+  /** Waits until the device holds at most `bytes`; returns what it holds. */
   const held = (page, bytes) => page.until(
     (most) => {
       const { liveBytes, pooledBytes } = device.stats();
@@ -83,7 +83,7 @@ describe(`memory of a page that disposes of nothing in ${browserName}`, () => {
       const values = new Float32Array(256 * 256).fill(2);
       globalThis.kept = Array.from({ length: 160 }, () => wgrad.Tensor.from(values, [256, 256]).add(1));
       device.flush();
-      // Longer than the pool waits for an idle page.
+      // Longer than the time after which an idle page's pool is emptied.
       await new Promise((done) => setTimeout(done, 4000));
       const sums = await wgrad.Tensor.items(globalThis.kept.map((x) => x.mean()));
       return { sums: [...sums], live: device.stats().liveBytes };

@@ -1,6 +1,6 @@
-// What a stranger writes by mistake. Each line is tried on a page; `errors.test.mjs` has what must be said.
+// Typical mistakes of a new user. Each line runs on a page; `errors.test.mjs` has the expected messages.
 
-/** The calls, with the objects that they use. */
+/** The calls, and the objects that they use. */
 export function mistakes({ Tensor, Variable, Sequential, layers, Images, GradientTape, Checkpoint, Device, tidy, valueAndGradients, setSeed, onPanic, randomNormal, randomUniform }, device) {
   const x = Tensor.ones([2, 2]);
   const wide = Tensor.ones([3, 3]);
@@ -69,7 +69,7 @@ export function mistakes({ Tensor, Variable, Sequential, layers, Images, Gradien
   ];
 }
 
-/** What became of each: `THROWS` at once, `REJECTS` its promise, or `GIVES` something. */
+/** The outcome of each: it throws (`THROWS`), its promise is rejected (`REJECTS`), or it returns a value (`GIVES`). */
 export async function tried(cases) {
   const found = [];
   for (const call of cases) {

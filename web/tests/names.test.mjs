@@ -1,5 +1,5 @@
-// What a TensorFlow.js user looks for: the table of docs/tensorflow-js.md, row by row; callbacks, gradients of functions, and
-// models that are saved whole.
+// For users of TensorFlow.js: the table of docs/tensorflow-js.md, row by row; callbacks, gradients of functions, and saving
+// whole models.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { browserName, exchange, launch, root } from './driver.mjs';
 
 const mlpLayers = JSON.parse(readFileSync(path.join(root, 'tests/data/web/losses.json'), 'utf8')).mlp.layers;
 
-/** The tables' rows, each with the lines that come before it. */
+/** The tables' rows, each with its preceding lines. */
 function rows() {
   const found = [];
   let [lines, code] = ['', undefined];
@@ -29,7 +29,7 @@ function rows() {
   return found;
 }
 
-/** Where two values differ; numbers by no more than single precision. */
+/** Where two values differ; numbers may differ by single-precision rounding. */
 function difference(got, want) {
   if (typeof want === 'number' && typeof got === 'number') {
     return Math.abs(got - want) <= 1e-5 * Math.max(1, Math.abs(want)) ? undefined : `${got} is not ${want}`;
@@ -72,7 +72,7 @@ describe(`the names of TensorFlow.js in ${browserName}`, () => {
     const wrong = [];
     for (const lines of new Set(all.map((row) => row.lines))) {
       const group = all.filter((row) => row.lines === lines);
-      // As a text: the page's policy forbids `eval`, which the driver does not need.
+      // As a text: the page's policy forbids `eval`, but the driver does not use it.
       const got = await page.raw.evaluate(`(async () => {
         const { ${await page.eval(() => Object.keys(wgrad).filter((name) => !['default', 'initSync'].includes(name)).join(', '))} } = wgrad;
         const device = globalThis.device;
@@ -154,7 +154,7 @@ describe(`the names of TensorFlow.js in ${browserName}`, () => {
     assert.match(got.validation, /^TypeError: .*valLoss.*validationData/);
     assert.match(got.accuracy, /^TypeError: .*metrics: \['accuracy'\]/);
     assert.match(got.monitor, /^TypeError: .*'monitor' is "lost".*valLoss/);
-    // The first epoch is the best, and two more may follow without being better.
+    // The first epoch is the best, and two more may follow without an improvement.
     assert.equal(got.stopped, 3);
     assert.equal(got.after, 1);
   });
@@ -236,12 +236,12 @@ describe(`the names of TensorFlow.js in ${browserName}`, () => {
       };
       await steps(model, 5);
       model.learningRate = 5e-3;
-      // For a native run, which knows these layers.
+      // For a native run, which supports these layers.
       const mlp = new Sequential(plainLayers);
       mlp.compile({ optimizer: { type: 'adam', learningRate: 1e-2 } });
       await steps(mlp, 4);
       const logits = [...await mlp.call(Images.drawDigits(20, 99).batch(0, 20).x).data()];
-      // What the browser would download.
+      // The file that the browser would download.
       const made = URL.createObjectURL;
       const click = HTMLAnchorElement.prototype.click;
       const downloads = [];

@@ -1,4 +1,4 @@
-// The network card: what the engine tells of each layer, and how the page shows it.
+// The network card: the engine's messages about each layer, and how the page shows them.
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -20,7 +20,7 @@ describe(`what the engine tells of a network in ${browserName}`, () => {
     await page.goto(`${server.url}own/tests/api.html`);
     await page.until(() => 'ready' in globalThis);
     await page.eval(() => globalThis.ready);
-    // The page's engine, beside the whole library, with a device and bindings of its own.
+    // The page's engine in addition to the full package, with its own device and bindings.
     await page.eval(async (base) => {
       const { connect } = await import(`${base}engine.js`);
       const response = await fetch(`${base}wgrad_bg.wasm.packed`);
@@ -105,7 +105,7 @@ describe(`what the engine tells of a network in ${browserName}`, () => {
         assert.equal(layer.type, layers[i].type);
         assert.deepEqual(shape, got.results[i].shape, name);
         near(got.each[i], got.results[i].values, `activations of ${name}`);
-        // These pass on what they are given.
+        // These layers pass on their input.
         if (['flatten', 'dropout'].includes(layer.type)) assert.equal(values.length, 0);
         else near(values, got.results[i].values, name);
       });
@@ -154,7 +154,7 @@ describe(`what the engine tells of a network in ${browserName}`, () => {
       await until(() => engine.events.some(({ kind, step }) => kind === 'kept' && step === 4));
 
       const events = engine.events.length;
-      // Asked while the device is lost, it answers or refuses, and goes on.
+      // A request while the device is lost is answered or refused, and the engine continues.
       const asked = Array.from({ length: 5 }, () => engine.ask('read', { pixels: new Uint8Array(784) }).then(() => 'read', ({ fault }) => fault.goesOn));
       engine.ask('lose');
       const during = [...await Promise.all(asked), ...await Promise.all(Array.from({ length: 5 }, () => engine.ask('read', { pixels: new Uint8Array(784) }).then(() => 'read', ({ fault }) => fault.goesOn)))];
@@ -167,7 +167,7 @@ describe(`what the engine tells of a network in ${browserName}`, () => {
     assert.deepEqual(got.atFirst, [{ name: 'dense', moved: 0 }, { name: 'dense_1', moved: 0 }]);
     got.told.forEach(({ name, moved }, i) => assert.ok(moved > 0 && Math.abs(moved - got.want[i]) < 1e-4 * got.want[i], `${name} moved by ${moved}, not ${got.want[i]}`));
     for (const answer of got.during) assert.ok(answer === 'read' || answer === true, String(answer));
-    // From where the seed begins, and not from where the new device did.
+    // Measured from the initial weights of the seed, not from those on the new device.
     got.replaced.forEach(({ name, moved }, i) => assert.ok(moved > got.told[i].moved, `${name} moved by ${moved} after ${got.told[i].moved}`));
     assert.ok(got.after[1] > 0, String(got.after));
   });
@@ -201,7 +201,7 @@ visits('the network on the page', (at) => {
   const moved = (layer) => at.page.eval((name) => Number(document.querySelector(`[data-layer="${name}"] [data-moved]`)?.dataset.moved ?? NaN), layer);
   const built = (count) => at.page.until((n) => document.querySelectorAll('#network-layers > li').length === n && document.querySelector('#network [data-moved]') !== null, { what: `${count} rows with weights` }, count);
 
-  /** Moves the mouse over a row's canvas, to a share of its width and height. */
+  /** Moves the mouse over a row's canvas, to a fraction of its width and height. */
   async function hover(layer, across, down) {
     const canvas = await at.page.raw.$(`[data-layer="${layer}"] canvas`);
     await canvas.scrollIntoView();

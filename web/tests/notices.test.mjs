@@ -1,4 +1,4 @@
-// Messages: in view, one on each subject, and each says how to go on. Also where a part of the page does not come.
+// Messages: in view, one per subject, each with a way to continue. Also if a part of the page does not load.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -6,7 +6,7 @@ import { isChromium } from './driver.mjs';
 import { visits } from './visitor.mjs';
 
 let broken;
-/** Parts that the server does not have, or gives otherwise, for one visit. */
+/** Parts that the server lacks or answers differently, for one visit. */
 const instead = (name, response, missing) => {
   if (!broken || !name.startsWith(`/${broken.part}`) || !/\.(js|packed)$/.test(name)) return false;
   broken.answer(response, missing);
@@ -17,7 +17,7 @@ visits('messages', (visitor) => {
   const inView = (selector) => visitor.page.eval((at) => {
     const element = document.querySelector(at);
     const { top, bottom, height } = element.getBoundingClientRect();
-    // Where there is little room, long ones are scrolled in a box of their own.
+    // If there is little room, long messages scroll in a separate box.
     const end = Math.min(bottom, element.parentElement.id === 'notices' ? element.parentElement.getBoundingClientRect().bottom : Infinity);
     return height > 0 && top >= 0 && end <= innerHeight && end - top >= Math.min(height, 80);
   }, selector);
@@ -52,7 +52,7 @@ visits('messages', (visitor) => {
     await page.screenshot('refused-model');
     await page.set('#layers > li:last-child input', '10');
     await page.until(() => document.querySelector('#model-error').hidden, { what: 'no word on the model' });
-    // What cannot be in a field is said beside it, and tied to it.
+    // Invalid input is reported next to its field, and associated with it.
     await page.set('#layers > li:last-child input', 'ten');
     const [invalid, text] = await page.eval(() => {
       const field = document.querySelector('#layers > li:last-child input');
@@ -99,7 +99,7 @@ visits('messages', (visitor) => {
     await page.state('error');
     assert.match(await visitor.words(), /lost 4 times within a minute/);
     await page.screenshot('fourth-loss');
-    // What fails because of it neither hides the way on nor wakes the engine that has stopped.
+    // Errors caused by it neither hide the way to continue nor restart the stopped engine.
     await page.eval(() => {
       for (const id of ['evaluate', 'reset', 'step-once', 'pad-test', 'model-cnn', 'samples-more']) document.getElementById(id).click();
       document.querySelector('#samples button').click();
@@ -148,7 +148,7 @@ visits('messages', (visitor) => {
       try {
         visitor.page = await visitor.browser.page({ width: 390, height: 844 });
         const { page } = visitor;
-        // Firefox's driver cannot ask for less motion.
+        // Firefox's driver cannot emulate reduced motion.
         if (isChromium) await page.raw.emulateMediaFeatures([{ name: 'prefers-reduced-motion', value: 'reduce' }]);
         await visitor.open();
         const visible = () => getComputedStyle(document.querySelector('#unloaded')).visibility === 'visible' && document.querySelector('#unloaded').offsetHeight > 20;

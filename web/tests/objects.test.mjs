@@ -1,4 +1,5 @@
-// Tensors, variables and devices as objects of JavaScript: their texts, a variable's arithmetic, devices beside each other.
+// Tensors, variables and devices as JavaScript objects: their string conversions, a variable's arithmetic, several devices at
+// once.
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -192,7 +193,7 @@ describe(`objects of the package in ${browserName}`, () => {
       };
       const alone = await run(() => {});
       let opened;
-      // One opens while batches are made, one is there when the next epoch begins.
+      // One is opened while batches are being made, one exists when the next epoch begins.
       const beside = await run((epoch) => {
         if (epoch === 0) opened = Device.open();
         if (epoch === 1) return opened.then(() => {});
@@ -200,7 +201,7 @@ describe(`objects of the package in ${browserName}`, () => {
       const other = await opened;
       const fresh = Tensor.ones([3]);
       const sum = await fresh.sum().item();
-      // The new tensors are the new device's, and say so where they meet the old.
+      // The new tensors are on the new device, and mixing them with old ones is an error that mentions this.
       let mixed;
       try {
         const model = new Sequential([layers.dense({ units: 2 })]);

@@ -1,6 +1,6 @@
-// The npm package as a package: what is in it, its types, the tools that judge packages, and bundlers that take it along.
+// The npm package: its contents, its types, tools that check packages, and bundlers that include it.
 //
-// Each folder of `bundlers` is a project with the packed package installed, built by the commands that docs/web.md tells.
+// Each folder of `bundlers` is a project with the package installed, built by the commands in docs/web.md.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -19,7 +19,7 @@ const tools = path.join(bundlers, 'node_modules');
 const windows = process.platform === 'win32';
 const program = (name) => path.join(tools, '.bin', windows ? `${name}.cmd` : name);
 
-/** Runs a program of `bundlers`; what it prints goes into the error if it fails. */
+/** Runs a program of `bundlers`; if it fails, the error contains its output. */
 async function tool(name, args, options = {}) {
   try {
     return (await run(program(name), args, { maxBuffer: 1 << 26, shell: windows, ...options })).stdout;
@@ -28,7 +28,7 @@ async function tool(name, args, options = {}) {
   }
 }
 
-/** The examples of a document as one program: each goes on where the one before ended. */
+/** The examples of a document as one program: each continues from the previous one. */
 function documented(types, document) {
   const names = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name).filter((name) => name !== 'initSync');
   const text = readFileSync(path.join(root, 'docs', document), 'utf8');
@@ -37,10 +37,10 @@ function documented(types, document) {
   assert.ok(examples.length >= 8, `${document}: ${examples.length} examples`);
   return [
     `import init, { ${names.join(', ')} } from 'wgrad';`,
-    // What the reader has.
+    // Variables that the reader has.
     'declare const imagesFile: Uint8Array, labelsFile: Uint8Array, kept: Uint8Array, stop: AbortController, input: HTMLInputElement;',
     document === 'web.md' ? '' : 'declare const device: Device;',
-    // What is shown as an error is one.
+    // Lines shown as errors must be errors.
     ...examples.map((code) => code.replace(/^import .*$/gm, '').replace(/^.*\/\/ TypeError: /gm, '// @ts-expect-error\n$&')),
   ].join('\n');
 }
@@ -72,7 +72,7 @@ describe(`the npm package in ${browserName}`, () => {
     return at;
   }
 
-  /** Opens a page, waits for its sum, and holds it to a silent console. */
+  /** Opens a page, waits for its sum, and requires an empty console. */
   async function opens(url) {
     const page = await browser.page();
     try {
@@ -164,7 +164,7 @@ describe(`the npm package in ${browserName}`, () => {
       const url = await new Promise((resolve, reject) => {
         const hear = (text) => {
           said += text;
-          // Its words are coloured.
+          // Its output is coloured.
           const found = /http:\/\/localhost:\d+\//.exec(said.replace(/\x1b\[\d+m/g, ''));
           if (found) resolve(found[0]);
         };

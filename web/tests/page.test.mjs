@@ -1,4 +1,4 @@
-// The page as a visitor uses it, at a sub-path as any host may serve it. What went wrong is told with the page's own words.
+// The page as a visitor uses it, at a sub-path as on any host. Failures are reported with the page's own messages.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ describe(`the page in ${browserName}`, () => {
     rmSync(files, { recursive: true, force: true });
   });
 
-  /** Every test: nothing on the console, no policy broken, unless the test took note of it itself. */
+  /** After every test: no console output and no policy violation, unless the test expected it. */
   afterEach(async () => {
     if (page === undefined) return;
     const [problems, violations] = [page.problems, await page.violations().catch(() => [])];
@@ -55,7 +55,7 @@ describe(`the page in ${browserName}`, () => {
     await page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
   }
 
-  /** Trains from a fresh start until the page has done `stop` steps. */
+  /** Trains from the beginning until the page has done `stop` steps. */
   async function train({ stop, ...query }) {
     await ready({ ...query, stop });
     await page.click('#toggle');
@@ -78,7 +78,7 @@ describe(`the page in ${browserName}`, () => {
   const step = async () => Number((await page.facts()).step);
   const reaches = (least) => page.until((n) => Number(document.documentElement.dataset.step) >= n, { what: `step ${least}` }, least);
 
-  /** The losses of the page's first steps are those that the native run of the same seed has. */
+  /** The losses of the page's first steps equal those of the native run with the same seed. */
   async function losesAs(run) {
     const got = JSON.parse((await page.facts()).losses);
     const worst = Math.max(...run.losses.map((loss, i) => Math.abs(got[i] - loss) / loss));
@@ -126,7 +126,7 @@ describe(`the page in ${browserName}`, () => {
     assert.ok(Math.abs(right / 10_000 - Number(testAccuracy)) < 1e-6, `${right} on the diagonal`);
     await page.screenshot('mnist');
 
-    // A stroke from top to bottom, a little aslant.
+    // A slightly slanted stroke from top to bottom.
     const pad = await page.raw.$('#pad');
     await pad.scrollIntoView();
     const { x, y, width, height } = await pad.boundingBox();
@@ -167,7 +167,7 @@ describe(`the page in ${browserName}`, () => {
     assert.equal(await step(), 0);
     await page.click('#step-once');
     await reaches(1);
-    // The same seed starts from the same weights with the same batch.
+    // The same seed starts with the same weights and the same batch.
     assert.equal(JSON.parse((await page.facts()).losses)[0], first);
   });
 
@@ -222,7 +222,7 @@ describe(`the page in ${browserName}`, () => {
 
   it('saves weights that a native program reads, and loads them', async () => {
     await train({ data: 'drawn', stop: 60, seed: 4 });
-    // What a click on a link with `download` would write to disk.
+    // The file that a click on a link with `download` would save.
     await page.eval(() => {
       const make = URL.createObjectURL.bind(URL);
       URL.createObjectURL = (blob) => {
@@ -254,7 +254,7 @@ describe(`the page in ${browserName}`, () => {
     await page.click('#reset');
     await page.state('ready');
     await page.upload('#weights-load', file);
-    // The label of the file is not the state: what the loaded weights answer is.
+    // The file's label does not show which weights are loaded; their predictions do.
     await new Promise((done) => setTimeout(done, 500));
     await page.click('#step-once');
     await page.until(() => JSON.parse(document.documentElement.dataset.losses).length > 0 || Number(document.documentElement.dataset.step) > 0);
@@ -285,7 +285,7 @@ describe(`the page in ${browserName}`, () => {
     const drop = (names, count) => page.eval((names, count) => {
       const transfer = new DataTransfer();
       for (const name of names) {
-        // A head of IDX, then white pictures whose label is 3.
+        // An IDX header, then white pictures with the label 3.
         const image = name.includes('images');
         const head = image ? [0, 0, 8, 3, 0, 0, 0, count, 0, 0, 0, 28, 0, 0, 0, 28] : [0, 0, 8, 1, 0, 0, 0, count];
         const bytes = new Uint8Array(head.length + (image ? 784 : 1) * count).fill(image ? 255 : 3);
@@ -302,7 +302,7 @@ describe(`the page in ${browserName}`, () => {
     await page.click('#step-once');
     await reaches(1);
 
-    // A folder, or a file that was deleted in the meantime.
+    // A folder, or a file that was deleted meanwhile.
     await page.eval(() => { Blob.prototype.arrayBuffer = () => Promise.reject(new DOMException('It was not found.', 'NotFoundError')); });
     await drop(['gone'], 1);
     await page.until(() => document.querySelector('.notice[data-kind="file"]') !== null, { what: 'a notice on the file' });
@@ -324,7 +324,7 @@ describe(`the page in ${browserName}`, () => {
   });
 
   it('explains that memory is used up, and goes on with smaller batches', async () => {
-    // Parameters and slots take a megabyte, a batch of 1,000 images three.
+    // Parameters and slots use a megabyte, a batch of 1,000 images three.
     await visit({ data: 'drawn', batch: 1000, memory: 3 });
     await page.state('ready', 'paused');
     await page.click('#toggle');
@@ -336,7 +336,7 @@ describe(`the page in ${browserName}`, () => {
     // Half as many may still be too many; one of the next halves fits.
     for (let batch = 500; batch >= 30 && !(await step() >= 5); batch = Math.floor(batch / 2)) {
       await page.click('.notice[data-kind="memory"] .action');
-      // The notice that was answered may stand for a moment more.
+      // The answered notice may remain for a moment.
       await page.until((next) => Number(document.documentElement.dataset.step) >= 5
         || document.querySelector('.notice[data-kind="memory"] .action')?.textContent.endsWith(` ${next}`), { what: 'training or another notice' }, Math.floor(batch / 2));
     }

@@ -1,4 +1,4 @@
-// Runs that are left and come back: by another model, by a reload, by another tab.
+// Runs that are left and restored: by another model, by a reload, by another tab.
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
@@ -6,7 +6,7 @@ import { visits } from './visitor.mjs';
 
 visits('runs', (visitor) => {
 
-  /** What the page shows of a run. */
+  /** The page's display of a run. */
   const shown = () => visitor.page.eval(() => {
     const text = (id) => document.getElementById(id).textContent;
     const { step, losses, testAccuracy } = document.documentElement.dataset;
@@ -34,7 +34,7 @@ visits('runs', (visitor) => {
     await page.until((losses) => document.documentElement.dataset.losses === losses, { what: 'the first run' }, before.losses);
     await page.state('finished');
     assert.deepEqual(await shown(), before);
-    // Its weights are those that it had.
+    // Its weights are unchanged.
     await page.set('#stop', 60);
     await page.click('#step-once');
     await visitor.reaches(31);
@@ -74,7 +74,7 @@ visits('runs', (visitor) => {
     await evaluated(25);
     await page.until(() => Number(document.documentElement.dataset.kept) >= 25, { what: 'kept weights' });
     const before = await shown();
-    // The evaluation is kept after it was shown.
+    // The evaluation is stored after it was shown.
     await new Promise((done) => setTimeout(done, 300));
     await page.raw.reload();
     await page.state('finished');
@@ -96,7 +96,7 @@ visits('runs', (visitor) => {
     const { restored } = await page.facts();
     await visitor.reaches(Number(restored) + 5);
     assert.equal((await page.facts()).state, 'training');
-    // Paused by hand, it stays so.
+    // A run paused by the visitor stays paused.
     await page.click('#toggle');
     await page.state('paused');
     const at = await visitor.step();
@@ -125,7 +125,7 @@ visits('runs', (visitor) => {
     await raw.evaluate(() => document.querySelector('#toggle').click());
     await wait(() => document.documentElement.dataset.kept === 'elsewhere', 'word on the other tab');
     assert.match(await text(), /Another tab of this page keeps/);
-    // Nor is it thrown away from there.
+    // That tab cannot delete it either.
     await raw.evaluate(() => document.querySelector('#reset').click());
     await wait(() => document.documentElement.dataset.step === '0', 'fresh run');
     await raw.close();

@@ -1,4 +1,4 @@
-// The server: types, headers, and paths that try to leave their folder.
+// The server: types, headers, and paths that try to escape their folder.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ describe('the server', () => {
       assert.equal(response.headers.get('content-security-policy'), POLICY, name);
       assert.equal(response.headers.get('cache-control'), 'no-cache', name);
     }
-    // A browser must not unpack what the page unpacks.
+    // The browser must not decompress what the page decompresses.
     const packed = await fetch(`${server.url}data/images.gz`);
     assert.equal(packed.headers.get('content-encoding'), 'identity');
     assert.equal(await packed.text(), 'packed');
@@ -69,7 +69,7 @@ describe('the server', () => {
     assert.equal((await get('a.js', { 'Accept-Encoding': 'gzip', Range: 'bytes=0-1' })).body.toString(), 'le');
     assert.equal((await get('data/images.gz', { 'Accept-Encoding': 'gzip' })).body.toString(), 'packed');
     assert.equal((await get('absent.js', { 'Accept-Encoding': 'gzip' })).status, 404);
-    // What has changed is packed again.
+    // A changed file is compressed again.
     writeFileSync(path.join(folder, 'dist/b.js'), 'let before;');
     await get('b.js', { 'Accept-Encoding': 'gzip' });
     writeFileSync(path.join(folder, 'dist/b.js'), 'let afterwards;');
@@ -77,7 +77,7 @@ describe('the server', () => {
   });
 
   it('serves nothing outside its folders', async () => {
-    // By hand, as fetch tidies a path before it asks.
+    // Sent manually, as fetch normalizes paths.
     const ask = (target) => new Promise((resolve, reject) => {
       const socket = net.connect(Number(new URL(server.url).port), 'localhost', () => {
         socket.write(`GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);

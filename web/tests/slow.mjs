@@ -1,10 +1,13 @@
-// A connection as slow as a phone's on a bad day, between a browser and a server here.
+// A connection as slow as a phone's on a bad day, between a browser and a local server.
 
 import net from 'node:net';
 
 const PIECE = 4096;
 
-/** Passes on what comes for the server at `url`, at most `bitsPerSecond` of all answers together, each `latency` milliseconds later. */
+/**
+ * Forwards requests to the server at `url`; all answers together have at most `bitsPerSecond`, and each arrives `latency`
+ * milliseconds later.
+ */
 export async function slow(url, { bitsPerSecond, latency }) {
   const target = Number(new URL(url).port);
   const msPerByte = 8000 / bitsPerSecond;
@@ -19,7 +22,7 @@ export async function slow(url, { bitsPerSecond, latency }) {
     client.on('close', () => server.destroy());
     client.pipe(server);
     let last = 0;
-    // Timers of nearly the same time may fire in another order than they were set in.
+    // Timers of nearly the same time may fire in a different order than they were set in.
     const waiting = [];
     const later = (act, ms) => {
       waiting.push(act);
@@ -29,12 +32,12 @@ export async function slow(url, { bitsPerSecond, latency }) {
       for (let from = 0; from < data.length; from += PIECE) {
         const piece = data.subarray(from, from + PIECE);
         const now = performance.now();
-        // All connections share the line.
+        // All connections share the bandwidth.
         free = Math.max(now, free) + piece.length * msPerByte;
         last = free + latency;
         later(() => client.write(piece), last - now);
       }
-      // What a visitor who leaves has not got yet is not sent.
+      // Pending data is not sent to a visitor who leaves.
       server.pause();
       setTimeout(() => server.resume(), last - latency - performance.now());
     });

@@ -1,4 +1,4 @@
-// What the page says of its state, and what it shows before there is anything to show.
+// The page's messages about its state, and its display before there is any data.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,10 +8,10 @@ import { after, it } from 'node:test';
 import { isChromium } from './driver.mjs';
 import { visits } from './visitor.mjs';
 
-/** A model whose kernels compile at once. */
+/** A model whose kernels compile immediately. */
 const SMALL = { model: 'custom', layers: 'flatten-dense_8_relu-dense_10_linear' };
 
-/** A server's MNIST: small, and as the real one. */
+/** A server's MNIST: small, in the real format. */
 const mnist = mkdtempSync(path.join(os.tmpdir(), 'wgrad-mnist-'));
 after(() => rmSync(mnist, { recursive: true, force: true }));
 for (const [role, count] of [['train', 60], ['t10k', 20]]) {
@@ -29,7 +29,7 @@ const late = (name, response) => {
   return true;
 };
 
-/** Keeps all that the status line has said in `told`. */
+/** Records every text of the status line in `told`. */
 function listen() {
   globalThis.told = [];
   const seen = () => {
@@ -46,7 +46,7 @@ visits('the status', (visitor) => {
     const page = await visitor.visit({ ...SMALL, start: 1, stop: 3 }, { init: listen });
     await visitor.done(3);
     assert.deepEqual((await told()).filter((text) => /Press Start/.test(text)), []);
-    // After that the visitor is the one who starts.
+    // After that, the visitor starts the training.
     await page.click('#reset');
     await page.state('ready');
     assert.match(await page.text('#status'), /^Ready\. Press Start/);
@@ -54,7 +54,7 @@ visits('the status', (visitor) => {
 
   it('tells of compiling also after a change of the model', async () => {
     const page = await visitor.train({ ...SMALL, stop: 1 }, { init: listen });
-    // A fast machine is through with the first step before the page would speak of it, so it speaks more often here.
+    // A fast machine finishes the first step before the page would report it, so it reports more often here.
     await page.eval(() => {
       globalThis.told = [];
       const every = globalThis.setInterval;
@@ -64,7 +64,7 @@ visits('the status', (visitor) => {
     await page.until(() => document.documentElement.dataset.step === '0', { what: 'a fresh run of the CNN' });
     await page.click('#step-once');
     await visitor.done(1);
-    // When the status is written, all kernels may be compiled already.
+    // When the status is written, all kernels may already be compiled.
     const counted = /^First step: (?:compiling kernel (?<at>\d+) of )?(?<of>\d+)\b/;
     const counts = (await told()).map((text) => counted.exec(text)).filter(Boolean);
     assert.ok(counts.length > 0, JSON.stringify(await told()));
@@ -100,11 +100,11 @@ visits('the page before its first step', (visitor) => {
     await visitor.whole();
     await page.state('ready');
     await page.click('#pad-test');
-    // The network is read when somebody sees it.
+    // The network is updated only when it is visible.
     await page.eval(() => document.querySelector('#network').scrollIntoView());
     await page.until(() => document.querySelector('#network-layers li') !== null, { what: 'the layers' });
     assert.ok(await page.eval(() => document.querySelector('#network .outline') === null));
-    // What the network sees lies beside the drawing, not over it.
+    // The network's description is next to the drawing, not over it.
     const apart = await page.eval(() => {
       const [pad, small] = ['pad', 'pad-pixels'].map((id) => document.getElementById(id).getBoundingClientRect());
       return small.width > 20 && (small.top >= pad.bottom || small.left >= pad.right);
@@ -130,7 +130,7 @@ visits('the page before its first step', (visitor) => {
       const shifts = await page.eval(() => globalThis.shifts);
       const sum = shifts.reduce((total, [value]) => total + value, 0);
       console.log(`  ${width} by ${height}: ${sum.toFixed(3)}`);
-      // What is called a good page's.
+      // The recommended limit for a good page.
       assert.ok(sum < 0.1, `${width} by ${height}: ${JSON.stringify(shifts)}`);
       await visitor.leave();
     }

@@ -1,4 +1,4 @@
-// The package's types, as a strict program sees them: dtypes decide which arrays are read.
+// The package's types in a strict program: dtypes determine which arrays are read.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

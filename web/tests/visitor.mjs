@@ -1,4 +1,4 @@
-// What tests of the page share: a server, a browser, a page that is closed after each test, and what went wrong on it.
+// Shared by tests of the page: a server, a browser, a page that is closed after each test, and its errors.
 
 import assert from 'node:assert/strict';
 import path from 'node:path';
@@ -6,7 +6,7 @@ import { after, afterEach, before, describe } from 'node:test';
 import { pageMounts, serve } from '../serve.mjs';
 import { browserName, launch, root } from './driver.mjs';
 
-/** Describes tests of the page; `tests` gets the visitor. `instead` may answer what the page asks for. */
+/** Describes tests of the page; `tests` gets the visitor. `instead` may answer the page's requests. */
 export function visits(name, tests, { instead, mnist } = {}) {
   describe(`${name} in ${browserName}`, () => {
     const visitor = new Visitor();
@@ -27,7 +27,7 @@ export function visits(name, tests, { instead, mnist } = {}) {
 class Visitor {
   page;
 
-  /** Goes to the page, with drawn digits and no start of its own unless `query` says otherwise. */
+  /** Opens the page, by default with drawn digits and without an automatic start; `query` can change this. */
   async visit(query = {}, options = {}) {
     this.page = await this.browser.page(options);
     await this.open(query);
@@ -49,19 +49,19 @@ class Visitor {
     return this.page;
   }
 
-  /** As `visit`, until all of the page is there, whatever its state. */
+  /** Like `visit`, but waits until the whole page is loaded, whatever its state. */
   async shown(query, options) {
     await this.visit(query, options);
     await this.whole();
     return this.page;
   }
 
-  /** Waits for the part of the page that is loaded later. */
+  /** Waits for the parts of the page that are loaded later. */
   whole() {
     return this.page.until(() => document.documentElement.dataset.stage === 'whole', { what: 'the whole page' });
   }
 
-  /** Trains from a fresh start until `stop` steps are done. */
+  /** Trains from the beginning until `stop` steps are done. */
   async train({ stop, ...query }, options) {
     await this.ready({ ...query, stop }, options);
     await this.page.click('#toggle');
@@ -92,7 +92,7 @@ class Visitor {
     return this.page.eval(() => [...document.querySelectorAll('.notice[data-kind], .refused')].map((each) => each.textContent).filter(Boolean).join('\n')).catch(String);
   }
 
-  /** Nothing on the console and no policy broken, unless the test took note of it itself. */
+  /** Requires no console output and no policy violation, unless the test expected it. */
   async leave() {
     const { page } = this;
     if (page === undefined) return;

@@ -1,4 +1,4 @@
-// A browser without a GPU: what to do, and a recording that plays. And what is said on a software adapter.
+// A browser without a GPU: the advice, and a recording that plays. Also the message for a software adapter.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -6,7 +6,7 @@ import { pageMounts, serve } from '../serve.mjs';
 import { browserName, isChromium, launch } from './driver.mjs';
 import { visits } from './visitor.mjs';
 
-/** Three strokes of a plain seven, as parts of the paper. */
+/** Three strokes of a plain seven, as fractions of the drawing area. */
 const SEVEN = [[0.25, 0.2], [0.72, 0.2], [0.45, 0.85]];
 
 async function draw(page, points) {
@@ -34,7 +34,7 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
   });
 
   async function visit(query, { init = '', ...options } = {}) {
-    // Chromium keeps the name where it keeps the GPU to itself.
+    // Chromium defines this property even if it does not provide WebGPU.
     const page = await browser.page({ ...options, init: `delete Navigator.prototype.gpu; ${init}` });
     await page.goto(`${server.url}?${new URLSearchParams(query)}`);
     await page.until(() => document.documentElement.dataset.engine === 'recording', { what: 'the recording' });
@@ -56,7 +56,7 @@ describe(`a browser without WebGPU, ${browserName}`, () => {
     const { step } = await page.facts();
     await page.click('#step-once');
     await page.until((before) => Number(document.documentElement.dataset.step) === before + 1, { what: 'a step' }, Number(step));
-    // At its end the network reads as well as it did when it was recorded.
+    // At its end the network predicts as well as it did when it was recorded.
     await page.eval(() => { globalThis.reached = new Promise((done) => { new MutationObserver(() => {
       if (document.documentElement.dataset.state === 'finished') done();
     }).observe(document.documentElement, { attributes: true }); }); });
@@ -131,7 +131,7 @@ visits('adapters', (at) => {
   it('says why a software adapter is slow, and how to get the GPU', async () => {
     const page = await at.shown();
     const { adapter } = await page.facts();
-    // No machine that tests run on has a GPU for its browsers.
+    // The machines that run these tests have no GPU for their browsers.
     assert.equal(adapter, 'software');
     const moved = () => page.eval(() => Math.round(document.querySelector('main').getBoundingClientRect().top));
     const before = await moved();

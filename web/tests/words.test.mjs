@@ -1,4 +1,4 @@
-// The words that the package says for those of the library: its sources are read for names that have none.
+// JavaScript's names in the library's messages: searches its sources for names without a translation.
 
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -6,16 +6,16 @@ import path from 'node:path';
 import { describe, it } from 'node:test';
 import { root } from './driver.mjs';
 
-/** Folders and files of `src` whose errors a page never meets: files of other programs, summaries, what only Rust calls. */
+/** Folders and files of `src` whose errors a page never sees: other programs' files, summaries, functions for Rust only. */
 const APART = [
   /^(summary|hdf5|image|plan|debugging|wgsl)\//, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
   /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers|functional)/, /^keras\/layers\/(preprocessing|rnn|core\/(lambda|einsum))/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|zip|io|cache_folder|docs|checksum)/, /^ops\/(signal|image|linalg|catalog|attention)/,
 ];
 
-/** Names that stand in messages and are no names of Rust: those of files, of Keras and TensorFlow, of losses' parts. */
+/** Names in messages that are not Rust's: those of files, of Keras and TensorFlow, of losses' parts. */
 const STAY = new Set([
-  // What only programs in Rust can do.
+  // Functions for Rust programs only.
   'add_loss', 'assert_consumed', 'assert_nontrivial_match', 'expect_partial', 'list_variables', 'set_weights', 'get_weights', 'weight_map', 'predict_all', 'reset_states', 'insert_axis', 'train_on_batch', 'test_on_batch', 'reset_metrics',
   'metrics_of', 'finalize_variable_values', 'exclude_from_weight_decay', 'slot_names', 't_mul', 'drop_remainder', 'central_fraction', 'reverse_sequence', 'kaiser_window',
   'class_name', 'mixed_float16', 'mixed_bfloat16', 'fan_in', 'fan_out', 'fan_avg', 'implicit_gradients', 'set_trainable', 'from_buffer', 'from_tensors', 'set_iterations', 'load_npz',
@@ -28,7 +28,7 @@ function files(folder) {
   return readdirSync(folder, { recursive: true }).map(String).filter((name) => name.endsWith('.rs') && !/tests?(\.rs|\/)/.test(name)).sort();
 }
 
-/** The texts in quotes of a file, without its tests and comments. */
+/** The string literals of a file, without its tests and comments. */
 function literals(text) {
   const code = text.split('#[cfg(test)]\nmod tests {')[0].replace(/^\s*\/\/.*$/gm, '');
   return [...code.matchAll(/"((?:[^"\\\n]|\\.|\\\n)*)"/gs)].map((found) => unescaped(found[1]));
@@ -46,7 +46,7 @@ describe('the words for JavaScript', () => {
 
   it('replace sentences that the library says', () => {
     assert.ok(sentences.length > 10 && names.size > 20 && camel.size > 40);
-    // Formats double their brackets, and put values in where the table has words.
+    // Format strings double their braces, and insert values where the table has text.
     const all = files(src).flatMap((name) => literals(readFileSync(path.join(src, name), 'utf8'))).join('\n').replaceAll('{{', '{').replaceAll('}}', '}');
     const missing = sentences.map(([from]) => from).filter((from) => !all.includes(from.replaceAll('{{', '{').replaceAll('}}', '}')));
     assert.deepEqual(missing, [], 'nobody says these any more');

@@ -1,4 +1,4 @@
-// What a program in TypeScript may write, and what it may not. `types.test.mjs` compiles it; nothing runs it.
+// Permitted and forbidden code in TypeScript. `types.test.mjs` compiles it; it is never run.
 import init, { Device, Images, Sequential, Tensor, Variable, grad, layers, randomNormal, setSeed, tidy, valueAndGradients } from 'wgrad';
 import type { DType, Float, TensorJson } from 'wgrad';
 
@@ -30,7 +30,7 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   const flags: Uint8Array = await Tensor.from([[true], [false]]).data();
   const deep: Float32Array = await Tensor.from(nested).data();
   const flat: Float32Array = await Tensor.from(list, null, undefined).data();
-  // @ts-expect-error Whole numbers come in another array.
+  // @ts-expect-error Integers are read into another array.
   const wrong: Float32Array = await x.argmax(-1).data();
   const known = Tensor.from(list, [1], some);
   const either: Float32Array | Int32Array | Uint32Array | Uint8Array = await known.data();
@@ -57,7 +57,7 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   const loss: number = await value.item();
   const gradient: Float32Array | undefined = await gradients[0]?.data();
   same<typeof value, Tensor<'float32'>>(true);
-  // @ts-expect-error The function must give a tensor at once.
+  // @ts-expect-error The function must return a tensor synchronously.
   valueAndGradients(async () => w.sum(), [w]);
 
   const kept: Tensor<'float32'> = tidy(() => x.exp().sum());
@@ -76,7 +76,7 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   const predicted: Float32Array = await (await model.predict(images)).data();
   const kernel: Float32Array | undefined = await model.variables[0]?.data();
   const noise: Tensor<Float> = randomNormal([2]);
-  // Any tensor may stand where the dtype does not matter.
+  // Any tensor is accepted where the dtype does not matter.
   const all: Tensor[] = [x, integersOf(x), noise, w.read()];
   void [numbers, product, zeros, places, truths, pixels, integers, cast, halves, flags, deep, flat, wrong, either, one, weights, scaled, joined, stacked, parts, tops, where, filled, slope, json, loss, gradient, kept, labels, logits, losses, predicted, kernel, all];
 }

@@ -1,4 +1,4 @@
-// What all the projects do: open the device and compute a sum.
+// Shared by all the projects: opens the device and computes a sum.
 import wasm from 'wgrad/wgrad_bg.wasm';
 import init, { Device, Tensor } from 'wgrad';
 

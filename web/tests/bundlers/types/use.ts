@@ -1,4 +1,4 @@
-// What a strict program sees of the package, without types of its own for anything.
+// The package as seen by a strict program that declares no types itself.
 import init, { Device, Sequential, Tensor, Variable, layers, tidy, valueAndGradients } from 'wgrad';
 import type { History, LayerConfig, OptimizerConfig } from 'wgrad';
 import wasm from 'wgrad/wgrad_bg.wasm';
@@ -19,7 +19,7 @@ export async function main(): Promise<number> {
   return (history.loss[0] ?? 0) + await sum.item();
 }
 
-// What is wrong is an error.
+// Mistakes are errors.
 // @ts-expect-error: a layer without its size
 layers.dense({});
 // @ts-expect-error: a name that is not there

@@ -1,4 +1,4 @@
-// What all the projects do: open the device and compute a sum.
+// Shared by all the projects: opens the device and computes a sum.
 import init, { Device, Tensor } from 'wgrad';
 
 async function main() {
