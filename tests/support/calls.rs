@@ -1,10 +1,10 @@
-//! The calls of the golden cases: what TensorFlow's function is here, with the case's arguments.
+//! The calls of the golden cases: the function here for each of TensorFlow's, with the case's arguments.
 //!
-//! Ops have their calls in the crate's inventory, beside their code. Here is what is no op by itself.
+//! The calls of ops are in the crate's inventory, next to their code. This file has the functions that are not ops.
 //!
-//! One public function of wgrad for one of TensorFlow's is the rule. Where a result is put together of several, the
-//! call says so with [`Call::composes`], and the case does not count as run. Layers, optimizers and metrics are in
-//! `golden/keras.rs`; what wgrad has nothing for is in `golden/missing.rs`.
+//! As a rule, one public function of wgrad corresponds to one of TensorFlow's. If a result is composed of several, the call
+//! reports this with [`Call::composes`], and the case does not count as run. Layers, optimizers and metrics are in
+//! `golden/keras.rs`; functions that wgrad lacks are in `golden/missing.rs`.
 
 use serde_json::Value;
 use wgrad::random::{self, Generator};
@@ -20,7 +20,7 @@ pub type UnaryOp = fn(&Tensor) -> Result<Tensor>;
 
 type AnyOp = fn(&Call) -> Answer;
 
-/// What is no op of the inventory by itself: draws, and what is put together of several.
+/// Functions that are not ops of the inventory: random draws, and combinations of several ops.
 const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.where", choose),
     ("tf.range", |c| match c.need("args", c.scalars("args")?)?.as_slice() {
@@ -53,7 +53,7 @@ const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.random.Generator.normal", drawn),
 ];
 
-/// What the cases of higher derivatives are made of; `tests/data/README.md` has the formulas.
+/// The functions in cases of higher derivatives; `tests/data/README.md` has the formulas.
 const FORMULAS: &[(&str, AnyOp)] = &[
     ("sin", |c| one(c.x()?.sin())),
     ("softplus", |c| one(c.x()?.softplus())),
@@ -136,7 +136,7 @@ fn find<F: Copy>(table: &[(&str, F)], op: &str) -> Option<F> {
     table.iter().find(|(name, _)| *name == op).map(|(_, f)| *f)
 }
 
-/// What the case's function gives, in the order of its outputs.
+/// The outputs of the case's function, in order.
 pub fn call(c: &Call) -> Answer {
     let op = c.case.op.as_str();
     if is_derived(c.case) {
@@ -150,7 +150,7 @@ pub fn call(c: &Call) -> Answer {
     }
     match find(FORMULAS, op) {
         Some(f) => {
-            // How many orders the case has is seen by what it stores.
+            // The stored results show how many orders the case has.
             c.remark("order");
             f(c)
         }
@@ -178,8 +178,8 @@ fn layer_norm(c: &Call) -> Answer {
     }
     let mean = x.reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
     let centred = x.subtract(&mean)?;
-    // As tf.nn.moments, which the case was made with: its variance takes the mean for a constant.
-    // That changes no first derivative, but the second one.
+    // Like tf.nn.moments, which made the case: its variance treats the mean as a constant. That changes the second derivative,
+    // but not the first.
     let variance = x
         .squared_difference(mean.stop_gradient())?
         .reduce_mean(wgrad::Axes::from(axis).keepdims(true))?;
@@ -196,14 +196,14 @@ fn stream(c: &Call) -> Answer<(Vec<usize>, [i32; 2])> {
     }
 }
 
-/// As [`stream`], for a distribution without bounds: the cases name those of a uniform one there.
+/// Like [`stream`], for a distribution without bounds: the cases have those of a uniform one.
 fn standard(c: &Call) -> Answer<(Vec<usize>, [i32; 2])> {
     c.remark("minval");
     c.remark("maxval");
     stream(c)
 }
 
-/// A draw from a generator. The cases of one seed are drawn one after another, each with its own shape.
+/// A draw from a generator. The cases with the same seed are drawn one after another, each with its own shape.
 fn drawn(c: &Call) -> Answer {
     c.only("alg", "philox")?;
     c.remark("order");

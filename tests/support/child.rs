@@ -1,9 +1,9 @@
-//! A test that needs a process of its own: this program again, which runs one of its ignored tests.
+//! For tests that need a separate process: starts this program again to run one of its ignored tests.
 
 use std::process::Command;
 
-/// The command that runs the test `name` of a file of tests; `module` is that file's `module_path!()`. The file is a crate
-/// of its own, or a module of all tests together (`cargo xtask report --pack`).
+/// The command that runs the test `name` of a test file; `module` is that file's `module_path!()`. The file is a separate
+/// crate, or a module of all tests together (`cargo xtask report --pack`).
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn command(module: &str, name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -11,7 +11,7 @@ pub fn command(module: &str, name: &str) -> Command {
     command
 }
 
-/// The name that the program knows the test by.
+/// The full name of the test within the program.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn full_name(module: &str, name: &str) -> String {
     match module.split_once("::") {
@@ -20,7 +20,7 @@ pub fn full_name(module: &str, name: &str) -> String {
     }
 }
 
-/// Runs the test `name` of the file of tests `module` again, in a process whose kernels are those of any GPU.
+/// Runs the test `name` of the test file `module` again, in a process whose kernels suit any GPU.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn also_portable(module: &str, name: &str) {
     if std::env::var_os("WGRAD_PORTABLE").is_none() {

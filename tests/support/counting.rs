@@ -1,11 +1,11 @@
-//! An allocator that tells how many bytes are taken and given back, and leaves all else to the system's.
+//! An allocator that reports the bytes that are allocated and freed, and otherwise calls the system's.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Calls its function with the bytes that an allocation takes, and with those that one gives back, below zero.
+/// Calls its function with the bytes of an allocation, or with those freed as a negative number.
 pub struct Counting(pub fn(i64));
 
-// SAFETY: all is left to the system's allocator.
+// SAFETY: everything is passed to the system's allocator.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -24,7 +24,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        // Both may be there while the bytes move.
+        // Both may exist while the bytes are moved.
         (self.0)(bytes as i64);
         (self.0)(-(layout.size() as i64));
         unsafe { System.realloc(at, layout, bytes) }

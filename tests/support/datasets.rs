@@ -1,4 +1,4 @@
-//! What tests of datasets share.
+//! Shared by tests of datasets.
 
 #![allow(dead_code)]
 
@@ -18,7 +18,7 @@ pub fn texts<T: Item + Debug>(dataset: &Dataset<T>) -> Vec<String> {
     dataset.iter().map(text).collect()
 }
 
-/// Whether a pass that is saved after each number of elements goes on with the same ones.
+/// Checks that a pass saved after any number of elements continues with the same ones.
 pub fn resumes<T: Item + PartialEq + Debug>(make: impl Fn() -> Dataset<T>) {
     let expected = all(&make());
     for given in 0..=expected.len() {

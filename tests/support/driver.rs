@@ -1,18 +1,19 @@
-//! What a hostile driver may do to results (`portability/hostile`, `cargo xtask hostile`): `WGRAD_HOSTILE` names its latitudes.
+//! The permitted deviations of a hostile driver (`portability/hostile`, `cargo xtask hostile`): `WGRAD_HOSTILE` names its
+//! latitudes.
 
 // Every integration test compiles its own copy of this module and uses only a part of it.
 #![allow(dead_code)]
 
-/// The sign of a zero may be lost.
+/// The sign of a zero may change.
 const SIGN_OF_ZERO: [&str; 4] =
     ["zeros-positive", "zeros-negative", "flush-to-positive", "flush-bitcasts"];
-/// Sums and products are not rounded to the nearest number, all of them perhaps in one direction.
+/// Sums and products are not rounded to nearest, and possibly all in the same direction.
 const DIRECTED: [&str; 5] =
     ["round-up", "round-down", "round-to-zero", "round-far", "round-by-hash"];
-/// Roots are as far off as quotients of inexact roots.
+/// Roots have as large errors as quotients of inexact roots.
 const FUNCTIONS: [&str; 3] = ["functions-up", "functions-down", "functions-by-hash"];
 
-/// Whether kernels go through a rewriter.
+/// Whether kernels are rewritten.
 pub fn is_hostile() -> bool {
     std::env::var_os("WGRAD_KERNEL_REWRITER").is_some()
 }
@@ -27,12 +28,12 @@ pub fn loses_signs_of_zeros() -> bool {
     has(&SIGN_OF_ZERO)
 }
 
-/// Numbers below 2^-126 are 0 also where a kernel looks at their bits.
+/// Numbers below 2^-126 are 0 even for a kernel that reads their bits.
 pub fn flushes_bitcasts() -> bool {
     has(&["flush-bitcasts"])
 }
 
-/// What depends on NaN may come out as if it were a number.
+/// Results that depend on NaN may be computed as if it were a number.
 pub fn takes_nan_for_numbers() -> bool {
     has(&["compare-nan", "tests-of-bits"])
 }
@@ -41,8 +42,8 @@ pub fn rounds_in_one_direction() -> bool {
     has(&DIRECTED)
 }
 
-/// How many times as far off one result may be as on other drivers: sums and products are off by one unit of the last digit where
-/// others are off by half of one, quotients by 2.5, and roots by more.
+/// The factor by which the error of one result may be larger than on other drivers: sums and products have errors of one unit
+/// in the last place instead of half a unit, quotients of 2.5, and roots of more.
 pub fn looser() -> f64 {
     match (is_hostile(), has(&FUNCTIONS)) {
         (true, true) => 8.0,
@@ -51,18 +52,18 @@ pub fn looser() -> f64 {
     }
 }
 
-/// As [`looser`] for sums of thousands: errors of one direction add up, where others cancel.
+/// Like [`looser`] for sums of thousands of terms: errors in one direction add up instead of cancelling.
 pub fn looser_sums() -> f64 {
     if rounds_in_one_direction() { 16.0 } else { looser() }
 }
 
-/// As [`looser`] for products of thousands, each of which is off by a part of itself.
+/// Like [`looser`] for products of thousands of factors, each with a relative error.
 pub fn looser_products() -> f64 {
     if rounds_in_one_direction() { 128.0 } else { looser() }
 }
 
-/// Whether `got` is `want` to the bit, and on a hostile driver within four units of its last digit. There a NaN, which WGSL does
-/// not promise, may be any number, and the sign of a zero, or of the infinity that it makes, may be lost.
+/// Whether `got` equals `want` bit by bit, or on a hostile driver within four units in the last place. There a NaN, which WGSL
+/// does not guarantee, may be any number, and the sign of a zero, or of the infinity computed from it, may change.
 pub fn same(got: f32, want: f32) -> bool {
     if got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan() {
         return true;

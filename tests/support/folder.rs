@@ -1,4 +1,4 @@
-//! A folder for one test's files, which goes with it.
+//! A folder for one test's files, which is removed at the test's end.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Cases too large for a file: a formula gives the inputs, and `formula.json` a few numbers of each result.
+//! Cases too large for a file: the inputs come from a formula, and `formula.json` has a few numbers of each result.
 
 use ndarray::IxDyn;
 use serde_json::Value;
@@ -9,16 +9,16 @@ use super::golden::run::Way;
 use super::golden::{Tally, print};
 use super::oracle;
 
-/// What a case computes, and what is wrong with it.
+/// Computes a case; the check returns its failures.
 type Compute = fn(&Input, &Value) -> Result<Vec<Tensor>>;
 type Check = fn(&Value, &[Tensor]) -> Result<Vec<String>>;
 
-/// By the words that a case's `op` begins with.
+/// By the beginning of a case's `op`.
 const CASES: &[(&str, Compute, Check)] = &[
     (
         "reduce_sum over all",
         |input, case| one(input.all(case)?.reduce_sum(())),
-        // The text of the case says how far a sum in f32 may be off.
+        // The case's text specifies the permitted error of a sum in f32.
         |case, got| number(case, &got[0], after(case, "tolerance ").unwrap()),
     ),
     (
@@ -53,7 +53,7 @@ const CASES: &[(&str, Compute, Check)] = &[
     (
         "sum of tanh",
         |input, case| one(input.all(case)?.tanh()?.reduce_sum(())),
-        // The values reach 0.46, where a step of f32 is 3e-8, and the errors of a tanh need not cancel.
+        // Values are at most 0.46, where an f32 step is 3e-8, and the errors of tanh need not cancel.
         |case, got| number(case, &got[0], 3e-8 * size(case, "n") as f64),
     ),
     (
@@ -131,22 +131,22 @@ fn floats(value: &Value) -> Vec<f64> {
     oracle::one_or_many(value).iter().map(|v| v.as_f64().unwrap()).collect()
 }
 
-/// The number that stands behind `words` in the text of the case.
+/// The number after `words` in the text of the case.
 fn after(case: &Value, words: &str) -> Option<f64> {
     let (_, rest) = op(case).split_once(words)?;
     let end = rest.find([',', ')', ' ']).unwrap_or(rest.len());
     rest[..end].parse().ok()
 }
 
-/// The shape that stands behind `words`.
+/// The shape after `words`.
 fn shape_after(case: &Value, words: &str) -> Vec<usize> {
     let (_, rest) = op(case).split_once(words).unwrap();
     rest.split(']').next().unwrap().split(',').map(|size| size.trim().parse().unwrap()).collect()
 }
 
 fn near(what: &str, got: f64, want: f64, tolerance: f64) -> Option<String> {
-    // NaN is a miss.
-    // Sums of a million numbers among them.
+    // NaN is a failure.
+    // Some cases are sums of a million numbers.
     let looser = if driver::rounds_in_one_direction() { 512.0 } else { driver::looser() };
     let fits = (got - want).abs() <= tolerance * looser;
     (!fits).then(|| format!("{what}: got {got}, want {want} within {tolerance}"))
@@ -157,7 +157,7 @@ fn number(case: &Value, got: &Tensor, tolerance: f64) -> Result<Vec<String>> {
     Ok(near("the value", got, floats(&case["value"])[0], tolerance).into_iter().collect())
 }
 
-/// The extreme value and its place, both exact.
+/// The extreme value and its index, both exact.
 fn extreme(case: &Value, got: &[Tensor]) -> Result<Vec<String>> {
     let want = floats(&case["value"]);
     let got = [f64::from(got[0].item::<f32>()?), f64::from(got[1].item::<i32>()?)];
@@ -186,13 +186,13 @@ fn at_points(case: &Value, got: &[Tensor]) -> Result<Vec<String>> {
         misses.extend(near(&format!("{point:?}"), value, want, tolerance));
     }
     let sum: f64 = got.iter().map(|&v| f64::from(v)).sum();
-    // Each of n elements may be off by 1e-6 in a random direction.
+    // Each of n elements may have an error of 1e-6 in a random direction.
     let slack = 1e-6 * (got.len() as f64).sqrt() * 10.0;
     misses.extend(near("the sum", sum, case["sum_f64"].as_f64().unwrap(), slack));
     Ok(misses)
 }
 
-/// Runs the cases as those of a family are run: one by one, fused or not, or with nothing read before all is called.
+/// Runs the cases like those of a family: one by one, fused or not, or with nothing read before everything is called.
 fn run(file: &Value, way: Way) -> Vec<String> {
     let device = Device::new().unwrap();
     device.set_fusion(way != Way::Unfused);

@@ -1,5 +1,5 @@
-//! Files changed at random, and readers of them that are watched: neither panic nor hang, no memory beyond a bound by the file's
-//! size. A test program that has this module counts all that its threads allocate.
+//! Randomly changed files, and checks of their readers: they must not panic or hang, and their memory is bounded by the file's
+//! size. A test program with this module counts all allocations of its threads.
 
 #![allow(dead_code)] // Not every test file uses all of it.
 
@@ -14,14 +14,14 @@ use peak::peak;
 use wgrad::{Error, Result};
 
 pub const CASES: usize = 100_000;
-/// Bytes that a reader may hold at once beside those for the file's: its buffers, and 64 KiB for what comes next.
+/// The bytes that a reader may hold in addition to those proportional to the file: its buffers, and 64 KiB of read-ahead.
 const BESIDE: i64 = 200 << 10;
-/// Bytes for each byte of a file. Two bytes of an example make an empty feature of 32, in a list that doubles as it grows.
+/// Bytes per byte of a file. Two bytes of an example make an empty feature of 32 bytes, in a list that doubles as it grows.
 pub const FOR_EACH: i64 = 100;
-/// Deflate packs at most 1,032 bytes into one; the unpacked ones lie in a list that grows.
+/// Deflate compresses at most 1,032 bytes to one; the decompressed bytes are in a list that grows.
 pub const FOR_EACH_PACKED: i64 = 3 * 1032;
 
-/// Changes a file in one to four ways.
+/// Makes one to four changes to a file.
 fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {
     const EXTREMES: [u8; 9] = [0, 1, 0x7f, 0x80, 0xff, b'"', b',', b'\n', b'('];
     for _ in 0..random.usize(1..=4) {
@@ -40,7 +40,7 @@ fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {
                 let byte = random.u8(..);
                 bytes.splice(at..at, std::iter::repeat_n(byte, end - at));
             }
-            // A number, as a length might be one, in either order.
+            // A number that might be a length, in either byte order.
             6 => {
                 let number = random.u64(..) >> random.u8(..64);
                 let number =
@@ -62,7 +62,7 @@ fn change(bytes: &mut Vec<u8>, others: &[Vec<u8>], random: &mut Rng) {
     }
 }
 
-/// What reading gave: values, and errors that say something.
+/// The results of reading: values, and informative errors.
 #[derive(Default, Debug)]
 pub struct Seen {
     pub good: usize,
@@ -70,7 +70,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Of a reader of bytes in memory, which have broken contents at most.
+    /// Records the result of a reader of bytes in memory, which can fail only because of the contents.
     pub fn note<T>(&mut self, result: Result<T>) {
         match result {
             Ok(_) => self.good += 1,
@@ -79,14 +79,14 @@ impl Seen {
         }
     }
 
-    /// An error that says something, and not the whole file.
+    /// The error must be informative and must not contain the whole file.
     pub fn refused(&mut self, text: &str) {
         assert!(text.len() > 20 && text.len() < 20_000, "{text}");
         self.bad += 1;
     }
 }
 
-/// Reads `CASES` changed files. Both good and bad ones must be among them, or nothing was tested.
+/// Reads `CASES` changed files. Some must be readable and some not, or nothing was tested.
 #[track_caller]
 pub fn fuzz(
     seed: u64,

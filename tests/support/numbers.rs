@@ -1,6 +1,7 @@
-//! Numbers that tests share with a script that asks Keras: fractions that `f32` holds exactly.
+//! Numbers that tests share with a script that calls Keras: fractions that `f32` represents
+//! exactly.
 
-#![allow(dead_code)] // Each test takes what it needs.
+#![allow(dead_code)] // Not every test uses all of it.
 
 use wgrad::Tensor;
 
@@ -41,7 +42,7 @@ pub fn hot(classes: usize, shape: &[usize]) -> Tensor {
     wgrad::one_hot(&labels(classes, shape), classes).unwrap()
 }
 
-/// The values are these, within the rounding of sums and logarithms in `f32`.
+/// Compares the values, with a tolerance for the rounding of sums and logarithms in `f32`.
 #[track_caller]
 pub fn close(found: &Tensor, want: &[f32]) {
     let found = found.to_vec::<f32>().unwrap();

@@ -1,7 +1,7 @@
 //! Reads the golden cases in `tests/data/oracle` (or in the folder that `WGRAD_ORACLE` names).
 //!
-//! `tests/data/README.md` has the format. This is test code: what cannot be read panics, with the
-//! file, the case and the key in the message.
+//! `tests/data/README.md` describes the format. This is test code: unreadable data causes a panic, with the file, the case and
+//! the key in the message.
 
 // Every integration test compiles its own copy of this module and uses only a part of it.
 #![allow(dead_code)]
@@ -77,7 +77,7 @@ impl Array {
         }
     }
 
-    /// int8 is widened to i32: only a trajectory's packed weights have it.
+    /// int8 is widened to i32: only the packed weights of a trajectory use it.
     fn from_view(name: &str, view: &TensorView<'_>) -> Array {
         let data = view.data();
         match view.dtype() {
@@ -125,8 +125,8 @@ fn parse_json(path: &Path, text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{} is not JSON: {e}", path.display()))
 }
 
-/// How much farther results may be from TensorFlow's on a driver that computes as badly as WGSL lets it: its sums and products
-/// are off by one unit of the last digit where others are off by half of one, quotients by 2.5.
+/// The factor by which results may differ more from TensorFlow's on a hostile driver: its sums and products have errors of one
+/// unit in the last place instead of half a unit, and its quotients of 2.5.
 fn worse() -> f64 {
     if super::driver::is_hostile() { 5.0 } else { 1.0 }
 }
@@ -139,17 +139,18 @@ pub struct Tolerance {
 }
 
 impl Tolerance {
-    /// How far a number may be from `want`.
+    /// The permitted difference from `want`.
     pub fn allowed(&self, want: f64) -> f64 {
         if want.is_finite() { worse() * (self.atol + self.rtol * want.abs()) } else { 0.0 }
     }
 
-    /// How much farther `got` is; `None` where it is near enough. NaN matches NaN and an infinity the same infinity.
+    /// By how much `got` exceeds the permitted difference; `None` if it does not. NaN matches NaN and an infinity the same
+    /// infinity.
     pub fn excess(&self, got: f64, want: f64) -> Option<f64> {
         if got == want || (got.is_nan() && want.is_nan()) {
             return None;
         }
-        // An infinity on either side is a miss by now, which the formula would not see.
+        // An infinity on either side is a failure here, which the formula would not detect.
         let finite = got.is_finite() && want.is_finite();
         let excess = if finite { (got - want).abs() - self.allowed(want) } else { f64::INFINITY };
         (excess > 0.0).then_some(excess)
@@ -161,10 +162,10 @@ pub type Named = (String, String);
 /// An argument with the names of its tensors: one, or the elements of a list.
 pub type NamedList = (String, Vec<String>);
 
-/// One call of a TensorFlow function: what went in, what came out, its gradients.
+/// One call of a TensorFlow function: its inputs, outputs and gradients.
 ///
-/// The lists have the order of the file (`x` before `w`, `"2"` before `"10"`) and are empty where
-/// the case has no such key. The names are those that [`Oracle::tensor`] takes.
+/// The lists have the order of the file (`x` before `w`, `"2"` before `"10"`) and are empty if the case has no such key. The
+/// names are those that [`Oracle::tensor`] accepts.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub name: String,
@@ -173,26 +174,26 @@ pub struct Case {
     pub attrs: Map<String, Value>,
     pub inputs: Vec<NamedList>,
     pub outputs: Vec<Named>,
-    /// Output key to the gradient that goes in there. An output without one takes no part.
+    /// Output key to its upstream gradient. An output without one is not part of the loss.
     pub upstream: Vec<Named>,
-    /// Argument (or `weight:<name>`) to the gradient that comes out.
+    /// Argument (or `weight:<name>`) to its gradient.
     pub grads: Vec<NamedList>,
     /// Float arguments without a gradient.
     pub none_grads: Vec<String>,
-    /// Second order: argument to the gradient handed to that argument's gradient.
+    /// Second order: argument to the upstream gradient of that argument's gradient.
     pub upstream2: Vec<Named>,
     pub grads2: Vec<Named>,
     pub none_grads2: Vec<String>,
-    /// Layers: the weights, in Keras' order.
+    /// Layers: the weights, in Keras's order.
     pub weights: Vec<Named>,
     /// Optimizers: the variables after the last step.
     pub state: Vec<Named>,
-    /// Layers: variables that the call changes, after it.
+    /// Layers: variables that the call changes, with their values after it.
     pub state_after: Vec<Named>,
     /// Metrics: the result after each update.
     pub results: Vec<f64>,
     pub tol: Tolerance,
-    /// NaN or an infinity goes in or comes out.
+    /// An input or output has NaN or an infinity.
     pub special_values: bool,
     pub note: Option<String>,
     /// The whole case, for keys that have no field here (`defaults`, `values`, `steps`, ...).
@@ -200,7 +201,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The argument as it is in the file; `None` where it is absent or null.
+    /// The argument as in the file; `None` if it is absent or null.
     pub fn attr(&self, key: &str) -> Option<&Value> {
         self.attrs.get(key).filter(|v| !v.is_null())
     }
@@ -210,8 +211,8 @@ impl Case {
         let name = text(raw.get("name")).unwrap_or_else(|| panic!("a case has no name: {value}"));
         let bad = |key: &str| -> ! { panic!("case {name}: {key:?} is absent or malformed") };
 
-        // serde_json may sort an object's keys; a tensor is named once in the file, so its place
-        // there gives the written order back.
+        // serde_json may sort an object's keys; a tensor is named once in the file, so its position there restores the written
+        // order.
         let place = |tensor: &str| order.get(tensor).copied().unwrap_or(usize::MAX);
         let lists = |key: &str| -> Vec<NamedList> {
             let Some(entries) = raw.get(key) else { return Vec::new() };
@@ -291,7 +292,7 @@ fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).map(str::to_owned)
 }
 
-/// A number, or one of the texts `"inf"`, `"-inf"` and `"nan"`.
+/// A number, or one of the strings `"inf"`, `"-inf"` and `"nan"`.
 pub fn number(value: &Value) -> Option<f64> {
     match value.as_str() {
         Some("inf") => Some(f64::INFINITY),
@@ -307,7 +308,7 @@ pub fn one_or_many(value: &Value) -> &[Value] {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice)
 }
 
-/// Where each quoted text of a JSON file first occurs.
+/// The position of the first occurrence of each string in a JSON file.
 fn places(json: &str) -> HashMap<&str, usize> {
     let bytes = json.as_bytes();
     let mut places = HashMap::new();
@@ -336,7 +337,7 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Reads the index; a family's tensors are read when the first of them is asked for.
+    /// Reads the index; a family's tensors are read when the first of them is requested.
     pub fn open(dir: &Path) -> Oracle {
         let path = dir.join("index.json");
         let json = read_text(&path);
@@ -368,14 +369,14 @@ impl Oracle {
         self.tensors.keys().map(String::as_str).collect()
     }
 
-    /// The cases of a family; panics where there is none, for then a test would check nothing.
+    /// The cases of a family; panics if there are none, because the test would check nothing.
     pub fn cases(&self, family: &str) -> Vec<&Case> {
         let cases: Vec<&Case> = self.cases.iter().filter(|case| case.family == family).collect();
         assert!(!cases.is_empty(), "{} has no family {family:?}", self.dir.display());
         cases
     }
 
-    /// `name` as the case's lists have it, or without the leading `<case>/` ("in.x", "out.0").
+    /// The tensor `name`, as in the case's lists or without the leading `<case>/` ("in.x", "out.0").
     pub fn tensor(&self, case: &Case, name: &str) -> Array {
         let own = name.strip_prefix(&case.name).is_some_and(|rest| rest.starts_with('/'));
         if own {
@@ -385,7 +386,7 @@ impl Oracle {
         }
     }
 
-    /// `name` in full, "<case>/<role>.<key>".
+    /// The tensor with the full name, "<case>/<role>.<key>".
     pub fn tensor_named(&self, family: &str, name: &str) -> Array {
         match self.family(family).get(name) {
             Some(array) => array.clone(),
@@ -405,17 +406,17 @@ impl Oracle {
     }
 }
 
-/// `$WGRAD_ORACLE` where that is set, else the cases in the repository.
+/// `$WGRAD_ORACLE` if it is set, else the cases in the repository.
 pub fn default_dir() -> PathBuf {
     whole().unwrap_or_else(|| data_dir().join("oracle"))
 }
 
-/// The whole collection, if `WGRAD_ORACLE` names its folder.
+/// The full collection, if `WGRAD_ORACLE` names its folder.
 pub fn whole() -> Option<PathBuf> {
     std::env::var_os("WGRAD_ORACLE").filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// A folder or file that stands beside the cases: the whole collection's, or what the repository has of it.
+/// A folder or file next to the cases: of the full collection, or of the repository's part.
 pub fn beside(name: &str) -> PathBuf {
     let own = whole().map(|dir| dir.join(name)).filter(|path| path.exists());
     own.unwrap_or_else(|| data_dir().join(name))

@@ -1,4 +1,4 @@
-//! How much memory a thread holds at most. A test program that has this module counts all that its threads allocate.
+//! The peak memory of a thread. A test program with this module counts all allocations of its threads.
 
 #[path = "counting.rs"]
 mod counting;
@@ -8,12 +8,12 @@ use std::cell::Cell;
 use counting::Counting;
 
 thread_local! {
-    /// Bytes that this thread holds, and the most that it has held.
+    /// Bytes that this thread holds, and the maximum so far.
     static HELD: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
 }
 
 fn count(bytes: i64) {
-    // Threads that end are past counting.
+    // Ending threads are not counted.
     let _ = HELD.try_with(|held| {
         let (now, peak) = held.get();
         held.set((now + bytes, peak.max(now + bytes)));
@@ -23,7 +23,7 @@ fn count(bytes: i64) {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting(count);
 
-/// The most bytes held while `run` ran, beyond those held before.
+/// The peak of bytes held while `run` ran, minus those held before.
 pub fn peak<T>(run: impl FnOnce() -> T) -> (T, i64) {
     let before = HELD.get().0;
     HELD.set((before, before));

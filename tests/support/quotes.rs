@@ -1,17 +1,16 @@
-//! Code that a page shows: a block marked `rust` is a doc test, as the pages are modules of the documentation
+//! Code in documentation pages: a block marked `rust` is a doc test, as the pages are modules of the documentation
 //! (`src/docs.rs`). Any other block of Rust or WGSL quotes a file, which the line before it names:
 //!
 //! ```text
 //! <!-- from src/ops/composed.rs -->
 //! ```
 //!
-//! Its lines are lines of that file, one after the other, whatever their indentation. A line `// ...` stands for
-//! lines that are left out.
+//! Its lines are consecutive lines of that file, regardless of indentation. A line `// ...` represents omitted lines.
 
 use std::fs;
 use std::path::Path;
 
-/// What stands for lines that are left out.
+/// Represents omitted lines.
 const GAP: &str = "// ...";
 
 /// A block of code in a page.
@@ -19,7 +18,7 @@ struct Block<'a> {
     /// Its first line in the page, counted from 1.
     at: usize,
     language: &'a str,
-    /// The file that it quotes.
+    /// The quoted file.
     from: Option<&'a str>,
     lines: Vec<&'a str>,
 }
@@ -44,7 +43,7 @@ fn blocks(page: &str) -> Vec<Block<'_>> {
     found
 }
 
-/// The first line of `block` that does not go on from the lines before it as `source` does.
+/// The first line of `block` that does not continue the previous lines as in `source`.
 fn first_stray<'a>(block: &[&'a str], source: &[&str]) -> Option<&'a str> {
     let mut left = source;
     for run in block.split(|line| *line == GAP) {
@@ -60,7 +59,7 @@ fn first_stray<'a>(block: &[&'a str], source: &[&str]) -> Option<&'a str> {
     None
 }
 
-/// The blocks of a page that are neither doc tests nor what their file says.
+/// The blocks of a page that are neither doc tests nor accurate quotations.
 fn wrong_blocks(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for block in blocks(page) {

@@ -1,6 +1,5 @@
-//! The folder of the repository, in which tests find their data. Where it was when they were compiled is no help to tests
-//! that run elsewhere (`cargo xtask report --pack`), so what stands in the environment comes first: cargo sets it for
-//! every test.
+//! The folder of the repository, in which tests find their data. The folder at compile time is useless for tests that run
+//! elsewhere (`cargo xtask report --pack`), so the environment takes precedence: cargo sets the variable for every test.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Training runs from a fixed start on inputs that a formula gives, beside TensorFlow's own run.
+//! Training runs from a fixed start with inputs from a formula, compared with TensorFlow's run.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const BATCH: u64 = 50;
 
 type Arrays = HashMap<String, Array>;
 
-/// A batch of images of `pixels` and their labels, as `tests/data/README.md` states them.
+/// A batch of images with `pixels` pixels and their labels, as specified in `tests/data/README.md`.
 fn batch(step: u64, pixels: u64) -> (Tensor, Tensor) {
     let (first, end) = (BATCH * step, BATCH * (step + 1));
     let values: Vec<f32> = (first * pixels..end * pixels)
@@ -32,7 +32,7 @@ fn batch(step: u64, pixels: u64) -> (Tensor, Tensor) {
     )
 }
 
-/// The last axis of a start value: how many units or filters its layer has.
+/// The last axis of an initial value: the number of units or filters of its layer.
 fn units(start: &Arrays, key: &str) -> usize {
     *start[&format!("init.{key}")].shape().last().unwrap()
 }
@@ -63,7 +63,7 @@ fn cnn(start: &Arrays) -> Sequential {
         .add(Dense::new(units(start, "w2")))
 }
 
-/// Trains from TensorFlow's start and compares each loss and what is stored of the end.
+/// Trains from TensorFlow's initial values and compares each loss and the stored final values.
 fn follow(name: &str, make: fn(&Arrays) -> Sequential, order: &[&str], fusion: bool) {
     let dir = oracle::beside("formula_trajectory");
     let json = oracle::read_json(&dir.join(format!("{name}.json")));
@@ -77,12 +77,12 @@ fn follow(name: &str, make: fn(&Arrays) -> Sequential, order: &[&str], fusion: b
     let mut tally = Tally { run: 1, ..Tally::default() };
     let how = if fusion { "fused" } else { "unfused" };
     for (step, (got, want)) in losses.iter().zip(&want).enumerate() {
-        // f32 sums in another order differ by about 1e-6; Adam spreads that over the steps.
+        // f32 sums in another order differ by about 1e-6; Adam amplifies this over the steps.
         if (got - want).abs() > 1e-4 * want {
             tally.failures.push(format!("{how}, step {step}: loss {got}, TensorFlow has {want}"));
         }
     }
-    // Adam divides tiny gradients by their own size, so single parameters agree less well.
+    // Adam divides tiny gradients by their own magnitude, so single parameters agree less well.
     let tol = Tolerance { atol: 3e-3, rtol: 0.0 };
     for (got, key) in end.iter().zip(order) {
         let Some(want) = start.get(&format!("after{}.{key}", want.len())) else { continue };
@@ -104,7 +104,7 @@ fn train(
     order: &[&str],
     steps: usize,
 ) -> (Vec<f64>, Vec<ndarray::ArrayD<f32>>) {
-    // The images of the formula are 28 by 28; what the trajectory begins with was made for them.
+    // The images of the formula are 28 by 28; the trajectory's initial values were made for them.
     let pixels = 784;
     model.build(batch(0, pixels).0.shape()).unwrap();
     let weights: Vec<_> =

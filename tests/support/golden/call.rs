@@ -1,4 +1,4 @@
-//! A call of a golden case: the case's tensors and attributes as the crate's inventory takes them.
+//! A call of a golden case: the case's tensors and attributes in the form that the crate's inventory accepts.
 
 use std::ops::Deref;
 
@@ -21,7 +21,7 @@ impl<'a> Call<'a> {
         let tensors = |names: &[String]| names.iter().map(stored).collect::<Result<Vec<_>>>();
         let tensors: Result<_> =
             case.inputs.iter().map(|(key, names)| Ok((key.clone(), tensors(names)?))).collect();
-        // What is null has TensorFlow's default.
+        // A null attribute means TensorFlow's default.
         let attrs = case.attrs.iter().filter(|(_, value)| !value.is_null());
         let attrs = attrs.map(|(key, value)| (key.clone(), attribute(value)));
         Ok(Call { golden, case, args: Args::new(tensors?, attrs) })
@@ -42,7 +42,7 @@ impl Deref for Call<'_> {
     }
 }
 
-/// An attribute for the inventory. Of objects nothing is known there; those who read them take [`Call::value`].
+/// An attribute for the inventory. The inventory does not know objects; calls that need them use [`Call::value`].
 fn attribute(value: &Json) -> Value {
     match value {
         Json::Bool(yes) => Value::Bool(*yes),

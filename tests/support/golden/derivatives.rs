@@ -1,4 +1,4 @@
-//! Third derivatives, Hessians and Jacobians by tapes within tapes, and what the golden cases say of tapes.
+//! Third derivatives, Hessians and Jacobians with nested tapes, and the golden cases about tapes' behaviour.
 
 use serde_json::Value;
 use wgrad::{GradientOptions, GradientTape, Result, Tensor, UnconnectedGradients, Variable};
@@ -75,7 +75,7 @@ fn jacobian(f: UnaryOp, x: &Tensor) -> Answer {
     Ok(vec![y, jacobian, batch])
 }
 
-/// f(x) and its derivatives up to `order`, each the gradient of the one before from ones.
+/// f(x) and its derivatives up to `order`, each the gradient of the previous one with upstream ones.
 fn derivatives(
     f: &dyn Fn(&Tensor) -> Result<Tensor>,
     x: &Tensor,
@@ -92,7 +92,7 @@ fn derivatives(
     Ok(all)
 }
 
-/// That a tape answers one question is told by its type: `gradient` takes it, and there is no second one.
+/// A tape answers only once because of its type: `gradient` consumes it.
 fn a_tape_answers_once() {
     trait Copies<A> {
         fn are_none() {}
@@ -100,13 +100,13 @@ fn a_tape_answers_once() {
     struct Some;
     impl<T> Copies<()> for T {}
     impl<T: Clone> Copies<Some> for T {}
-    // Ambiguous, and so an error, for what can be cloned.
+    // Ambiguous, and therefore a compile error, for types that can be cloned.
     <GradientTape as Copies<_>>::are_none();
     let _: fn(GradientTape, &'static Tensor, &'static Tensor) -> Result<Option<Tensor>> =
         GradientTape::gradient;
 }
 
-/// The statements that `values` has about tapes: none, a number, or several of these.
+/// Checks the statements about tapes in `values`: none, a number, or several of these.
 pub fn tape_behaviour(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     let values = c.case.raw.get("values").and_then(Value::as_object);
     for (key, want) in c.need("values", values)? {
@@ -159,7 +159,7 @@ pub fn tape_behaviour(c: &Call, sheet: &mut Sheet) -> Answer<()> {
                 }
                 vec![Some(s.clone()), tape.gradient(&s, &x0)?]
             }
-            // TensorFlow warns and gives none; here the watch is the error.
+            // TensorFlow warns and returns none; here, watching is an error.
             "integer watched" => {
                 let watched = GradientTape::new().watch(&Tensor::scalar(3)?);
                 vec![watched.is_ok().then(|| Tensor::scalar(0f32)).transpose()?]

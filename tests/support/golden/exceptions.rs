@@ -1,7 +1,7 @@
-//! Where wgrad means to give another number than TensorFlow: single elements, by a rule over what went in.
+//! Intended differences from TensorFlow: single elements, selected by a rule on the inputs.
 //!
-//! A rule looks at the element's inputs and at what was wanted, so that no other element hides behind it. On an
-//! adapter where an exception was seen it has to excuse something, or the family's test fails: it has gone.
+//! A rule checks the element's inputs and the expected value, so that it excuses no other element. On an adapter where an
+//! exception was observed it must excuse something, or the family's test fails because the exception is obsolete.
 
 use ndarray::{Dimension, IxDyn};
 
@@ -20,8 +20,8 @@ pub struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// Whether one of the inputs from which the element comes is such a number: those at its place, or any where shapes
-    /// are of different kinds.
+    /// Whether one of the element's inputs satisfies the condition: those at its position, or any input if the shapes do not
+    /// correspond.
     fn any_input(&self, is: impl Fn(f64) -> bool + Copy) -> bool {
         let at = |key: &str, names: &[String]| match self.input(key) {
             Some(value) => is(value),
@@ -33,7 +33,7 @@ impl Element<'_> {
         self.case.inputs.iter().any(|(key, names)| at(key, names))
     }
 
-    /// The argument's element at the same place, with broadcasting; `None` where the shapes are of different kinds.
+    /// The argument's element at the same position, with broadcasting; `None` if the shapes do not correspond.
     fn input(&self, key: &str) -> Option<f64> {
         let (_, names) = self.case.inputs.iter().find(|(known, _)| known == key)?;
         let array = self.golden.tensor(self.case, names.first()?).as_f64();
@@ -45,14 +45,14 @@ impl Element<'_> {
 }
 
 pub struct Exception {
-    /// The ops it is about; all if there are none.
+    /// The ops that it applies to; empty for all.
     pub ops: &'static [&'static str],
-    /// Latitudes of hostile drivers (`portability/hostile`), one of which the driver must have; every driver if there are none.
+    /// Latitudes of hostile drivers (`portability/hostile`), one of which the driver must have; empty for every driver.
     pub latitudes: &'static [&'static str],
-    /// What the roles begin with.
+    /// Prefixes of the roles.
     pub roles: &'static [&'static str],
     pub reason: &'static str,
-    /// Parts of the names of adapters on which it is known to excuse something.
+    /// Parts of the names of adapters where it was observed to excuse something.
     pub seen_on: &'static [&'static str],
     rule: fn(&Element) -> bool,
 }
@@ -118,7 +118,7 @@ fn fits(latitudes: &[&str]) -> bool {
     }
 }
 
-/// The exception that excuses the element.
+/// The index of the exception that excuses the element.
 pub fn excuse(element: &Element) -> Option<usize> {
     EXCEPTIONS.iter().position(|exception| {
         (exception.ops.is_empty() || exception.ops.contains(&element.case.op.as_str()))

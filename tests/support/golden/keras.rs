@@ -1,4 +1,4 @@
-//! The golden cases of Keras: layers and initializers, by their public types.
+//! The golden cases of Keras: layers and initializers, with their public types.
 
 pub mod layers;
 pub mod losses;
@@ -13,7 +13,7 @@ use super::sheet::Sheet;
 
 // ---- initializers -------------------------------------------------------------------------------------------
 
-/// The limits that Keras's initializers have for a fan-in and a fan-out, as attributes.
+/// The limits of Keras's initializers for a fan-in and a fan-out, as attributes.
 pub fn initialize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     c.only("truncation", "2 standard deviations")?;
     let fan = |key: &str| Ok::<_, Stop>(c.need(key, c.int(key)?)? as usize);
@@ -29,7 +29,7 @@ pub fn initialize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     ] {
         let limit = c.need(key, c.float(key)?)?;
         let got = largest(&draw(initializer)?.to_vec()?);
-        // Of 78,400 draws the largest comes within a thousandth of the end.
+        // Of 78,400 draws, the largest is within a thousandth of the limit.
         if got > limit * (1.0 + 1e-6) || got < 0.999 * limit {
             sheet.miss(key, format!("the largest weight is {got}, the limit {limit}"));
         }
@@ -46,7 +46,7 @@ pub fn initialize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
         }
         let squares: f64 = weights.iter().map(|&w| f64::from(w).powi(2)).sum();
         let after = (squares / weights.len() as f64).sqrt() / stddev;
-        // What a normal distribution cut at two deviations keeps of its own.
+        // The deviation that remains of a normal distribution truncated at two deviations.
         if (after - 0.8796).abs() > 0.01 {
             sheet.miss(key, format!("the deviation is {after} of it"));
         }

@@ -1,7 +1,7 @@
-//! What TensorFlow has in the golden cases and wgrad does not: the reasons for which cases are listed and not run.
+//! Functions in the golden cases that wgrad does not have: the reasons why cases are listed and not run.
 //!
-//! The table is checked from both ends. A case that has no call and no entry here fails its family; so does an entry
-//! whose case runs. And when wgrad's public names hold one of the missing, the tests ask for its call.
+//! The table is checked in both directions. A case without a call and an entry here fails its family; so does an entry whose
+//! case runs. If a missing function appears among wgrad's public names, the tests demand its call.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use super::root::root;
 
-/// A reason, and the ops it is true of: `op`, or `op/what` for one of its attributes or arguments.
+/// A reason, and the ops that it applies to: `op`, or `op/what` for one of its attributes or arguments.
 type Reason = (&'static str, &'static [&'static str]);
 
 pub const MISSING: &[Reason] = &[];
 
-/// An op that no case has: the table's own tests list it, as there may be no other.
+/// An op that no case has: the table's tests list it, as all real ones may be implemented.
 pub const LISTED_BY_TESTS: &str = "keras.layers.NoSuchLayer";
 
 /// Every entry as (op, what, reason).
@@ -27,7 +27,7 @@ fn entries() -> impl Iterator<Item = (&'static str, &'static str, &'static str)>
     })
 }
 
-/// Why a case of `op` that asks for `what` does not run.
+/// The reason why a case of `op` that needs `what` does not run.
 pub fn reason(op: &str, what: &str) -> Option<&'static str> {
     if op == LISTED_BY_TESTS {
         return Some("an entry for the table's own tests");
@@ -35,14 +35,14 @@ pub fn reason(op: &str, what: &str) -> Option<&'static str> {
     entries().find(|(known, of, _)| *known == op && *of == what).map(|(_, _, reason)| reason)
 }
 
-/// Entries that nothing in `used` has to do with.
+/// Entries that match nothing in `used`.
 pub fn idle(used: &BTreeSet<(String, String)>) -> Vec<String> {
     let idle =
         entries().filter(|(op, what, _)| !used.contains(&(op.to_string(), what.to_string())));
     idle.map(|(op, what, _)| format!("MISSING: no case asks for {op} {what}")).collect()
 }
 
-/// Entries that wgrad has by now, as far as its public names tell.
+/// Entries that wgrad seems to have, according to its public names.
 pub fn no_longer_missing() -> Vec<String> {
     let sources = sources();
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ pub fn no_longer_missing() -> Vec<String> {
         let in_folder = |file: &&File| file.path.starts_with(folder) && file.defines(name);
         let by_now = match what {
             "" => sources.iter().find(in_folder),
-            // An option stands where the op does; what a formula lacks may come anywhere.
+            // An option is in the op's file; what a formula lacks may be anywhere.
             _ if op.contains('.') => sources.iter().filter(in_folder).find(|f| f.defines(what)),
             _ => sources.iter().find(|file| file.defines(what) || in_folder(file)),
         };
@@ -60,7 +60,7 @@ pub fn no_longer_missing() -> Vec<String> {
     found
 }
 
-/// The folder and the name by which an op would be found.
+/// The folder and the name to search for an op.
 fn place(op: &str) -> (&str, &str) {
     let name = op.rsplit('.').next().unwrap_or(op);
     if op.starts_with("tf.image.") {
@@ -80,7 +80,7 @@ fn place(op: &str) -> (&str, &str) {
 
 struct File {
     path: String,
-    /// Public functions, types and fields, and rows of the tables of ops, in lower case without underscores.
+    /// Public functions, types and fields, and table rows of ops, in lower case without underscores.
     names: Vec<String>,
 }
 

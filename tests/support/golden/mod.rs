@@ -1,4 +1,4 @@
-//! Golden cases: run in three ways, compared, counted. What a family's test prints is stated in `tests/data/README.md`.
+//! Golden cases: runs them in three ways, compares and counts. `tests/data/README.md` describes the output of a family's test.
 
 pub mod call;
 pub mod derivatives;
@@ -21,15 +21,15 @@ use wgrad::Device;
 use super::oracle::{Case, Oracle};
 use super::{calls, driver, oracle, root};
 
-/// What came of a family's cases.
+/// The results of a family's cases.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     pub run: usize,
-    /// Cases by the reason for which they did not run, and the ops among them.
+    /// Cases by the reason why they did not run, and their ops.
     pub listed: BTreeMap<String, BTreeMap<String, usize>>,
-    /// The entries of [`missing::MISSING`] that a case had to do with.
+    /// The entries of [`missing::MISSING`] that matched a case.
     pub used: BTreeSet<(String, String)>,
-    /// Elements by the place of the exception that excuses them.
+    /// Elements by the index of the exception that excuses them.
     pub excused: BTreeMap<usize, usize>,
     pub failures: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl Tally {
         self.failures.extend(other.failures.iter().cloned());
     }
 
-    /// The line that a program may look for.
+    /// The line that a program may search for.
     pub fn summary(&self, name: &str) -> String {
         format!(
             "oracle: {name}: {} run, {} listed, {} elements excused, {} failed\n",
@@ -73,7 +73,7 @@ impl Tally {
         )
     }
 
-    /// The summary with all that it counts, but for the cases that ran well.
+    /// The summary with everything that it counts except the cases that ran well.
     pub fn report(&self, name: &str) -> String {
         let mut text = self.summary(name);
         for (reason, ops) in &self.listed {
@@ -92,7 +92,7 @@ impl Tally {
     }
 }
 
-/// Prints, whether or not the test's own output is captured.
+/// Prints even if the test's output is captured.
 pub fn print(text: &str) {
     _ = std::io::stdout().lock().write_all(format!("\n{text}").as_bytes());
 }
@@ -129,7 +129,7 @@ pub fn run_family(golden: &Oracle, family: &str) -> Tally {
         let about = cases
             .iter()
             .any(|case| exception.ops.contains(&case.op.as_str()) && case.special_values);
-        // A hostile driver may flush what the adapter beneath it does not.
+        // A hostile driver may flush numbers that the real adapter does not.
         let seen =
             !driver::is_hostile() && exception.seen_on.iter().any(|name| adapter.contains(name));
         if about && seen && !tally.excused.contains_key(&i) {
@@ -140,7 +140,7 @@ pub fn run_family(golden: &Oracle, family: &str) -> Tally {
     tally
 }
 
-/// Counts a case as its fate wants it. What the tables do not know is a failure, as is what they no longer need.
+/// Counts a case by its fate. A case that the tables do not know is a failure, and so is an entry that is not needed.
 pub fn enter(tally: &mut Tally, case: &Case, fate: &Fate) {
     let (Fate::Lacks(what) | Fate::Composed(what)) = fate else {
         tally.run += 1;

@@ -12,21 +12,21 @@ use super::oracle::{Case, Oracle};
 use super::sheet::{Excused, Sheet};
 use super::{derivatives, keras, sequence_layers};
 
-/// How the case's ops come together in plans.
+/// How the case's ops are combined in plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Results are read before gradients are asked for: forward, backward and second order run by themselves, fused.
+    /// Results are read before gradients are computed: forward, backward and second order run separately, fused.
     Fused,
-    /// The same, and every op has a kernel of its own.
+    /// The same, with one kernel per op.
     Unfused,
-    /// Nothing is read before all is called: forward, backward and second order are one flush, fused.
+    /// Nothing is read before everything is called: forward, backward and second order are one flush, fused.
     Late,
 }
 
 impl Way {
     pub const ALL: [Way; 3] = [Way::Fused, Way::Unfused, Way::Late];
 
-    /// How often the case runs: a structure's first run may be by single ops, and what comes again is fused.
+    /// How often the case runs: the first run of a structure may use single ops, and repetitions are fused.
     pub fn runs(self) -> usize {
         if self == Way::Unfused { 1 } else { 2 }
     }
@@ -42,17 +42,17 @@ impl fmt::Display for Way {
     }
 }
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Run,
-    /// wgrad has nothing for this attribute or argument, or for the op ("").
+    /// wgrad does not support this attribute or argument, or the op ("").
     Lacks(String),
-    /// As `Lacks`, but put together of other functions and compared.
+    /// Like `Lacks`, but composed of other functions and compared.
     Composed(String),
 }
 
-/// Runs the case on `device`, whose fusion is as the way wants it. Returns its fate and what differs.
+/// Runs the case on `device`, which has the fusion mode of this way. Returns its fate and the differences.
 pub fn run(
     golden: &Oracle,
     case: &Case,
@@ -62,7 +62,7 @@ pub fn run(
 ) -> (Fate, Vec<String>) {
     let mut fate = Fate::Run;
     for turn in 0..way.runs() {
-        // Where a case is late the device cuts no stream by itself, so that whatever runs is what a call asked for.
+        // In a late case the device does not split the stream itself, so that only calls cause ops to run.
         device.set_stream_limit((way == Way::Late).then_some(usize::MAX));
         let once = || device.scope(|| turn_of(golden, case, way, excused));
         let misses;
@@ -88,7 +88,7 @@ fn turn_of(golden: &Oracle, case: &Case, way: Way, excused: &mut Excused) -> (Fa
     let done = check(&call, &mut sheet);
     let unread = call.unread();
     match (done, unread) {
-        // What it does not know may be why it failed.
+        // An unsupported argument may be the reason for the failure.
         (Ok(()) | Err(Stop::Failed(_)), Some(key)) => return (Fate::Lacks(key), Vec::new()),
         (Err(Stop::Lacks(what)), _) => return (Fate::Lacks(what), Vec::new()),
         (Err(Stop::Failed(error)), None) => sheet.miss("call", error),
@@ -112,7 +112,7 @@ fn check(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     }
 }
 
-/// A source of gradients: the argument (or `weight:<name>`), which of its tensors, and what the tape is asked for.
+/// A source of gradients: the argument (or `weight:<name>`), the index of its tensor, and the tensor or variable for the tape.
 type Source = (String, usize, TensorOrVariable);
 
 /// A function or a layer: results, gradients, second order.
@@ -140,7 +140,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
         sources.push((format!("weight:{key}"), 0, source));
     }
 
-    // Making a layer's weights has run something. From here on a late case waits.
+    // Creating a layer's weights has run ops. From here on nothing runs in a late case.
     let device = Device::current()?;
     let flushes = device.stats().flushes;
     differentiate(call, sheet, &sources, || match (&layer, &over_sequences) {
@@ -161,7 +161,7 @@ fn function(call: &Call, sheet: &mut Sheet) -> Answer<()> {
     Ok(())
 }
 
-/// The ops that read how large their result is. `where` with three arguments is none, but has the name.
+/// The ops that read the size of their result from the device. `where` with three arguments does not, but has the same name.
 const COUNTED: &[&str] = &[
     "tf.where",
     "tf.boolean_mask",
@@ -175,12 +175,12 @@ const COUNTED: &[&str] = &[
     "tf.math.segment_min",
 ];
 
-/// Whether every op runs at its call, which defeats all waiting.
+/// Whether every op runs when it is called, which makes late cases impossible.
 fn wgrad_syncs() -> bool {
     std::env::var_os("WGRAD_EAGER_SYNC").is_some()
 }
 
-/// Enters results, gradients and second order of what `forward` computes.
+/// Records results, gradients and second order of `forward`.
 fn differentiate(
     call: &Call,
     sheet: &mut Sheet,
@@ -260,7 +260,7 @@ fn differentiate(
         let want = stored(name);
         match &grads2[place(key, 0)?] {
             Some(grad) => sheet.add(&role, grad, &want),
-            // A gradient that no longer depends on the input: zero and none say the same.
+            // A gradient that does not depend on the input: zero and none are equivalent.
             None if want.as_f64().iter().all(|&v| v == 0.0) => {}
             None => sheet.miss(&role, "no gradient"),
         }

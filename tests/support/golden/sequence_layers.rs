@@ -1,4 +1,4 @@
-//! The golden cases of layers over sequences, whose calls take more than one tensor: recurrent layers and attention.
+//! The golden cases of layers over sequences, whose calls have several tensors: recurrent layers and attention.
 
 use wgrad::keras::layers::{
     AdditiveAttention, AttendOptions, Attention, Bidirectional, Dense, GRU, LSTM, MergeMode,
@@ -51,7 +51,7 @@ pub fn layer(c: &Call) -> Answer<Option<SequenceLayer>> {
     let named = part.named_variables();
     for ((own, variable), (key, name)) in named.iter().zip(&c.case.weights) {
         let own = own.replace('/', ".");
-        // Keras numbers the layers of a session.
+        // Keras appends numbers to the names of a session's layers.
         let plain = |name: &str| name.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
         if plain(&own).replace("_.", ".") != plain(key).replace("_.", ".") {
             return Err(Error::Shape(format!("the variable {own}, Keras has {key}").into()).into());
@@ -114,7 +114,7 @@ fn recurrent<L: Trackable + 'static>(c: &Call, layer: L, call: CallWithState<L>)
     Ok((Box::new(layer), run))
 }
 
-/// The weights tell the units where the case refers to them.
+/// The number of units, from the case's weights.
 fn units(c: &Call) -> Answer<usize> {
     c.remark("units");
     let own = c.case.weights.iter().find(|(key, _)| key.ends_with("recurrent_kernel"));
@@ -127,7 +127,7 @@ fn activation(c: &Call) -> Answer<Activation> {
     name.parse().map_err(|_| Stop::Lacks("activation".into()))
 }
 
-/// An option that is true in Keras unless the case says otherwise.
+/// An option that is true in Keras by default.
 fn unless_said(c: &Call, key: &str) -> Answer<bool> {
     Ok(c.value(key)?.is_none() || c.flag(key)?)
 }

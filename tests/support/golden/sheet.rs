@@ -1,4 +1,4 @@
-//! What a run of a case gave, beside what TensorFlow gave: read at once, or only when all has been called.
+//! The results of a case next to TensorFlow's: read at once, or only when everything has been called.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::exceptions::{self, Element};
 use super::oracle::{Array, Case, Oracle};
 
 enum Got {
-    /// Not read yet: nothing of the case has run, as far as the caller can tell.
+    /// Not read yet: none of the case's ops has run, as far as the caller can observe.
     Waiting(Tensor),
     Read(Result<ArrayD<f64>>),
 }
@@ -26,7 +26,7 @@ struct Want {
     values: ArrayD<f64>,
 }
 
-/// Elements that an exception excuses: its place in the list, the role, and the element.
+/// Excused elements: the exception's index, the role, and the element's index.
 pub type Excused = BTreeMap<(usize, String, usize), ()>;
 
 pub struct Sheet<'a> {
@@ -45,18 +45,18 @@ impl<'a> Sheet<'a> {
         self.late
     }
 
-    /// Enters a result. Unless the sheet is a late one it is read, so all that waits runs.
+    /// Records a result. Unless the sheet is a late one, the result is read, so all pending ops run.
     pub fn add(&mut self, role: &str, got: &Tensor, want: &Array) {
         self.enter(role, got, Want { dtype: want.dtype(), values: want.as_f64() });
     }
 
-    /// Enters a result that TensorFlow has as a plain number.
+    /// Records a result that is a plain number in TensorFlow.
     pub fn add_number(&mut self, role: &str, got: &Tensor, want: f64) {
         let values = ArrayD::from_elem(IxDyn(&[]), want);
         self.enter(role, got, Want { dtype: "f32", values });
     }
 
-    /// Enters a gradient that TensorFlow does not have, and that has to be zero then.
+    /// Records a gradient that TensorFlow does not have, which must therefore be zero.
     pub fn add_zeros(&mut self, role: &str, got: &Tensor) {
         self.enter(role, got, Want { dtype: "f32", values: ArrayD::zeros(got.shape()) });
     }
@@ -67,12 +67,12 @@ impl<'a> Sheet<'a> {
         self.rows.push(Row { role: role.to_owned(), dtype, got, want });
     }
 
-    /// Something that no number shows.
+    /// Records a failure that is not a number.
     pub fn miss(&mut self, role: &str, what: impl std::fmt::Display) {
         self.misses.push(format!("{role}: {what}"));
     }
 
-    /// Reads what has not been read.
+    /// Reads the results that have not been read.
     pub fn settle(&mut self) {
         for row in &mut self.rows {
             if let Got::Waiting(tensor) = &row.got {
@@ -81,7 +81,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Compares. Elements that an exception excuses go to `excused`, all other differences are returned.
+    /// Compares. Elements excused by an exception are added to `excused`, all other differences are returned.
     pub fn compare(mut self, golden: &Oracle, excused: &mut Excused) -> Vec<String> {
         self.settle();
         let mut misses = std::mem::take(&mut self.misses);

@@ -1,11 +1,11 @@
-//! Families of graphs that grow with a number: deep, wide, crossed, random. Values stay near 1, so that two ways of
-//! computing them can be compared.
+//! Families of graphs that grow with a number: deep, wide, crossed, random. Values stay near 1, so that two ways to compute
+//! them can be compared.
 
 use wgrad::{Result, Tensor, add_n, concat, stack};
 
 pub mod random;
 
-/// How a graph of a size is called for; what it gives is held until it is flushed.
+/// Builds a graph of a given size; the results are held until they are flushed.
 pub type Build = fn(usize) -> Result<Vec<Tensor>>;
 
 /// Some numbers of either sign, of at most 1.
@@ -48,7 +48,7 @@ pub fn diamonds_with_products(n: usize) -> Result<Vec<Tensor>> {
     levels(n, &[4, 6], |x| x.matmul(&w)?.add(x)?.tanh())
 }
 
-/// Two rails that read each other.
+/// Two chains that read each other.
 pub fn ladder(n: usize) -> Result<Vec<Tensor>> {
     let (mut a, mut b) = (ramp(&[5], 0)?, ramp(&[5], 11)?);
     for _ in 0..n {
@@ -60,7 +60,7 @@ pub fn ladder(n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![a, b])
 }
 
-/// A ladder whose rungs are folds of the other rail.
+/// A ladder in which each chain reads reductions of the other.
 pub fn ladder_with_folds(n: usize) -> Result<Vec<Tensor>> {
     let (mut a, mut b) = (ramp(&[5, 3], 0)?, ramp(&[5, 3], 11)?);
     for _ in 0..n {
@@ -72,14 +72,14 @@ pub fn ladder_with_folds(n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![a, b])
 }
 
-/// `a[i][j] = (a[i-1][j] + a[i][j-1]) / 2`, without the halving a node each: `columns` of them a row.
+/// A grid in which each element combines those above and to its left, by a sum or a maximum in alternate rows.
 pub fn grid(rows: usize) -> Result<Vec<Tensor>> {
     const COLUMNS: usize = 40;
     let mut row: Vec<Tensor> = (0..COLUMNS).map(|j| ramp(&[3], j)).collect::<Result<_>>()?;
     for i in 0..rows {
         let mut left = ramp(&[3], 5 * i)?;
         for above in &mut row {
-            // Half of every other one, so that nothing grows beyond a few digits.
+            // The tanh of the sums keeps values small.
             left = if i % 2 == 0 { above.add(&left)?.tanh()? } else { above.maximum(&left)? };
             *above = left.clone();
         }
@@ -87,13 +87,13 @@ pub fn grid(rows: usize) -> Result<Vec<Tensor>> {
     Ok(row)
 }
 
-/// One value with `n` readers, all of them held.
+/// One value with `n` readers, all of which are held.
 pub fn fan_out(n: usize) -> Result<Vec<Tensor>> {
     let x = ramp(&[7], 0)?.tanh()?;
     (0..n).map(|k| x.multiply(k as f32)).collect()
 }
 
-/// One value with `n` readers, which a tree and a chain of sums read.
+/// One value with `n` readers, which are combined by a tree and by a chain of sums.
 pub fn fan_in(n: usize) -> Result<Vec<Tensor>> {
     let x = ramp(&[7], 0)?.tanh()?;
     let parts: Vec<Tensor> =
@@ -108,7 +108,7 @@ pub fn sum_of_inputs(n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![add_n(parts.iter().collect::<Vec<_>>())?.multiply(1.0 / n as f32)?])
 }
 
-/// `n` slices of one tensor, each halved, stacked again.
+/// `n` slices of one tensor, each halved, then stacked.
 pub fn slices(n: usize) -> Result<Vec<Tensor>> {
     let x = ramp(&[n, 6], 0)?.tanh()?;
     let rows: Vec<Tensor> = (0..n)
@@ -155,7 +155,7 @@ pub fn mean_of_two(n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![b])
 }
 
-/// `n` turns of a descent, each with a gradient of its own.
+/// `n` iterations of gradient descent, each with its own gradient.
 pub fn descent(n: usize) -> Result<Vec<Tensor>> {
     let (mut x, target) = (ramp(&[3, 4], 0)?, ramp(&[3, 4], 7)?.add(4.0)?);
     for _ in 0..n {
@@ -169,7 +169,7 @@ pub fn descent(n: usize) -> Result<Vec<Tensor>> {
     Ok(vec![x])
 }
 
-/// Diamonds, and what lies behind them: a fold, a softmax, a product with another reader.
+/// Diamonds followed by a reduction, a softmax, and a product with another reader.
 pub fn diamonds_before_folds(n: usize) -> Result<Vec<Tensor>> {
     let x = &diamonds(n)?[0];
     let y = levels(n, &[4, 6], |y| y.multiply(0.5)?.add(y.sigmoid()?))?.remove(0);

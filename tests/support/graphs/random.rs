@@ -1,4 +1,5 @@
-//! Random graphs of a given number of calls: each reads what is there, late values by preference.
+//! Random graphs with a given number of calls: each call reads existing values, preferably recent
+//! ones.
 
 use wgrad::{Result, Tensor, concat};
 
@@ -16,11 +17,11 @@ impl Rng {
     }
 }
 
-/// A value, and whether somebody has read it.
+/// The values, and whether each has been read.
 struct Values(Vec<(Tensor, bool)>);
 
 impl Values {
-    /// One of the last twenty, or one from anywhere.
+    /// One of the last twenty, or any value.
     fn pick(&mut self, rng: &mut Rng) -> Tensor {
         let n = self.0.len();
         let back = if rng.below(4) == 0 { rng.below(n) } else { rng.below(n.min(20)) };
@@ -73,6 +74,6 @@ pub fn graph(calls: usize, seed: u64) -> Result<Vec<Tensor>> {
         values.0.push((y, false));
         made += count;
     }
-    // What nobody has read is what is looked at.
+    // The results are the values that no call has read.
     Ok(values.0.into_iter().filter(|(_, read)| !read).map(|(value, _)| value).collect())
 }

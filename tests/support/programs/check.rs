@@ -1,4 +1,4 @@
-//! Judges programs: every value against the evaluation in `f64`, and fused kernels against single ops.
+//! Judges programs: compares every value with the evaluation in `f64`, and fused kernels with single ops.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,16 +12,16 @@ use super::run::{Devices, Mode, Outcome, Read, run};
 use super::shrink::shrink;
 use super::{Op, Program};
 
-/// What is promised of a program's values.
+/// Guarantees about a program's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// Values stay where ops are smooth and `f32` has its digits.
+    /// Values stay where ops are smooth and `f32` is precise.
     Certain,
-    /// There are NaN and infinities; they are compared by their class.
+    /// There are NaNs and infinities; they are compared by their class.
     Special,
 }
 
-/// Runs `program` and turns a panic into words.
+/// Runs `program` and converts a panic to an error text.
 pub fn guarded(
     what: &str,
     f: impl FnOnce() -> Result<Outcome>,
@@ -37,12 +37,12 @@ pub fn guarded(
     }
 }
 
-/// Says where `got` is farther from `want` than `bound` allows.
+/// Describes where `got` differs from `want` by more than `bound`.
 fn differs(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) -> Option<String> {
-    // A hostile driver regroups sums of which each step is exact.
+    // A hostile driver regroups sums even if each step is exact.
     let slack = if driver::is_hostile() { 16.0 * f64::from(f32::EPSILON) } else { 0.0 };
     for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
-        // The largest f32 rounds up where the true value overflows only just.
+        // The largest f32 may be an infinity if the true value is close to overflow.
         let same = if w.is_nan() || g.is_nan() {
             g.is_nan() && w.is_nan()
         } else if w.is_infinite() || g.is_infinite() {
@@ -98,7 +98,7 @@ pub fn judge(
     let evaluator = |against| Evaluator { against, strict: promise == Promise::Certain };
     let evaluate = |against| evaluator(against).run(program);
     let (Some(truth), Some(twin)) = (evaluate(Against::Truth), evaluate(Against::Twin)) else {
-        // Only a program that is being shrunk comes here.
+        // Only a program that is being shrunk gets here.
         return Ok(());
     };
     if open(&truth) {
@@ -110,11 +110,11 @@ pub fn judge(
     compare("fused", &fused, &truth)?;
     let bound = |i: usize, k: usize| 2.0 * twin[i].e[k];
     between("fused against one by one", &fused.wanted, &apart.wanted, bound)?;
-    // With the plan that is kept now.
+    // With the cached plan.
     let again = guarded("fused again", || run(program, devices, Mode::Fused))?;
     between("fused again, of the same bits", &again.wanted, &fused.wanted, |_, _| 0.0)?;
     compare("fused again", &again, &truth)?;
-    // Other numbers in the same structure: what a kept plan takes for granted must not be one of them.
+    // Other numbers in the same structure: a cached plan must not depend on them.
     let other = varied(program, &evaluator(Against::Truth));
     let truth = evaluator(Against::Truth).run(&other).expect("it was tried");
     if open(&truth) {
@@ -124,7 +124,7 @@ pub fn judge(
     compare("fused, with other numbers in the same calls", &numbers, &truth)
 }
 
-/// Whether the driver may give anything for what follows from these values.
+/// Whether the driver may return any result for computations from these values.
 fn open(values: &[Value]) -> bool {
     driver::takes_nan_for_numbers() && values.iter().any(|value| !value.all(|v| !v.is_nan()))
 }
@@ -163,7 +163,7 @@ fn varied(program: &Program, evaluator: &Evaluator) -> Program {
     best
 }
 
-/// Lets each range that does not take its whole axis begin elsewhere.
+/// Moves the start of each range that does not cover its whole axis.
 fn move_boxes(ranges: &mut [(usize, usize, i64)], shape: &[usize], by: usize) {
     for ((from, n, step), size) in ranges.iter_mut().zip(shape) {
         if *n == 0 {
@@ -176,7 +176,7 @@ fn move_boxes(ranges: &mut [(usize, usize, i64)], shape: &[usize], by: usize) {
     }
 }
 
-/// How many programs of each flavour are tried: `share` of them, or as `WGRAD_PROPERTY_CASES` multiplies, and at least one.
+/// The number of programs per flavour: `share` of them, or multiplied by `WGRAD_PROPERTY_CASES`, and at least one.
 pub fn cases(share: u64) -> u64 {
     let factor = std::env::var("WGRAD_PROPERTY_CASES").ok().map(|v| {
         let factor = v.parse::<f64>().ok().filter(|factor| *factor > 0.0 && *factor <= 1e6);
@@ -186,7 +186,7 @@ pub fn cases(share: u64) -> u64 {
     ((share as f64 * factor.unwrap_or(1.0)).ceil() as u64).max(1)
 }
 
-/// Judges programs of a flavour, and shrinks and prints those that fail.
+/// Judges programs of a flavour; shrinks and prints those that fail.
 pub fn check(flavour: Flavour, seeds: std::ops::Range<u64>, promise: Promise) {
     let devices = Devices::new();
     let mut failures = Vec::new();
@@ -207,7 +207,7 @@ pub fn check(flavour: Flavour, seeds: std::ops::Range<u64>, promise: Promise) {
             break;
         }
     }
-    // A generator that makes next to nothing would pass everything.
+    // A generator that makes almost nothing would pass everything.
     let least = (seeds.end - seeds.start) as usize * flavour.calls / 2;
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(calls >= least, "only {calls} calls in {} programs", seeds.end - seeds.start);

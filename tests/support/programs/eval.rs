@@ -1,6 +1,5 @@
-//! Evaluates programs in `f64`, plain loops over plain vectors, with a bound for each element of how far `f32`
-//! arithmetic may be from it. The bound follows the op: what the inputs' bounds do to the result, and what the op
-//! itself rounds.
+//! Evaluates programs in `f64` with plain loops over vectors, with a bound on the `f32` error of each element. The bound
+//! depends on the op: on how it propagates the inputs' bounds, and on its own rounding.
 
 use wgrad::DType;
 
@@ -11,12 +10,12 @@ use super::{Op, Program};
 /// A unit in the last place of a number in 1 to 2.
 pub const ULP: f64 = 1.0 / (1u64 << 23) as f64;
 
-/// Against what a result is compared.
+/// What a result is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// The true value: a driver's functions have their error.
+    /// The true value: a driver's functions have errors.
     Truth,
-    /// The same ops in other kernels: a compiler may contract and reorder, and the driver's functions stay the same.
+    /// The same ops in other kernels: a compiler may contract and reorder, but the driver's functions are the same.
     Twin,
 }
 
@@ -39,7 +38,7 @@ impl Value {
         self.v.iter().fold(0.0, |m, v| m.max(v.abs()))
     }
 
-    /// Whether the bounds are small beside the values, which are finite if they must be.
+    /// Whether the bounds are small compared with the values; the values must be finite if `finite`.
     pub fn certain(&self, finite: bool) -> bool {
         let size = self.v.iter().filter(|v| v.is_finite()).fold(1.0, |m: f64, v| m.max(v.abs()));
         let all = !finite || self.all(f64::is_finite);
@@ -76,7 +75,7 @@ pub fn each(shape: &[usize], mut f: impl FnMut(&[usize])) {
     }
 }
 
-/// For each element of `shape` the flat index that `source` gives for its coordinates.
+/// The flat index that `source` returns for the coordinates of each element of `shape`.
 pub fn indices(shape: &[usize], mut source: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
     let mut out = Vec::with_capacity(shape.iter().product());
     each(shape, |at| out.push(source(at)));
@@ -119,12 +118,12 @@ pub fn spread(x: &Value, shape: &[usize]) -> Option<Value> {
     Some(taken(x, shape, &from))
 }
 
-/// The smallest bound that is told apart from 0: beneath it numbers are flushed to 0.
+/// The smallest bound that is distinguished from 0: smaller numbers are flushed to 0.
 pub const TINY: f64 = 1e-36;
 
 pub struct Evaluator {
     pub against: Against,
-    /// Refuse values outside an op's domain, and those that jump within their bounds.
+    /// Refuses values outside an op's domain, and those that jump within their bounds.
     pub strict: bool,
 }
 
@@ -144,7 +143,7 @@ impl Evaluator {
         Some(values)
     }
 
-    /// What an op adds to the error of a value `v`, from exact inputs or not.
+    /// The error that an op adds to a value `v`, with exact inputs or not.
     pub fn rounded(&self, rounding: Rounding, v: f64, exact: bool) -> f64 {
         let twin = self.against == Against::Twin;
         match rounding {
@@ -292,7 +291,7 @@ impl Evaluator {
                 }
                 *e = 0.0;
             } else {
-                // Twice: the function may bend within the bound.
+                // Twice, as the function may be curved within the bound.
                 *e = 2.0f64.min(1.0 + by) * spread + self.rounded(row.rounding, *v, by == 0.0);
             }
         }
@@ -322,7 +321,7 @@ impl Evaluator {
                 continue;
             }
             if let (Rounding::Step(margin), false) = (row.rounding, special) {
-                // The quotient is what jumps; of a remainder it is the part in front.
+                // The quotient is what jumps; for a remainder it is its integer part.
                 let whole =
                     |p: f64, q: f64| if margin > 0.0 { (p / q).floor() } else { (row.f)(p, q) };
                 let by = margin * (p.abs() + q.abs());
@@ -346,7 +345,7 @@ impl Evaluator {
         Some(y)
     }
 
-    /// Beyond `f32` a float is infinite; integers there are not tested.
+    /// A float beyond the range of `f32` is infinite; integers are not tested there.
     pub fn overflow(&self, v: f64, dtype: DType) -> Option<f64> {
         match dtype {
             DType::F32 if v.abs() > f64::from(f32::MAX) => Some(v.signum() * f64::INFINITY),
@@ -361,7 +360,7 @@ impl Evaluator {
             (_, DType::F32) => f64::from(v as f32),
             (_, DType::Bool) => f64::from(v != 0.0),
             (DType::F32, _) if v.is_nan() => 0.0,
-            // Floats are cut at the ends of the range, integers wrap.
+            // Floats are clamped to the range, integers wrap.
             (DType::F32, DType::U8) => v.trunc().clamp(0.0, 255.0),
             (DType::I32, DType::U8) => f64::from(v as i64 as u8),
             _ => v.trunc(),

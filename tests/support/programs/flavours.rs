@@ -1,6 +1,6 @@
-//! What kinds of calls programs are made of.
+//! The kinds of calls in programs.
 
-/// What a program is mostly made of: how often each kind of call is tried.
+/// A flavour of programs: how often each kind of call is tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Flavour {
     pub name: &'static str,
@@ -19,11 +19,11 @@ pub struct Flavour {
     /// Sizes of axes.
     pub sizes: &'static [usize],
     pub most_axes: usize,
-    /// Elements of a value at most.
+    /// The maximum number of elements of a value.
     pub largest: usize,
-    /// Calls of a program.
+    /// The number of calls of a program.
     pub calls: usize,
-    /// Only what has a gradient.
+    /// Only differentiable ops.
     pub smooth: bool,
     /// NaN and infinities among the inputs, and ops whose results for them are documented.
     pub special: bool,
@@ -53,14 +53,14 @@ const PLAIN: Flavour = Flavour {
     special: false,
 };
 
-/// Chains and bushes of elementwise ops over every kind of broadcasting.
+/// Chains and trees of element-wise ops with all kinds of broadcasting.
 pub const ELEMENTWISE: Flavour = PLAIN;
 
-/// The same among axes, slices, paddings and joins.
+/// The same with permuted axes, slices, paddings and joins.
 pub const VIEWS: Flavour =
     Flavour { name: "views", view: 12, unary: 4, binary: 6, most_axes: 4, ..PLAIN };
 
-/// Reductions over all combinations of axes with elementwise work before and after.
+/// Reductions over all combinations of axes with element-wise ops before and after.
 pub const REDUCES: Flavour = Flavour {
     name: "reductions",
     reduce: 10,
@@ -72,7 +72,7 @@ pub const REDUCES: Flavour = Flavour {
     ..PLAIN
 };
 
-/// Long rows and columns, beyond a thread's and a workgroup's share.
+/// Rows and columns longer than the part of a thread and of a workgroup.
 pub const LONG: Flavour = Flavour {
     name: "long",
     sizes: &[1, 1, 3, 10, 1000, 4097],
@@ -85,7 +85,7 @@ pub const LONG: Flavour = Flavour {
     ..PLAIN
 };
 
-/// Products with elementwise work before and after.
+/// Products with element-wise ops before and after.
 pub const PRODUCTS: Flavour = Flavour {
     name: "products",
     matmul: 6,
@@ -99,7 +99,7 @@ pub const PRODUCTS: Flavour = Flavour {
     ..PLAIN
 };
 
-/// The patterns that a planner looks for, and things beside them.
+/// The patterns that a planner recognizes, and similar ones.
 pub const MOTIFS: Flavour = Flavour {
     name: "motifs",
     motif: 12,
@@ -115,7 +115,7 @@ pub const MOTIFS: Flavour = Flavour {
     ..PLAIN
 };
 
-/// Integers, truth values and indices.
+/// Integers, booleans and indices.
 pub const INDICES: Flavour = Flavour {
     name: "indices",
     index: 8,
@@ -140,7 +140,7 @@ pub const EMPTY: Flavour = Flavour {
     ..PLAIN
 };
 
-/// Everything, with what all flavours favour.
+/// All kinds of calls.
 pub const MIXED: Flavour = Flavour {
     name: "mixed",
     view: 5,

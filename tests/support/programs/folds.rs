@@ -1,4 +1,4 @@
-//! Reductions and what is made of them, row by row in `f64`, with bounds of the `f32` error.
+//! Reductions and functions of them, row by row in `f64`, with bounds of the `f32` error.
 
 use wgrad::DType;
 
@@ -6,7 +6,8 @@ use super::eval::{Evaluator, TINY, ULP, Value, each, strides};
 use super::table::{Fold, Reduction, Rounding};
 
 impl Evaluator {
-    /// Elements of `x` by result: the shape of the results, and where the elements of each are.
+    /// Elements of `x` by result: the shape of the results, and the indices of the elements of
+    /// each.
     pub fn rows(x: &Value, axes: &[usize], keep: bool) -> (Vec<usize>, Vec<Vec<usize>>) {
         let kept: Vec<usize> =
             (0..x.shape.len()).map(|k| if axes.contains(&k) { 1 } else { x.shape[k] }).collect();
@@ -41,7 +42,7 @@ impl Evaluator {
         if n < 2 || (grid && error == 0.0 && size < 2048.0) {
             return (sum, error);
         }
-        // Rounding errors of either sign: they grow with the square root of their number.
+        // Rounding errors have either sign, so they grow with the square root of their number.
         (sum, error + (2.0 + (n as f64).sqrt()) * 0.5 * ULP * size + TINY)
     }
 
@@ -90,7 +91,7 @@ impl Evaluator {
                 if exact && largest < 1e6 {
                     (product, 0.0)
                 } else {
-                    // A factor near 0 has no relative error to speak of.
+                    // A factor near 0 has no meaningful relative error.
                     (row.iter().all(|&i| v(i).abs() > 10.0 * e(i))).then_some(())?;
                     (product, 2.0 * relative * product.abs() + TINY)
                 }

@@ -1,5 +1,5 @@
-//! Makes random programs. Each candidate for a next call is evaluated at once and taken only if its values are
-//! certain: inside the op's domain, of moderate size, and not jumping within their bounds.
+//! Makes random programs. Each candidate for the next call is evaluated at once and accepted only if its values are certain:
+//! inside the op's domain, of moderate size, and not jumping within their bounds.
 
 use wgrad::DType;
 
@@ -9,7 +9,7 @@ use super::flavours::Flavour;
 use super::table::{BINARY, Fold, REDUCTIONS, UNARY, binary, reduction};
 use super::{Node, Op, Program, Rng};
 
-/// Tries to append a call, or a few.
+/// Tries to append one or several calls.
 type Kind = fn(&mut Generator) -> Option<usize>;
 
 pub struct Generator {
@@ -18,7 +18,7 @@ pub struct Generator {
     pub program: Program,
     pub values: Vec<Value>,
     evaluator: Evaluator,
-    /// Shapes that new inputs have by preference.
+    /// Preferred shapes of new inputs.
     palette: Vec<Vec<usize>>,
 }
 
@@ -34,7 +34,7 @@ pub fn generate(flavour: Flavour, seed: u64) -> Program {
     g.program
 }
 
-/// A random differentiable program whose last value is a scalar: the weighted sum of its ends.
+/// A random differentiable program whose last value is a scalar: the weighted sum of its outputs.
 pub fn generate_loss(flavour: Flavour, seed: u64) -> Program {
     let mut g = Generator::new(flavour, seed);
     let mut tries = 0;
@@ -106,7 +106,7 @@ impl Generator {
         self.values[i].shape.clone()
     }
 
-    /// Appends a call if its values will do.
+    /// Appends a call if its values are certain.
     pub fn push(&mut self, op: Op, inputs: &[usize]) -> Option<usize> {
         let x: Vec<&Value> = inputs.iter().map(|&i| &self.values[i]).collect();
         if self.flavour.special && cancels(&op, &x) {
@@ -135,7 +135,7 @@ impl Generator {
         let n: usize = shape.iter().product();
         let rng = &mut self.rng;
         let kind = if self.flavour.smooth { 3 + rng.below(3) } else { rng.below(6) };
-        // Few enough that not everything is NaN after some calls.
+        // Few enough that some values are not NaN after several calls.
         let odd = if self.flavour.special { 1.5 / n.max(4) as f64 } else { 0.0 };
         let values = (0..n).map(|_| match (dtype, kind) {
             (DType::F32, _) if rng.chance(odd) => {
@@ -144,7 +144,7 @@ impl Generator {
             }
             (DType::I32, _) => rng.below(19) as f64 - 9.0,
             (DType::Bool, _) => f64::from(rng.chance(0.5)),
-            // Eighths: sums and products of them are exact.
+            // Eighths, whose sums and products are exact.
             (_, 0..=2) => (rng.below(49) as f64 - 24.0) / 8.0,
             (_, 3 | 4) => f64::from(rng.between(-2.0, 2.0) as f32),
             _ => f64::from(rng.between(0.5, 2.0) as f32),
@@ -155,19 +155,19 @@ impl Generator {
         self.push(op, &[]).expect("an input has moderate values")
     }
 
-    /// A value so far with this property, late ones by preference.
+    /// An existing value with this property, preferably a recent one.
     pub fn find(&mut self, fits: impl Fn(&Value) -> bool) -> Option<usize> {
         let all: Vec<usize> = (0..self.values.len()).filter(|&i| fits(&self.values[i])).collect();
         if all.is_empty() {
             return None;
         }
-        // Now and then one from far back, which must have lived as long.
+        // Sometimes an early one, which extends its lifetime.
         let far = if self.rng.chance(0.3) { 1.0 } else { self.rng.unit() };
         let back = (self.rng.unit() * far * all.len() as f64) as usize;
         Some(all[all.len() - 1 - back.min(all.len() - 1)])
     }
 
-    /// A value of this dtype, made if there is none.
+    /// A value of this dtype; makes one if there is none.
     pub fn some(&mut self, dtype: DType) -> usize {
         if let (Some(i), false) = (self.find(|x| x.dtype == dtype), self.rng.chance(0.04)) {
             return i;
@@ -177,7 +177,7 @@ impl Generator {
         self.input(&shape, dtype)
     }
 
-    /// A shape that broadcasts with `shape`: itself, with axes of size 1, without leading axes.
+    /// A shape that broadcasts with `shape`: the same, with axes of size 1, or without leading axes.
     fn beside(&mut self, shape: &[usize]) -> Vec<usize> {
         let mut other = shape.to_vec();
         if self.rng.chance(0.3) {
@@ -191,7 +191,7 @@ impl Generator {
         other
     }
 
-    /// A value that can stand beside `x`: there already, or made.
+    /// A value that broadcasts with `x`: an existing or a new one.
     pub fn partner(&mut self, x: usize) -> usize {
         let (shape, dtype, most) = (self.shape_of(x), self.dtype(x), self.flavour.largest);
         let found = self.find(|y| {
@@ -208,7 +208,7 @@ impl Generator {
         }
     }
 
-    /// Whether the op's results for NaN and infinities are documented, where they matter.
+    /// Whether the op's results for NaN and infinities are documented, if they matter.
     fn known(&self, name: &str) -> bool {
         const KNOWN: &[&str] = &[
             "abs",
@@ -261,7 +261,7 @@ impl Generator {
             if at < weight {
                 let before = self.program.nodes.len();
                 let made = kind(self);
-                // The same call again, for a planner that finds equal ones.
+                // The same call again, for a planner that merges equal calls.
                 if let (Some(i), true) = (made, self.rng.chance(0.06)) {
                     let node = self.program.nodes[i].clone();
                     if !matches!(node.op, Op::Input { .. }) && before <= i {
@@ -297,7 +297,7 @@ impl Generator {
         let (x, y) = if self.rng.chance(0.5) { (x, y) } else { (y, x) };
         let smooth = self.flavour.smooth;
         for _ in 0..4 {
-            // Half of all are plain arithmetic.
+            // Half of all are basic arithmetic.
             let row = if self.rng.chance(0.5) {
                 &BINARY[self.rng.below(4)]
             } else {
@@ -399,7 +399,7 @@ impl Generator {
         let (dtype, rank) = (self.dtype(x), self.values[x].shape.len());
         let rows: Vec<_> = REDUCTIONS.iter().filter(|r| r.takes.contains(&dtype)).collect();
         let row = *self.rng.pick(&rows);
-        // Ties of a maximum share a gradient, which differences do not see.
+        // Equal maxima share a gradient, which finite differences do not show.
         if self.flavour.smooth && matches!(row.fold, Fold::Prod) {
             return None;
         }
@@ -407,7 +407,7 @@ impl Generator {
         let keep = self.rng.chance(0.5);
         let y = self.push(Op::Reduce(row, axes, keep), &[x])?;
         if keep && dtype == DType::F32 && self.rng.chance(0.6) {
-            // Back among the elements it was made of.
+            // Combines it with the elements that it was computed from.
             let row = &BINARY[self.rng.below(4)];
             return self.push(Op::Binary(row), &[x, y]).or(Some(y));
         }
@@ -436,7 +436,7 @@ impl Generator {
         self.push(Op::Full { value, shape, dtype }, &[])
     }
 
-    /// Results that no other call reads, and some others, are held and read; a few ends are left dead.
+    /// Marks results that no other call reads, and some others, as held and read; a few outputs stay unused.
     fn choose_wanted(&mut self) {
         let last = self.program.last_readers();
         for (i, last) in last.into_iter().enumerate() {
@@ -454,15 +454,15 @@ impl Generator {
     }
 }
 
-/// Whether a result for what is not finite is open, as where it is taken from itself: WGSL lets a driver make 0 of `x - x` and 1 of `x / x`
-/// for every `x`, where it sees that both are one.
+/// Whether the result for non-finite inputs is undefined, as for a value minus itself: WGSL permits a driver to compute 0 for
+/// `x - x` and 1 for `x / x` for every `x`, if it detects that both are the same.
 pub(super) fn cancels(op: &Op, x: &[&Value]) -> bool {
     match op {
         Op::Binary(row) if ["subtract", "divide"].contains(&row.name) => {
             !x[0].all(f64::is_finite) && !x[1].all(f64::is_finite)
         }
         Op::Softmax(axis) | Op::LogSoftmax(axis) => x[0].shape[*axis] == 1,
-        // A NaN is no number to be compared with 0.
+        // A comparison of NaN with 0 is undefined.
         Op::Cast(DType::Bool) => !x[0].all(f64::is_finite),
         Op::CrossEntropy => x[1].shape.last() == Some(&1),
         Op::Reduce(row, axes, _) => {

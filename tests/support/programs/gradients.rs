@@ -1,5 +1,5 @@
-//! Judges gradients of programs: against central differences of the evaluation in `f64`, and fused kernels against single
-//! ops.
+//! Judges gradients of programs: compares them with central differences of the evaluation in `f64`, and fused kernels with
+//! single ops.
 
 use super::check::{between, guarded};
 use super::eval::{Against, Evaluator};
@@ -9,7 +9,7 @@ use super::run::{Devices, Mode, Outcome, is_source, run_with_gradients};
 use super::shrink::shrink;
 use super::{Op, Program};
 
-/// The last value of `program`, with an element of an input moved.
+/// The last value of `program` after changing an element of an input.
 fn loss(program: &Program, moved: Option<(usize, usize, f64)>) -> Option<f64> {
     let evaluator = Evaluator { against: Against::Twin, strict: false };
     let Some((i, k, by)) = moved else {
@@ -22,13 +22,13 @@ fn loss(program: &Program, moved: Option<(usize, usize, f64)>) -> Option<f64> {
     evaluator.run(&program)?.last().map(|y| y.v[0])
 }
 
-/// Central differences in `f64` for some elements of each input: (input, element, derivative). Where two steps give
-/// two answers there is a kink or a jump; those are counted in the second number.
+/// Central differences in `f64` for some elements of each input: (input, element, derivative). If two step sizes give two
+/// results, there is a kink or a jump; those are counted in the second number.
 fn differences(program: &Program) -> (Vec<(usize, usize, f64)>, usize) {
     let (mut found, mut kinks) = (Vec::new(), 0);
     for i in (0..program.nodes.len()).filter(|&i| is_source(program, i)) {
         let Op::Input { values, .. } = &program.nodes[i].op else { continue };
-        // All of a small input, else every so many.
+        // All elements of a small input, else every n-th.
         for k in (0..values.len()).step_by(values.len().div_ceil(8).max(1)) {
             let slope = |h: f64| {
                 Some(
@@ -47,14 +47,13 @@ fn differences(program: &Program) -> (Vec<(usize, usize, f64)>, usize) {
     (found, kinks)
 }
 
-/// The largest gradient, by which errors are measured: sums cancel.
+/// The largest gradient, which errors are relative to: sums cancel.
 fn scale(outcome: &Outcome) -> f64 {
     let all = outcome.gradients.iter().flat_map(|(_, g)| &g.v);
     all.fold(1.0, |m, g| if g.is_finite() { m.max(g.abs()) } else { m })
 }
 
-/// Runs `program` fused, twice, and one by one, and compares its gradients. Counts the differences that were found, and
-/// those at kinks.
+/// Runs `program` fused, twice, and op by op, and compares its gradients. Counts the central differences, and the kinks.
 fn judge(program: &Program, devices: &Devices) -> Result<[usize; 2], String> {
     let fused = guarded("fused", || run_with_gradients(program, devices, Mode::Fused))?;
     let (found, kinks) = differences(program);
@@ -70,14 +69,14 @@ fn judge(program: &Program, devices: &Devices) -> Result<[usize; 2], String> {
     }
     let again = guarded("fused again", || run_with_gradients(program, devices, Mode::Fused))?;
     between("fused again, of the same bits", &again.gradients, &fused.gradients, |_, _| 0.0)?;
-    // Rounding errors of some tens of calls, each of a few units of 2^-24, of terms that may cancel.
+    // Rounding errors of some tens of calls, each of a few units of 2^-24, with terms that may cancel.
     let apart = guarded("one by one", || run_with_gradients(program, devices, Mode::Apart))?;
     let bound = 5e-5 * scale;
     between("fused against one by one", &fused.gradients, &apart.gradients, |_, _| bound)?;
     Ok([found.len(), kinks])
 }
 
-/// Judges programs of a flavour, and shrinks and prints those that fail.
+/// Judges programs of a flavour; shrinks and prints those that fail.
 pub fn check(flavour: Flavour, seeds: std::ops::Range<u64>) {
     let devices = Devices::new();
     let (mut failures, mut elements, mut kinks) = (Vec::new(), 0, 0);

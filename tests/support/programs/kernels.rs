@@ -1,4 +1,4 @@
-//! The ops that mix elements: products, windows, indices. Definitions written out as loops.
+//! The ops that mix elements: products, windows, indices. They are defined by plain loops.
 
 use wgrad::DType;
 
@@ -24,7 +24,7 @@ pub fn pad(x: &Value, edges: &[(usize, usize)], fill: f64) -> Value {
     y
 }
 
-/// A matrix for each, made of the elements `source` names, and zeros.
+/// One matrix for each, made of the elements that `source` selects, and zeros.
 fn placed(
     x: &Value,
     shape: &[usize],
@@ -142,7 +142,7 @@ pub fn matmul(by: &Evaluator, a: &Value, b: &Value, ta: bool, tb: bool) -> Optio
     Some(y)
 }
 
-/// Count of windows along an axis, and how far the first lies before the image.
+/// The number of windows along an axis, and how far the first one starts before the image.
 fn windows(
     size: usize,
     window: usize,
@@ -233,7 +233,7 @@ pub fn pool(
     Some(y)
 }
 
-/// An index outside the axis gives zeros.
+/// An index outside the axis selects zeros.
 pub fn gather(x: &Value, ids: &Value, axis: usize) -> Value {
     let own = strides(&x.shape);
     let shape = [&x.shape[..axis], &ids.shape[..], &x.shape[axis + 1..]].concat();
@@ -257,7 +257,7 @@ pub fn gather(x: &Value, ids: &Value, axis: usize) -> Value {
     y
 }
 
-/// The first of equals; NaN is passed over.
+/// The first of equal elements; NaN is skipped.
 pub fn argmax(by: &Evaluator, x: &Value, axis: usize, largest: bool) -> Option<Value> {
     (x.shape[axis] > 0).then_some(())?;
     let sign = if largest { 1.0 } else { -1.0 };
@@ -272,7 +272,7 @@ pub fn argmax(by: &Evaluator, x: &Value, axis: usize, largest: bool) -> Option<V
             }
         }
         let best = best.unwrap_or(0);
-        // Another that is as large within the bounds might win.
+        // Another element that is as large within the bounds might be selected.
         let near = |i: usize| {
             let bound = 4.0 * (x.e[i] + x.e[row[best]]);
             i != row[best] && bound > 0.0 && (x.v[i] - x.v[row[best]]).abs() <= bound
@@ -286,7 +286,7 @@ pub fn argmax(by: &Evaluator, x: &Value, axis: usize, largest: bool) -> Option<V
     Some(y)
 }
 
-/// Rows added up by their number; a number outside is left out.
+/// Sums rows by segment number; numbers out of range are ignored.
 pub fn segment_sum(by: &Evaluator, x: &Value, ids: &Value, segments: usize) -> Option<Value> {
     let lead = ids.shape.len();
     x.shape.starts_with(&ids.shape).then_some(())?;

@@ -1,10 +1,10 @@
-//! Random programs of ops and what they should give: for tests that compare the planner's kernels with the same
-//! ops run one by one, and both with an evaluation in `f64` that shares no code with the crate.
+//! Random programs of ops and their expected results: for tests that compare the planner's kernels with the same ops run one by
+//! one, and both with an evaluation in `f64` that shares no code with the crate.
 //!
-//! A [`Program`] is a list of nodes in the order of their calls. `table` says what each elementwise op is, `eval`
-//! computes a program in `f64` with a bound of what `f32` may differ by, `run` computes it by the crate,
-//! `generate` makes programs, `shrink` makes a failing one small and `check` ties all this together. `recurrences` are
-//! programs of hundreds of equal turns, which `turns` makes.
+//! A [`Program`] is a list of nodes in the order of their calls. `table` defines each element-wise op, `eval` computes a
+//! program in `f64` with a bound on the `f32` error, `run` computes it with the crate, `generate` makes programs, `shrink`
+//! makes a failing one smaller, and `check` combines all of these. `recurrences` are programs of hundreds of equal iterations,
+//! which `turns` makes.
 #![allow(dead_code)]
 
 pub mod check;
@@ -28,10 +28,10 @@ use wgrad::DType;
 
 pub use table::{Binary, Reduction, Unary};
 
-/// One call. Numbers that are no tensors are kept in `f64`; all of them are exact in `f32`.
+/// One call. Numbers that are not tensors are stored in `f64`; all of them are exact in `f32`.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Uploaded values. A `kept` one is held by the program beyond the run, and read again after it.
+    /// Uploaded values. The program holds a `kept` input beyond the run, and reads it again after it.
     Input {
         values: Vec<f64>,
         shape: Vec<usize>,
@@ -62,7 +62,7 @@ pub enum Op {
     Slice(Vec<(usize, usize, i64)>),
     BroadcastTo(Vec<usize>),
     Reverse(Vec<usize>),
-    /// `roll` by so many places along this axis.
+    /// `roll` by this many elements along this axis.
     Roll(i64, usize),
     Pad(Vec<(usize, usize)>, f64),
     /// `linalg::tril` of the first diagonal, and `triu` of the second.
@@ -107,7 +107,7 @@ pub struct Node {
     pub inputs: Vec<usize>,
     /// Held until the end of the program, and read.
     pub wanted: bool,
-    /// `Device::flush` follows.
+    /// `Device::flush` follows this call.
     pub flush: bool,
 }
 

@@ -1,5 +1,4 @@
-//! Patterns of calls as models make them: what a planner looks for, spelled out in single ops and by the crate's own
-//! composed ones.
+//! Patterns of calls as in models, which a planner recognizes: written in single ops, and with the crate's own composed ones.
 
 use wgrad::DType;
 
@@ -24,7 +23,7 @@ impl Generator {
         self.push(Op::Reduce(reduction(fold), vec![axis], keep), &[x])
     }
 
-    /// A float of at least one axis, and the axis along which rows go.
+    /// A float with at least one axis, and the axis of its rows.
     fn rows(&mut self) -> Option<(usize, usize)> {
         let x =
             self.find(|x: &Value| x.dtype == DType::F32 && !x.shape.is_empty() && !x.v.is_empty())?;
@@ -101,7 +100,7 @@ impl Generator {
         if self.rng.chance(0.5) { self.two("subtract", x, y) } else { self.activation(y) }
     }
 
-    /// Labels and logits; the gradient written out.
+    /// Cross-entropy of labels and logits, and its gradient in single ops.
     fn cross_entropy(&mut self) -> Option<usize> {
         let (x, _) = self.rows()?;
         let shape = self.shape_of(x);
@@ -155,7 +154,7 @@ impl Generator {
         Some(y)
     }
 
-    /// An optimizer's step; the old values go, the new ones stay.
+    /// An optimizer's step; the old values are dropped, the new ones are held.
     fn adam(&mut self) -> Option<usize> {
         let g = self.some(DType::F32);
         let shape = self.shape_of(g);
@@ -177,12 +176,12 @@ impl Generator {
         self.two("subtract", p, step)
     }
 
-    /// Small work on several tensors that have nothing to do with each other: the same for all, or each its own.
+    /// Small computations on several unrelated tensors: the same for all, or different ones.
     fn side_by_side(&mut self) -> Option<usize> {
         const NAMES: [&str; 4] = ["tanh", "abs", "sigmoid", "square"];
         let shape = self.shape_of(0);
         let (name, alike) = (*self.rng.pick(&NAMES), self.rng.chance(0.4));
-        // One number that some of them read, as an optimizer's step reads the norm of all gradients.
+        // One number that some of them read, like the norm of all gradients in an optimizer's step.
         let scale = self.input(&[], DType::F32);
         let mut y = None;
         for k in 0..2 + self.rng.below(7) {
@@ -215,7 +214,7 @@ impl Generator {
         y
     }
 
-    /// A value read element by element, turned, and summed.
+    /// A value read element by element, transposed, and summed.
     fn two_readers(&mut self) -> Option<usize> {
         let x = self.find(|x: &Value| x.dtype == DType::F32 && x.shape.len() >= 2)?;
         let y = self.activation(x)?;
@@ -226,7 +225,7 @@ impl Generator {
         self.two("add", scaled, sum).or_else(|| self.one("abs", sum))
     }
 
-    /// Divided by its own size, which is one number.
+    /// A tensor divided by its own norm, which is one number.
     fn normalised(&mut self) -> Option<usize> {
         let x = self.some(DType::F32);
         let axes: Vec<usize> = (0..self.values[x].shape.len()).collect();

@@ -1,7 +1,7 @@
-//! Random recurrences: a few states, a turn that makes new ones of them, hundreds of turns.
+//! Random recurrences: a few states, an iteration that computes new states, hundreds of iterations.
 //!
-//! Every turn is a contraction, or at least makes no difference larger: so fused and single ops stay together, and an
-//! evaluation in `f64` beside them, although rounding errors go through all turns.
+//! Every iteration is a contraction, or at least does not enlarge differences: so fused ops, single ops and an evaluation in
+//! `f64` stay together although rounding errors pass through all iterations.
 
 use std::fmt;
 use std::slice::from_ref;
@@ -15,30 +15,30 @@ use super::table::{Fold, binary, reduction};
 use super::turns::Maker;
 use super::{Node, Op, Program, Rng};
 
-/// The calls of a turn read, by index, the states, what stays the same, and earlier calls of the turn.
+/// The calls of an iteration read, by index, the states, the constants, and earlier calls of the iteration.
 #[derive(Clone, Debug)]
 pub struct Recurrence {
-    /// The uploads: states at their start, then what stays the same.
+    /// The uploads: initial states, then constants.
     pub inputs: Vec<Op>,
     pub states: usize,
     pub turn: Vec<(Op, Vec<usize>)>,
-    /// What becomes each state after a turn.
+    /// The value that becomes each state after an iteration.
     pub next: Vec<usize>,
     pub turns: usize,
-    /// A value of each turn that is kept, and whether all of them are stacked in the end.
+    /// A value of each iteration that is held, and whether all of them are stacked at the end.
     pub kept: Option<(usize, bool)>,
-    /// `Device::flush` follows this turn.
+    /// `Device::flush` follows this iteration.
     pub flush: Option<usize>,
-    /// The last value is a number, whose gradients are asked for.
+    /// The last value is a scalar, whose gradients are computed.
     pub gradients: bool,
 }
 
 impl Recurrence {
-    /// The same for the same seed; a `smooth` one has gradients.
+    /// Deterministic in the seed; a `smooth` one has gradients.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5eed);
         let gradients = seed % 4 == 3;
-        // As many small numbers as large ones from 10 on, and often the largest.
+        // Log-uniform from 10 on, and often the maximum.
         let most: f64 = if gradients { 40.0 } else { 300.0 };
         let turns = (10.0 * (most / 10.0).powf(rng.between(0.0, 1.25).min(1.0))).round() as usize;
         let flush = rng.chance(0.25).then(|| rng.below(turns));
@@ -52,7 +52,7 @@ impl Recurrence {
         Recurrence { inputs, states, turn, next, turns, kept, flush, gradients }
     }
 
-    /// All calls of all turns.
+    /// All calls of all iterations.
     pub fn unrolled(&self) -> Program {
         let mut program = Program::default();
         let mut push = |op: Op, inputs: Vec<usize>| {
@@ -102,7 +102,7 @@ impl Recurrence {
         program
     }
 
-    /// Shape and kind of all values of one turn, by index, found by computing it.
+    /// Shape and dtype of all values of one iteration, by index, found by computing it.
     fn specs(&self) -> Vec<(Vec<usize>, DType)> {
         let evaluator = Evaluator { against: Against::Truth, strict: false };
         let mut values: Vec<Value> = Vec::new();
@@ -113,16 +113,16 @@ impl Recurrence {
         values.into_iter().map(|value| (value.shape, value.dtype)).collect()
     }
 
-    /// The uploads and the calls of one turn.
+    /// The uploads and the calls of one iteration.
     fn calls(&self) -> impl Iterator<Item = (&Op, &[usize])> {
         let uploads = self.inputs.iter().map(|op| (op, &[][..]));
         uploads.chain(self.turn.iter().map(|(op, from)| (op, &from[..])))
     }
 }
 
-/// A difference that is allowed: this share of the largest value, and a little where all are nearly 0.
+/// The permitted difference, relative to the largest value, plus a little for values near 0.
 const TWIN: f64 = 1e-4;
-/// The same against `f64`, where a driver's functions have their error in every turn.
+/// The same compared with `f64`, where a driver's functions add errors in every iteration.
 const TRUTH: f64 = 1e-2;
 
 fn largest(v: &[f64]) -> f64 {
@@ -145,8 +145,8 @@ fn alike(what: &str, got: &Outcome, want: &Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs all turns fused, twice, and one by one, and compares them with each other and with `f64`. One that is no
-/// contraction is not run, and gives false.
+/// Runs all iterations fused, twice, and op by op, and compares the results with each other and with `f64`. A recurrence that
+/// is not a contraction is not run, and the result is false.
 pub fn judge(recurrence: &Recurrence, devices: &Devices) -> Result<bool, String> {
     let program = recurrence.unrolled();
     let compute = |what: &str, mode: Mode| {
@@ -183,13 +183,13 @@ pub fn judge(recurrence: &Recurrence, devices: &Devices) -> Result<bool, String>
     Ok(true)
 }
 
-/// Judges random recurrences; one that fails is made smaller and printed.
+/// Judges random recurrences; shrinks and prints those that fail.
 pub fn check(seeds: std::ops::Range<u64>) {
     let devices = Devices::new();
     let mut failures = Vec::new();
     for seed in seeds {
         let recurrence = Recurrence::random(seed);
-        // With `--nocapture` the last of these lines names the one that never ends.
+        // With `--nocapture`, the last of these lines identifies one that never ends.
         println!("recurrence {seed}: {} turns of {}", recurrence.turns, recurrence.turn.len());
         let why = match judge(&recurrence, &devices) {
             Ok(contracts) => {
@@ -210,7 +210,7 @@ pub fn check(seeds: std::ops::Range<u64>) {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Fewer turns, fewer calls, as long as it still fails.
+/// Reduces iterations and calls while it still fails.
 fn shrink(recurrence: Recurrence, fails: impl Fn(&Recurrence) -> bool) -> Recurrence {
     let mut best = recurrence;
     let mut tries = 0;
@@ -245,7 +245,7 @@ fn shrink(recurrence: Recurrence, fails: impl Fn(&Recurrence) -> bool) -> Recurr
 }
 
 impl Recurrence {
-    /// One call less: its readers read what it read, if that has the same shape and kind.
+    /// Removes one call: its readers read its input instead, if that has the same shape and dtype.
     fn without(&self, call: usize) -> Option<Recurrence> {
         let index = self.inputs.len() + call;
         let (specs, from) = (self.specs(), &self.turn[call].1);

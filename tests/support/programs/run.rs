@@ -1,4 +1,4 @@
-//! Computes programs by the crate's public functions.
+//! Computes programs with the crate's public functions.
 
 use ndarray::SliceInfoElem;
 use wgrad::{
@@ -13,11 +13,11 @@ use super::{Op, Program};
 pub enum Mode {
     /// All ops between two flushes of the program.
     Fused,
-    /// Every op has its own.
+    /// Each op has its own plan.
     Apart,
 }
 
-/// A device for each mode. Both keep their pipelines from program to program.
+/// A device for each mode. Both reuse their pipelines between programs.
 pub struct Devices {
     fused: Device,
     apart: Device,
@@ -27,7 +27,7 @@ impl Devices {
     pub fn new() -> Self {
         let (fused, apart) = (Device::new().unwrap(), Device::new().unwrap());
         fused.set_fusion(true);
-        // Composed ops are several; those take a kernel each too.
+        // Composed ops consist of several; these get one kernel each, too.
         apart.set_fusion(false);
         Devices { fused, apart }
     }
@@ -48,7 +48,7 @@ pub struct Read {
     pub v: Vec<f64>,
 }
 
-/// What a run gives: wanted values by node, and kept inputs as they are after it.
+/// The result of a run: wanted values by node, and kept inputs after the run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub wanted: Vec<(usize, Read)>,
@@ -87,7 +87,7 @@ fn signed(axes: &[usize]) -> Vec<i64> {
     axes.iter().map(|&axis| axis as i64).collect()
 }
 
-/// A number as a caller would write it beside a tensor of `dtype`.
+/// A number in the form in which a caller would combine it with a tensor of `dtype`.
 fn scalar(v: f64, dtype: DType) -> Scalar {
     match dtype {
         DType::Bool => Scalar::Bool(v != 0.0),
@@ -96,7 +96,7 @@ fn scalar(v: f64, dtype: DType) -> Scalar {
     }
 }
 
-/// One call.
+/// Makes one call.
 pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
     let padding = |same: bool| if same { Padding::Same } else { Padding::Valid };
     match op {
@@ -147,8 +147,8 @@ pub fn call(op: &Op, x: &[&Tensor]) -> Result<Tensor> {
     }
 }
 
-/// `n` elements from `from` in steps of `step`, as ndarray writes a range of an axis of `size`: with a negative step
-/// the range is that of the elements, taken from its end.
+/// `n` elements from `from` in steps of `step`, in ndarray's notation for a range of an axis of `size`: with a negative step,
+/// the range covers the same elements and is traversed from its end.
 fn slice((from, n, step): (usize, usize, i64), size: usize) -> SliceInfoElem {
     if n == 0 {
         return SliceInfoElem::Slice { start: size as isize, end: None, step: 1 };
@@ -167,7 +167,7 @@ pub fn run(program: &Program, devices: &Devices, mode: Mode) -> Result<Outcome> 
     })
 }
 
-/// All calls; a value nobody wants is dropped after its last reader, as a program's variables are.
+/// Makes all calls; an unwanted value is dropped after its last reader, like a program's variables.
 fn calls(
     program: &Program,
     device: &Device,
@@ -215,8 +215,8 @@ fn finish(program: &Program, device: &Device, values: &[Option<Tensor>]) -> Resu
     Ok(outcome)
 }
 
-/// Runs `program`, whose last value is a scalar, and reads its gradients for all `f32` inputs too. All of them are
-/// computed by one flush, unless the program has its own.
+/// Runs `program`, whose last value is a scalar, and also reads its gradients for all `f32` inputs. One flush computes all of
+/// them, unless the program has its own flushes.
 pub fn run_with_gradients(program: &Program, devices: &Devices, mode: Mode) -> Result<Outcome> {
     let device = devices.of(mode);
     device.scope(|| {
@@ -243,7 +243,7 @@ pub fn run_with_gradients(program: &Program, devices: &Devices, mode: Mode) -> R
     })
 }
 
-/// Whether a gradient is asked for this node.
+/// Whether the gradient of this node is computed.
 pub fn is_source(program: &Program, i: usize) -> bool {
     matches!(program.nodes[i].op, Op::Input { dtype: DType::F32, .. })
 }

@@ -1,11 +1,11 @@
-//! Makes a failing program small: parts of it are replaced by their values, as long as it still fails.
+//! Makes a failing program smaller: replaces parts of it with their values while it still fails.
 
 use wgrad::DType;
 
 use super::eval::{Against, Evaluator};
 use super::{Op, Program};
 
-/// Programs that are tried at most.
+/// The maximum number of programs to try.
 const TRIES: usize = 160;
 
 pub fn shrink(program: &Program, fails: impl Fn(&Program) -> bool) -> Program {
@@ -19,7 +19,7 @@ pub fn shrink(program: &Program, fails: impl Fn(&Program) -> bool) -> Program {
         }
         better
     };
-    // One wanted value, if one is enough.
+    // One wanted value, if that is enough.
     for i in (0..best.nodes.len()).rev() {
         if best.nodes[i].wanted {
             let mut one = best.clone();
@@ -36,7 +36,7 @@ pub fn shrink(program: &Program, fails: impl Fn(&Program) -> bool) -> Program {
     attempt(plain, &mut best);
     loop {
         let before = best.nodes.len();
-        // Large cuts first: the first half of the program as given values, then single calls.
+        // Large cuts first: the first half of the program replaced with its values, then single calls.
         for share in [2, 4] {
             let cut: Vec<usize> = (0..best.nodes.len() * (share - 1) / share).collect();
             if let Some(candidate) = given(&best, &cut) {
@@ -76,7 +76,7 @@ pub fn shrink(program: &Program, fails: impl Fn(&Program) -> bool) -> Program {
     best
 }
 
-/// The program with these calls replaced by uploads of their values, without what is then dead.
+/// The program with these calls replaced by uploads of their values, without unused calls.
 fn given(program: &Program, calls: &[usize]) -> Option<Program> {
     let evaluator = Evaluator { against: Against::Truth, strict: false };
     let values = evaluator.run(program)?;
@@ -101,7 +101,7 @@ fn given(program: &Program, calls: &[usize]) -> Option<Program> {
     changed.then(|| without_dead(&candidate))
 }
 
-/// The program without calls that nothing wanted needs.
+/// The program without calls that no wanted value depends on.
 pub fn without_dead(program: &Program) -> Program {
     let n = program.nodes.len();
     let mut live = vec![false; n];

@@ -1,39 +1,39 @@
-//! The elementwise ops and reductions that programs are made of: how the crate is asked for each, the function in
-//! `f64`, where it may be asked for, and what one kernel of it may be off by.
+//! The element-wise ops and reductions of programs: the crate's call of each, the function in `f64`, its domain, and the
+//! permitted error of one kernel.
 
 #[path = "../../../src/ops/reference.rs"]
 mod reference;
 
 use wgrad::{DType, Result, Tensor};
 
-/// How far a result in `f32` may be from the function's value at the same arguments.
+/// The permitted difference of an `f32` result from the function's value at the same arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rounding {
-    /// Not at all: signs, choices.
+    /// None: signs, choices.
     Exact,
     /// Rounded once; exact if the value is an `f32`.
     Once,
-    /// So many units in the last place.
+    /// This many units in the last place.
     Units(f64),
     /// A driver's function, or a series: relative error, and absolute error near 0.
     Function,
-    /// The value jumps: arguments must keep this relative distance from places where it does.
+    /// The value jumps: arguments must keep this relative distance from the jumps.
     Step(f64),
 }
 use Rounding::{Exact, Function, Once, Step, Units};
 
 pub struct Unary {
     pub name: &'static str,
-    /// The call as written.
+    /// The call as text.
     pub text: &'static str,
     pub call: fn(&Tensor) -> Result<Tensor>,
     pub f: fn(f64) -> f64,
-    /// Where it is computed.
+    /// The domain of arguments.
     pub domain: fn(f64) -> bool,
     pub rounding: Rounding,
     pub takes: &'static [DType],
     pub test: bool,
-    /// The crate has a gradient for it.
+    /// Whether the crate has its gradient.
     pub smooth: bool,
 }
 
@@ -218,7 +218,7 @@ binary! {
     logical_xor B Exact, false, |a, b| f64::from(a != b), |_a, _b| true => test;
 }
 
-/// What a reduction does with the elements of one result.
+/// The function of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
     Sum,
@@ -285,7 +285,7 @@ pub fn reduction(fold: Fold) -> &'static Reduction {
     REDUCTIONS.iter().find(|row| row.fold == fold).expect("a row of the table")
 }
 
-/// The error function: its Taylor series up to 3, beyond that the continued fraction of `erfc`, taken from its end.
+/// The error function: its Taylor series up to 3, beyond that the continued fraction of `erfc`, evaluated from its end.
 pub fn erf(x: f64) -> f64 {
     if x.is_nan() {
         return x;

@@ -1,5 +1,5 @@
-//! Makes the turn of a recurrence out of moves that keep a shape. For each value it is known how large it may be and how
-//! much larger it makes a difference of the states, so that new states can be brought back to what the old ones were.
+//! Makes the iteration of a recurrence from steps that preserve a shape. For each value the maximum magnitude and the
+//! amplification of differences of the states are known, so that new states can be scaled back to the old ones' bounds.
 
 use wgrad::DType;
 
@@ -7,26 +7,26 @@ use super::eval::broadcast_shape;
 use super::table::{Fold, binary, reduction, unary};
 use super::{Op, Rng};
 
-/// What is known of a value of the turn.
+/// Known bounds of a value of the iteration.
 #[derive(Clone, Debug)]
 struct Known {
     shape: Vec<usize>,
-    /// At most so large.
+    /// The maximum magnitude.
     size: f64,
-    /// A difference of at most 1 between the states is at most so large here.
+    /// The maximum difference here for a difference of at most 1 between the states.
     steep: f64,
 }
 
 pub struct Maker {
     pub rng: Rng,
-    /// Only what has a gradient everywhere.
+    /// Only functions that are differentiable everywhere.
     smooth: bool,
     pub inputs: Vec<Op>,
     pub states: usize,
     pub turn: Vec<(Op, Vec<usize>)>,
     pub next: Vec<usize>,
     known: Vec<Known>,
-    /// Indices of what stays the same: rows, matrices for products with [..., n], choices.
+    /// Indices of constants: rows, matrices for products with [..., n], choices.
     fixed: Vec<usize>,
     matrix: usize,
     mask: usize,
@@ -55,7 +55,7 @@ impl Maker {
         let shape = self.rng.pick(SHAPES).to_vec();
         let mut shapes = vec![shape.clone(); 1 + self.rng.below(3)];
         if self.rng.chance(0.35) {
-            // A state of another shape, which broadcasts with the others.
+            // A state of another shape that broadcasts with the others.
             let mut other = shape.clone();
             let axis = self.rng.below(other.len());
             other[axis] = 1;
@@ -69,7 +69,7 @@ impl Maker {
         let row = self.input(&shape[shape.len() - 1..], 1.0);
         self.fixed = vec![wide, row];
         let last = shape[shape.len() - 1];
-        // Rows of this product add up to 1 at most.
+        // The rows of this matrix sum to 1 at most.
         self.matrix = self.input(&[last, last], 1.0 / last as f64);
         let truth = (0..shape.iter().product()).map(|_| f64::from(self.rng.chance(0.5))).collect();
         self.mask = self.upload(truth, &shape, DType::Bool, 0.0);
@@ -77,7 +77,7 @@ impl Maker {
         for state in 0..self.states {
             let shape = self.known[state].shape.clone();
             let twin = (0..self.states).find(|&k| k != state && self.known[k].shape == shape);
-            // a = b, but not all of them.
+            // a = b, but not for all states.
             if let (Some(twin), true) = (twin, state + 1 < self.states && self.rng.chance(0.4)) {
                 self.next.push(twin);
                 continue;
@@ -117,14 +117,14 @@ impl Maker {
         self.known.len() - 1
     }
 
-    /// A state of this shape, or a value that the turn has made.
+    /// A state of this shape, or a value of the iteration.
     fn some(&mut self, shape: &[usize], first: usize) -> Option<usize> {
         let all = (0..self.states).chain(first..self.known.len());
         let all: Vec<usize> = all.filter(|&k| self.known[k].shape == shape).collect();
         (!all.is_empty()).then(|| *self.rng.pick(&all))
     }
 
-    /// A float that can stand beside `x` without making it larger.
+    /// A float that can be combined with `x` without making it larger.
     fn partner(&mut self, x: usize) -> usize {
         let shape = self.shape(x);
         let fits = |k: &usize| {
@@ -133,7 +133,7 @@ impl Maker {
                 && broadcast_shape(&self.known[*k].shape, &shape).as_ref() == Some(&shape)
         };
         let mut all: Vec<usize> = (0..self.known.len()).filter(fits).collect();
-        // States by preference.
+        // Prefers states.
         let states: Vec<usize> = all.iter().copied().filter(|&k| k < self.states).collect();
         all.extend([&states[..], &states[..]].concat());
         *self.rng.pick(&all)
@@ -218,7 +218,7 @@ impl Maker {
                 if shape.len() < 2 || shape.last() != self.known[self.matrix].shape.last() {
                     return None;
                 }
-                // Rows of the matrix are at most 1 in sum.
+                // The rows of the matrix sum to at most 1.
                 let (bounds, tb) = (self.bounds(x), self.rng.chance(0.5));
                 let inputs = [x, self.matrix];
                 self.push(Op::MatMul { ta: false, tb }, &inputs, &shape, bounds)
@@ -245,7 +245,7 @@ impl Maker {
         })
     }
 
-    /// With another value, a number, or what stays the same.
+    /// Combined with another value, a number, or a constant.
     fn calculated(&mut self, x: usize, kind: usize) -> Option<usize> {
         Some(match kind {
             0 | 1 => {
@@ -264,7 +264,7 @@ impl Maker {
         })
     }
 
-    /// Two slices in the other order.
+    /// Two slices in reverse order.
     fn rolled(&mut self, x: usize, axis: usize) -> Option<usize> {
         let shape = self.shape(x);
         let n = shape[axis];
@@ -282,7 +282,7 @@ impl Maker {
         Some(self.push(Op::Concat(axis), &[tail, head], &shape, bounds))
     }
 
-    /// Seen from another side, changed there, and turned back.
+    /// Reversed, transposed, or changed in a transposed or flat view.
     fn turned(&mut self, x: usize) -> usize {
         let shape = self.shape(x);
         let bounds = self.bounds(x);
@@ -301,7 +301,7 @@ impl Maker {
                 self.push(Op::Transpose(order), &[y], &shape, bounds)
             }
             3 => {
-                // The mean of all, from a flat view, wherever it is needed.
+                // The mean of all elements, from a flat view, broadcast again.
                 let all = shape.iter().product();
                 let y = self.push(Op::Reshape(vec![all]), &[x], &[all], bounds);
                 let y = self.fold(Fold::Mean, y, 0);
@@ -317,7 +317,7 @@ impl Maker {
         }
     }
 
-    /// By what stays the same, or by the sign; the second is a bend and no jump.
+    /// Selected by a constant, or by the sign; the latter is a kink but not a jump.
     fn chosen(&mut self, x: usize) -> Option<usize> {
         let shape = self.shape(x);
         if self.known[self.mask].shape == shape && self.rng.chance(0.5) {
@@ -330,12 +330,12 @@ impl Maker {
         let test = self.one(Op::Scalar(binary("greater"), 0.0), x, (1.0, 0.0));
         let less = self.number("multiply", x, 0.25);
         let y = self.push(Op::Select, &[test, x, less], &shape, bounds);
-        // The test is no float and must not be picked.
+        // The condition is not a float and must not be picked.
         self.known[test].shape = vec![usize::MAX];
         Some(y)
     }
 
-    /// As large and as steep as a state may be: 1 and 1.
+    /// Scaled back to a state's bounds: 1 and 1.
     fn brought_back(&mut self, x: usize) -> usize {
         let mut y = x;
         let (_, steep) = self.bounds(y);
@@ -346,7 +346,7 @@ impl Maker {
         let (size, _) = self.bounds(y);
         let roomy = self.rng.chance(0.7);
         if roomy {
-            // A state that forgets where it began has something else to go to.
+            // A state that converges gets another value to converge to.
             let shape = self.shape(y);
             let y2 = if size > 0.75 { self.number("multiply", y, fits(0.75 / size)) } else { y };
             let fits =

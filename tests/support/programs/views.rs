@@ -1,4 +1,4 @@
-//! Calls that move elements: reshapes, orders of axes, slices, paddings, joins.
+//! Calls that move elements: reshapes, permutations, slices, paddings, joins.
 
 use wgrad::DType;
 
@@ -91,7 +91,7 @@ impl Generator {
                 let fits = |size: usize, by: i64| size as i64 > by;
                 match rank >= 2 && fits(shape[rank - 2], -k) && fits(shape[rank - 1], k) {
                     true => Op::DiagPart(k),
-                    // Its square is stored.
+                    // A matrix of the squared size is stored.
                     false if shape[rank - 1] > 8 => return None,
                     false => Op::Diag(k),
                 }
@@ -118,12 +118,12 @@ impl Generator {
         self.push(op, &[x])
     }
 
-    /// The same count of elements in other axes.
+    /// The same number of elements with other axes.
     fn regrouped(&mut self, shape: &[usize]) -> Vec<usize> {
         if self.rng.chance(0.4) || shape.is_empty() {
             return vec![shape.iter().product()];
         }
-        // Two neighbours as one, or one as two.
+        // Merges two neighbouring axes, or splits one.
         let at = self.rng.below(shape.len());
         let mut to = shape.to_vec();
         if at + 1 < to.len() && self.rng.chance(0.6) {

@@ -1,5 +1,5 @@
-//! The golden cases of Keras's layers but for recurrent ones and attention. A case's attributes are Keras's arguments, so
-//! they are the layer's config.
+//! The golden cases of Keras's layers except recurrent layers and attention. A case's attributes are Keras's arguments, so they
+//! are the layer's config.
 
 use serde_json::{Map, Value, json};
 use wgrad::keras::layers::layer_from_config;
@@ -23,7 +23,7 @@ pub fn layer(c: &Call) -> Answer<Box<dyn Layer>> {
     Ok(layer)
 }
 
-/// What Keras takes for an argument that a case does not name and a layer here must be given.
+/// Keras's defaults for arguments that a case omits and a layer here requires.
 fn defaults(class: &str) -> Value {
     match class {
         _ if class.starts_with("Global") => json!({}),
@@ -39,13 +39,13 @@ fn unbuilt(c: &Call) -> Answer<Box<dyn Layer>> {
     let class = c.case.op.strip_prefix("keras.layers.").unwrap_or_default();
     let mut options: Map<String, Value> = defaults(class).as_object().cloned().unwrap_or_default();
     for (key, value) in c.case.attrs.iter().filter(|(_, value)| !value.is_null()) {
-        // How the layer is called, and no argument of its own.
+        // An argument of the call, not of the layer.
         if key != "training" {
             c.remark(key);
             options.insert(key.clone(), value.clone());
         }
     }
-    // Sizes that a case does not name are those of its weights.
+    // Sizes that a case omits are those of its weights.
     let size = |weight: &str, axis: usize| -> Option<usize> {
         let (_, name) = c.case.weights.iter().find(|(key, _)| key == weight)?;
         let shape = c.golden.tensor(c.case, name).shape().to_vec();

@@ -17,7 +17,7 @@ use wgrad::keras::metrics::{
 use super::super::call::{Answer, Call, Stop};
 use super::super::sheet::Sheet;
 
-/// Updates the case's metric and enters its result after each.
+/// Updates the case's metric and records its result after each update.
 pub fn measure(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     let update: Box<dyn Fn(usize) -> Answer<Tensor> + '_> = match name(c) {
         "Mean" => {

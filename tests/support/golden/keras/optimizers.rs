@@ -19,7 +19,7 @@ use super::super::call::{Answer, Call, Stop};
 use super::super::oracle::Array;
 use super::super::sheet::Sheet;
 
-/// Takes the case's steps. The numbers of a step are entered after it, before the next.
+/// Makes the case's steps, and records the numbers after each.
 pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     let optimizer = with_options(optimizer(c)?, c)?;
     let (mut variables, mut gradients, mut paths) = (Vec::new(), Vec::new(), Vec::new());
@@ -30,7 +30,7 @@ pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
         gradients.push(c.arg(&format!("g{i}"))?.unstack(0)?);
         paths.push(c.golden.tensor(c.case, &format!("out.{key}")).f32().clone());
     }
-    // What it has beyond that would be left out.
+    // Additional options would be ignored.
     if let Some(key) = c.unread() {
         return Err(Stop::Lacks(key));
     }
@@ -62,7 +62,7 @@ pub fn optimize(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     let mut found = HashSet::new();
     for (name, slot) in &slots {
         let (kind, i) = name.split_once('/').unwrap_or_default();
-        // Of Adafactor's rows and columns, which share a name, the cases have the columns.
+        // Adafactor's rows and columns have the same name; the cases have the columns.
         let key = match kind {
             "r" => continue,
             "c" => format!("p{i}"),
@@ -92,7 +92,7 @@ fn optimizer(c: &Call) -> Answer<Box<dyn Optimizer>> {
         },
         rate => c.need(key, rate.and_then(|rate| rate.as_f64()))?.into(),
     };
-    // Gives each option to the setter of its name.
+    // Passes each option to the setter of the same name.
     macro_rules! options {
         ($optimizer:expr; $($float:ident)*; $($flag:ident)*) => {{
             let mut optimizer = $optimizer;
@@ -162,7 +162,7 @@ fn with_options(mut of: Box<dyn Optimizer>, c: &Call) -> Answer<Box<dyn Optimize
     Ok(of)
 }
 
-/// Asks the case's schedule for its steps.
+/// Evaluates the case's schedule at its steps.
 pub fn schedule(c: &Call, sheet: &mut Sheet) -> Answer<()> {
     let name = c.case.op.trim_start_matches("keras.optimizers.schedules.");
     for key in c.case.attrs.keys() {
