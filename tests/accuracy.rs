@@ -1,7 +1,6 @@
-//! How far results are from `f64`'s, in units of their last digit. This file makes the tables of `docs/accuracy.md`:
-//! `WGRAD_ACCURACY=write cargo test --test accuracy` measures on the adapter at hand and rewrites its column there.
-//! Without it the tests hold what is measured, what the file says, and what the ops' documentation says, to the bounds
-//! that stand here.
+//! Measures errors relative to `f64`, in units in the last place. This file writes the tables of `docs/accuracy.md`:
+//! `WGRAD_ACCURACY=write cargo test --test accuracy` measures on this adapter and rewrites its column there. Otherwise the
+//! tests compare the measurements, the page and the ops' documentation with the bounds in this file.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/driver.rs"]
@@ -22,14 +21,14 @@ fn docs() -> PathBuf {
     root::root().join("docs/accuracy.md")
 }
 
-/// The distance between f32's around `x`; below 2^-126, where drivers know no numbers, that of 2^-126.
+/// The distance between f32's around `x`; below 2^-126, where drivers may flush to 0, that of 2^-126.
 fn ulp(x: f64) -> f64 {
     let bits = x.abs().max(f64::from(f32::MIN_POSITIVE)).to_bits() >> 52;
     f64::from_bits((bits - 23) << 52)
 }
 
-/// How many units of the last digit lie between `got` and `want`. Infinity for a NaN or an infinity out of place, but
-/// the largest number may be infinity where the result is within a unit of it, and 0 may stand for what is below 2^-126.
+/// The difference between `got` and `want` in units in the last place. Infinity for a wrong NaN or infinity, except that the
+/// largest number may be infinite if the result is within a unit of it, and 0 may replace numbers below 2^-126.
 fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     let tiny = want.abs() <= f64::from(f32::MIN_POSITIVE) && got == 0.0;
@@ -48,7 +47,7 @@ fn error(got: f32, want: f64) -> f64 {
     if off.is_nan() { f64::INFINITY } else { off }
 }
 
-/// The place of a float among all of them, in their order; zeros have one place.
+/// The index of a float among all of them, in order; both zeros have the same index.
 fn place(x: f32) -> i64 {
     let size = i64::from(x.to_bits() & 0x7fff_ffff);
     if x.is_sign_negative() { -size } else { size }
@@ -58,8 +57,8 @@ fn float(place: i64) -> f32 {
     f32::from_bits(place.unsigned_abs() as u32).copysign(place as f32)
 }
 
-/// Floats from `low` to `high`: both ends, `count` whose bits are drawn by chance, so that no digit is always 0, and each
-/// of the `around` floats on either side of each special point. The same for each call.
+/// Floats from `low` to `high`: both ends, `count` with random bits, so that no digit is always 0, and each of the `around`
+/// floats on either side of each special point. The same for each call.
 fn floats(low: f32, high: f32, count: usize, around: i64) -> Vec<f32> {
     let (first, last) = (place(low), place(high));
     let mut state = u64::from(low.to_bits()) << 32 | u64::from(high.to_bits());
@@ -80,11 +79,11 @@ fn floats(low: f32, high: f32, count: usize, around: i64) -> Vec<f32> {
     places.into_iter().map(float).collect()
 }
 
-/// Where formulas change, results end, or digits cancel; the negative numbers too, and the quarters of a turn.
+/// Points where formulas change, results end, or digits cancel; also their negatives, and multiples of a quarter turn.
 const SPECIAL: [f32; 34] = [
     0.0,
     f32::MIN_POSITIVE,
-    // From here down x is its own sine.
+    // Below this, the sine of x is x.
     1.084_202_2e-19,
     1.192_092_9e-7,
     std::f32::consts::LN_2 / 2.0,
@@ -95,7 +94,7 @@ const SPECIAL: [f32; 34] = [
     0.836_66,
     1.0,
     std::f32::consts::SQRT_2,
-    // Where digamma is 0 and lgamma least.
+    // Where digamma is 0 and lgamma is smallest.
     1.461_632_1,
     1.5 * std::f32::consts::LN_2,
     2.0,
@@ -150,7 +149,7 @@ impl Line {
     }
 }
 
-/// `x`, and also 0 where a driver may take `x` for it. Logarithms look at the bits.
+/// `x`, and also 0 if a driver may flush `x`. Logarithms read the bits.
 fn seen(name: &str, x: f32) -> Vec<f64> {
     let tiny = x.is_subnormal() && (name != "log" || driver::flushes_bitcasts());
     [f64::from(x)].into_iter().chain(tiny.then_some(f64::from(x) * 0.0)).collect()
@@ -248,7 +247,7 @@ fn selu(x: f64) -> f64 {
     if x > 0.0 { 1.050_700_987_355_480_5 * x } else { 1.758_099_340_847_376_6 * x.exp_m1() }
 }
 
-/// 2/sqrt(pi) times the sum of 2^n x^(2n+1) / (1 3 ... (2n+1)), times e^(-x^2): all terms have one sign (Abramowitz and
+/// 2/sqrt(pi) times the sum of 2^n x^(2n+1) / (1 3 ... (2n+1)), times e^(-x^2): all terms have the same sign (Abramowitz and
 /// Stegun 7.1.6).
 fn erf(x: f64) -> f64 {
     if x.abs() > 2.0 {
@@ -262,7 +261,7 @@ fn erf(x: f64) -> f64 {
     sum * std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp()
 }
 
-/// Beyond 2 by a continued fraction (Abramowitz and Stegun 7.1.14).
+/// Beyond 2, a continued fraction (Abramowitz and Stegun 7.1.14).
 fn erfc(x: f64) -> f64 {
     if x < 2.0 {
         return 1.0 - erf(x);
@@ -328,7 +327,7 @@ fn binary() -> Vec<Binary> {
     ]
 }
 
-/// The remainder of `f64`s is exact, and the sum with b has one rounding.
+/// The remainder of `f64`s is exact, and adding b rounds once.
 fn floormod(a: f64, b: f64) -> f64 {
     let r = a % b;
     if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
@@ -367,7 +366,7 @@ const EDGES: [f32; 30] = [
     f32::NAN,
 ];
 
-/// How the tables name a range.
+/// The name of a range in the tables.
 fn range((low, high): Range) -> String {
     match (low, high) {
         ALL => "all".to_string(),
@@ -386,12 +385,12 @@ fn elementwise_ops_are_within_their_bounds() {
             x.extend(EDGES.iter().filter(|x| (low..=high).contains(*x) || (low, high) == ALL));
             let y = op(&Tensor::from_slice(&x, [x.len()]).unwrap()).unwrap();
             let mut pairs: Vec<(f32, f32)> = x.into_iter().zip(y.to_vec().unwrap()).collect();
-            // One number alone has another kernel.
+            // A single number has a different kernel.
             for x in [-300.0f32, -3.013, -0.3, 0.3, 3.013, 300.0].map(|x| x.clamp(low, high)) {
                 let y = op(&Tensor::from_slice(&[x], [1]).unwrap()).unwrap();
                 pairs.push((x, y.item().unwrap()));
             }
-            // One more than the largest number is infinite where sums are rounded up.
+            // The largest number plus one is infinite where sums are rounded up.
             let fits = |x: f32| !driver::rounds_in_one_direction() || x.abs() < f32::MAX;
             for (x, y) in pairs.into_iter().filter(|(x, _)| fits(*x)) {
                 let wants: Vec<f64> = seen(name, x).into_iter().map(reference).collect();
@@ -410,7 +409,7 @@ fn elementwise_ops_are_within_their_bounds() {
                     .into_iter()
                     .flat_map(|a| seen(name, b).into_iter().map(move |b| (a, b)));
                 let mut wants: Vec<f64> = pairs.map(|(a, b)| reference(a, b)).collect();
-                // The sum with b, in which a counts as 0.
+                // The sum with b, with a flushed to 0.
                 if name == "floormod" && a.is_subnormal() {
                     wants.extend([a, b].map(f64::from));
                 }
@@ -488,7 +487,7 @@ fn reductions_are_within_their_bounds() {
     let mut line = Line::new("reduce_sum", "all of 262,144, 0.5 to 1.5".into(), 4.0);
     line.meet(p.reduce_sum(()).unwrap().item().unwrap(), sum(&wide(&positive)), String::new);
     lines.push(line);
-    // Terms cancel: the unit is the last digit of the sum of their sizes.
+    // Terms cancel: the unit is the last place of the sum of their magnitudes.
     let mut line = Line::new("reduce_sum", "4,096 numbers, -2 to 2, of their sizes".into(), 2.0);
     for (row, y) in mixed.chunks(n).zip(m.reduce_sum(1).unwrap().to_vec::<f32>().unwrap()) {
         let row = wide(row);
@@ -526,7 +525,7 @@ fn reductions_are_within_their_bounds() {
 /// Held while the file is read and written.
 static FILE: Mutex<()> = Mutex::new(());
 
-/// Fails if a bound is broken, or if the table in the file is not of these lines; rewrites it on request.
+/// Fails if a bound is exceeded, or if the table in the file does not match these lines; rewrites the table on request.
 fn settle(table: &str, lines: &[Line]) {
     let hostile = driver::is_hostile();
     let bound = |line: &Line| {
@@ -623,7 +622,7 @@ fn the_documentation_says_the_bounds() {
     }
 }
 
-/// What C's `powf` and TensorFlow return.
+/// The results of C's `powf` and TensorFlow.
 #[test]
 fn powers_at_the_edges() -> tf::Result<()> {
     let (inf, nan) = (f32::INFINITY, f32::NAN);
@@ -673,7 +672,7 @@ fn powers_at_the_edges() -> tf::Result<()> {
         let flushed = driver::flushes_bitcasts() && [a, b, want].iter().any(|x| x.is_subnormal());
         assert!(flushed || driver::same(got, want), "pow({a}, {b}) = {got}, not {want}");
     }
-    // Whole powers of whole numbers, as far as f32 holds them.
+    // Integer powers of integers, as far as f32 represents them.
     for (power, last) in [(2, 4096), (3, 256), (4, 64), (5, 27)] {
         let x: Vec<f32> = (0..=last).map(|x| x as f32).collect();
         let want: Vec<f32> = (0..=last).map(|x: i32| x.pow(power) as f32).collect();

@@ -1,11 +1,11 @@
-//! Attention over long sequences: what it keeps in memory, and that it computes what the definition says.
+//! Attention over long sequences: its memory, and its results according to the definition.
 
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
 use wgrad::{AttentionOptions, Device, GradientTape, Tensor};
 
-/// The scores of this call would take 192 MiB, and those of its gradients as much again.
+/// The scores of this call would need 192 MiB, and those of its gradients as much again.
 #[test]
 fn long_sequences_never_store_their_scores() -> tf::Result<()> {
     const HEADS: usize = 3;
@@ -27,7 +27,7 @@ fn long_sequences_never_store_their_scores() -> tf::Result<()> {
         let scores = (4 * HEADS * LEN * LEN) as u64;
         assert!(peak < scores / 32, "{peak} bytes; the scores would take {scores}");
 
-        // One row by sums in f64.
+        // One row with sums in f64.
         let read = |x: &Tensor| x.to_vec::<f32>();
         let (q, k, v, y) = (read(&q)?, read(&k)?, read(&v)?, read(&y)?);
         let row = LEN + 1234;

@@ -1,4 +1,4 @@
-//! Attention layers: numbers of Keras 3.15 beyond the golden cases, masks, gradients, and what a training step costs.
+//! Attention layers: numbers of Keras 3.15 beyond the golden cases, masks, gradients, and the cost of a training step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,14 +10,14 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, INFERENCE, Layer, TRAINING};
 use wgrad::{Device, GradientTape, Result, Tensor, Trackable, constant, random};
 
-/// `0.5 sin(0.7 i + phase)` for the elements in order, which NumPy makes alike.
+/// `0.5 sin(0.7 i + phase)` for the elements in order, as in the NumPy script.
 fn wave(shape: &[usize], phase: f32) -> Tensor {
     let values: Vec<f32> =
         (0..shape.iter().product()).map(|i: usize| 0.5 * (0.7 * i as f32 + phase).sin()).collect();
     Tensor::from_slice(&values, shape).unwrap()
 }
 
-/// Gives each weight a wave: the first one that of phase 1, the next that of phase 2.
+/// Sets each weight to a wave: the first one with phase 1, the next with phase 2.
 fn fill(layer: &dyn Trackable) {
     for (k, variable) in layer.variables().iter().enumerate() {
         variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
@@ -128,7 +128,7 @@ fn heads_share_gates_windows_and_axes_are_those_of_keras() {
         0.534489, 0.235187, -0.174727, -0.502464, 0.543030, 0.237546, -0.179660, -0.512369,
     ];
     near("grouped", &grouped.call(&pair[..], INFERENCE).unwrap(), &want);
-    // With its scores it goes another way.
+    // With scores, another implementation is used.
     let (y, scores) = grouped.call_with_scores(&q, &v, AttendOptions::new(), INFERENCE).unwrap();
     near("grouped with scores", &y, &want);
     near(
@@ -204,7 +204,7 @@ fn what_a_mask_hides_changes_nothing() {
     near("cut", &first(&y), &cut.to_vec::<f32>().unwrap());
     assert!(Layer::<Tensor>::compute_mask(&layer, &x, Some(&mask)).unwrap().is_some());
 
-    // The same as an attention mask, with and without scores, and hidden keys have no weight.
+    // The same as an attention mask, with and without scores; masked keys have weight 0.
     let wide = mask.expand_dims(1).unwrap().logical_and(mask.expand_dims(2).unwrap()).unwrap();
     let options = || AttendOptions::new().attention_mask(wide.clone());
     near(
@@ -217,7 +217,7 @@ fn what_a_mask_hides_changes_nothing() {
     let hidden = scores.slice(&[0, 0, 0, 3], &[1, 2, 6, 3]).unwrap();
     assert_eq!(hidden.to_vec::<f32>().unwrap(), [0.0; 36]);
 
-    // A row of weights adds up to 1; dropout keeps the mean and leaves some out.
+    // A row of weights sums to 1; dropout preserves the mean and drops some.
     let dropping = MultiHeadAttention::new(2, 4).dropout(0.5).seed(1);
     dropping.call(&x, INFERENCE).unwrap();
     dropping.set_weights(&layer.get_weights().unwrap()).unwrap();
@@ -226,7 +226,7 @@ fn what_a_mask_hides_changes_nothing() {
     assert_ne!(dropping.call(&x, TRAINING).unwrap().to_vec::<f32>().unwrap(), bare);
 }
 
-/// Compares the gradients of all weights with differences.
+/// Compares the gradients of all weights with finite differences.
 fn check_gradients(name: &str, layer: &dyn Trackable, call: &dyn Fn() -> Result<Tensor>) {
     call().unwrap();
     fill(layer);
@@ -247,7 +247,7 @@ fn check_gradients(name: &str, layer: &dyn Trackable, call: &dyn Fn() -> Result<
             variable.assign(at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
             f64::from(loss().item::<f32>().unwrap())
         };
-        // Of second order: the error is some 1e-4 of the step's square, and rounding 1e-7 by the step.
+        // Of second order: the error is about 1e-4 from the step's square, plus rounding of 1e-7 divided by the step.
         let difference = (moved(0.01) - moved(-0.01)) / 0.02;
         variable.assign(&at).unwrap();
         let bound = 2e-3 * along.abs().max(0.1);
@@ -343,11 +343,11 @@ fn configs_come_back() {
         .unwrap();
     assert_eq!(config.get::<usize>("value_dim").unwrap(), Some(4));
     assert_eq!(config.options()["dropout"], 0.25);
-    // On one tensor it is self-attention.
+    // With one tensor it is self-attention.
     assert_eq!(layer_from_config(&config).unwrap().get_config().unwrap(), config);
     let config = Attention::new().score_mode(ScoreMode::Concat).get_config().unwrap();
     assert_eq!(config.options()["score_mode"], "concat");
-    // Without heads it takes several inputs.
+    // Without heads, the layer has several inputs.
     let error = layer_from_config(&config).err().unwrap().to_string();
     assert!(error.contains("a layer Attention takes several inputs"), "{error}");
 }

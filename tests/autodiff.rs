@@ -1,4 +1,4 @@
-//! Jacobians, forward mode, functions with gradients of their own and recomputation, of every op and of programs.
+//! Jacobians, forward mode, custom gradients and recomputation, of every op and of programs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -51,7 +51,7 @@ impl Numbers {
     }
 }
 
-/// The largest difference over the size of the numbers.
+/// The largest difference relative to the magnitude of the numbers.
 fn off(got: &Tensor, want: &Tensor) -> Result<f32> {
     assert_eq!(got.shape(), want.shape());
     let (got, want) = (got.to_vec::<f32>()?, want.to_vec::<f32>()?);
@@ -60,10 +60,10 @@ fn off(got: &Tensor, want: &Tensor) -> Result<f32> {
     Ok(most.fold(0.0, |most, off| if off > most || off.is_nan() { off } else { most }) / size)
 }
 
-/// Rounding, in sums of some hundred products.
+/// Rounding in sums of some hundred products.
 const TOLERANCE: f32 = 1e-4;
 
-/// Of the Jacobian J of a case: w J is what the tape gives for the upstream w, and J v what forward mode gives along v.
+/// Checks the Jacobian J of a case: w J equals the tape's gradient for upstream w, and J v the forward-mode derivative along v.
 fn agrees(case: &Case) -> Result<Vec<String>> {
     let mut numbers = Numbers(case.name.len() as u64 * 7 + 11);
     let x: Vec<Tensor> =
@@ -95,7 +95,7 @@ fn agrees(case: &Case) -> Result<Vec<String>> {
         });
     }
     let jvp = match accumulator.jvp(&y) {
-        // A gradient without second order has no forward mode, and says so.
+        // A gradient without second order has no forward mode, and the error states this.
         Err(error) if !case.second && error.to_string().contains("has no forward mode") => None,
         jvp => Some(jvp?),
     };
@@ -104,7 +104,7 @@ fn agrees(case: &Case) -> Result<Vec<String>> {
         (Some(along), Some(jvp)) => pairs.push(("forward mode".into(), jvp, along)),
         (along, jvp) => assert!(along.is_none() && jvp.is_none(), "{}: one of two", case.name),
     }
-    // One plan for all.
+    // One plan for all results.
     y.device().flush()?;
     let mut failures = Vec::new();
     for (what, got, want) in pairs {
@@ -200,7 +200,7 @@ fn a_jacobian_is_one_flush_of_no_more_kernels_for_more_rows() -> Result<()> {
                 assert!((got - want).abs() < 1e-6, "{row}, {column}: {got}, wanted {want}");
             }
         }
-        // Little products have kernels of their own on a processor; what follows larger ones shares theirs.
+        // On a processor, small products have separate kernels; ops after larger ones share theirs.
         assert!(kernels.windows(2).all(|pair| pair[0] >= pair[1]), "{kernels:?}");
         Ok(())
     })
@@ -280,7 +280,7 @@ fn jacobians_of_batches_of_parts_and_of_what_is_not_connected() -> Result<()> {
     let z = Tensor::ones([4, 5])?;
     assert_eq!(tape.batch_jacobian_with(&y, &z, zeros)?.unwrap().shape(), [4, 2, 5]);
 
-    // Of scalars, and of nothing.
+    // For scalars, and for empty tensors.
     let sum = y.reduce_sum(())?;
     assert!(tape.jacobian(&sum, &x)?.is_none(), "it was computed after the first question");
     let s = constant(2.0)?;
@@ -404,7 +404,7 @@ fn second_order_three_ways() -> Result<()> {
         Ok(accumulator.jvp(&y)?.unwrap())
     })?;
     assert!(off(&tape.required_gradient(&jvp, &x)?, &want)? < 1e-5, "reverse over forward");
-    // Forward over forward: v H v. The inner one is asked when both have stopped.
+    // Forward over forward: v H v. The inner derivative is read after both have stopped.
     let (outer, (inner, y)) =
         ForwardAccumulator::record(&x, &v, |_| ForwardAccumulator::record(&x, &v, |_| f(&x)))?;
     let inner = inner.jvp(&y)?.unwrap();
@@ -437,10 +437,10 @@ fn accumulators_follow_variables_and_stop() -> Result<()> {
     assert!(accumulator.jvp(&(&y * 2.0))?.is_none());
     let zero = accumulator.jvp_with(&one, UnconnectedGradients::Zero)?.unwrap();
     assert_eq!(zero.item::<f32>()?, 0.0);
-    // A primal that is named twice moves along both.
+    // A primal that is given twice moves along both tangents.
     let accumulator = ForwardAccumulator::new([&w, &w], [&one, &one])?;
     assert_eq!(accumulator.jvp(&w.read().square()?)?.unwrap().item::<f32>()?, 12.0);
-    // What is stopped, and an index, have no tangent.
+    // A stopped value and an index have no tangent.
     assert!(accumulator.jvp(w.read().stop_gradient())?.is_none());
     assert!(accumulator.jvp(&w.read().reshape([1])?.argmax(0)?)?.is_none());
     Ok(())
@@ -456,7 +456,7 @@ fn forgotten_tangents_are_freed() -> Result<()> {
         let mut live = Vec::new();
         for turn in 0..3000 {
             y = y.sin()?;
-            // A stream that waits holds its values.
+            // A pending stream holds its values.
             if turn % 50 == 49 {
                 device.flush()?;
                 live.push(device.stats().live_bytes);
@@ -518,7 +518,7 @@ fn a_tape_tells_its_variables_and_forgets_on_request() -> Result<()> {
 
 #[test]
 fn rules_of_the_caller_have_several_inputs_and_outputs_and_nest() -> Result<()> {
-    // (a b, a + b), with wrong gradients, to see that they are taken: da = 10 d0 + d1, db = 100 d0 + 1000 d1.
+    // (a b, a + b), with wrong gradients to check that they are used: da = 10 d0 + d1, db = 100 d0 + 1000 d1.
     let f = tf::custom_gradient(|[a, b]: &[Tensor; 2]| {
         let values = [a.multiply(b)?, a.add(b)?];
         Ok((values, |[d0, d1]: &[Tensor; 2]| {
@@ -536,11 +536,11 @@ fn rules_of_the_caller_have_several_inputs_and_outputs_and_nest() -> Result<()> 
     let [da, db] = tape.required_gradient(&loss, [&a, &b])?;
     assert_eq!(da.to_vec::<f32>()?, [21.0, 21.0]);
     assert_eq!(db.to_vec::<f32>()?, [1200.0, 1200.0]);
-    // Of one output alone, the other's gradient is zeros.
+    // If only one output is used, the other's gradient is zeros.
     let [da, db] = tape.required_gradient(&sum, [&a, &b])?;
     assert_eq!((da.to_vec::<f32>()?, db.to_vec::<f32>()?), (vec![1.0; 2], vec![1000.0; 2]));
 
-    // One within another: the outer rule alone counts.
+    // Nested: only the outer rule counts.
     let inner = |x: &Tensor| {
         tf::custom_gradient(|x: &Tensor| Ok((x.square()?, |dy: &Tensor| dy.multiply(7.0))))(x)
     };
@@ -571,7 +571,7 @@ fn rules_of_the_caller_are_differentiated() -> Result<()> {
     assert_eq!(first(&x)?.to_vec::<f32>()?, [12.0, 3.0]);
     assert_eq!(second(&x)?.to_vec::<f32>()?, [12.0, -6.0]);
     assert_eq!(third(&x)?.to_vec::<f32>()?, [6.0, 6.0]);
-    // In forward mode, and in Jacobians.
+    // In forward mode and in Jacobians.
     let accumulator = ForwardAccumulator::new(&x, &x)?;
     let y = cube(&x)?;
     assert_eq!(accumulator.jvp(&y)?.unwrap().to_vec::<f32>()?, [24.0, -3.0]);
@@ -644,7 +644,7 @@ fn rules_of_the_caller_that_do_not_fit_say_so() -> Result<()> {
     Ok(())
 }
 
-/// The gradients of a chain of `blocks` blocks of `tanh(x w)` in pairs, and the most bytes that were held.
+/// The gradients of a chain of `blocks` blocks of `tanh(x w)` in pairs, and the peak of bytes held.
 fn chain(blocks: usize, recompute: bool) -> Result<(Vec<f32>, Vec<f32>, u64)> {
     let device = Device::new()?;
     device.scope(|| {
@@ -682,7 +682,8 @@ fn chain(blocks: usize, recompute: bool) -> Result<(Vec<f32>, Vec<f32>, u64)> {
 
 #[test]
 fn recomputation_gives_the_same_gradients_in_less_memory() -> Result<()> {
-    // 50 layers, in 10 blocks of 5: with all kept it is 50 activations of 256 KiB; of blocks, 10 and those of one block.
+    // 50 layers in 10 blocks of 5: without recomputation, 50 activations of 256 KiB are held; with it, 10 and those of one
+    // block.
     let (dx, dw, kept) = chain(10, false)?;
     let (dx2, dw2, recomputed) = chain(10, true)?;
     assert_eq!(dx, dx2);
@@ -749,7 +750,7 @@ fn wrong_rules_are_found() -> Result<()> {
     });
     let found = gradient_check(|x: &Tensor| wrong(x), &x)?;
     assert!((found.max_error() - 0.00995).abs() < 1e-4, "{}", found.max_error());
-    // Of two arguments, and of one that does not count.
+    // With two arguments, and with one that does not affect the result.
     let both = gradient_check(|[a, _]: &[Tensor; 2]| a.square(), &[x.clone(), x.clone()])?;
     assert!(both.theoretical[1].iter().all(|v| *v == 0.0) && both.max_error() < 1e-3);
     let options = |delta| tf::autodiff::GradientCheckOptions::new().delta(delta);

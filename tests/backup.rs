@@ -1,4 +1,4 @@
-//! A training that was cut off anywhere goes on with the numbers that it would have had.
+//! An interrupted training continues with the same numbers as an uninterrupted one.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -51,11 +51,11 @@ fn model() -> Sequential {
     model
 }
 
-/// Where the batches come from.
+/// The source of the batches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Arrays,
-    /// So many batches make an epoch, whatever a pass has.
+    /// The number of batches per epoch is fixed, whatever the length of a pass.
     ArraysInSteps,
     Dataset,
     DatasetInSteps,
@@ -65,7 +65,7 @@ enum Kind {
 const KINDS: [Kind; 5] =
     [Kind::Arrays, Kind::ArraysInSteps, Kind::Dataset, Kind::DatasetInSteps, Kind::Closure];
 
-/// Notes the logs of every batch, in bits, and cuts the training off before a batch.
+/// Records the logs of every batch, as bits, and interrupts the training before a batch.
 struct Cut<'a> {
     notes: &'a RefCell<Vec<(usize, usize, Vec<u64>)>>,
     epoch: usize,
@@ -99,7 +99,7 @@ impl Callback for Cut<'_> {
     }
 }
 
-/// The folder of the backups, in a process that another one kills.
+/// The folder of the backups, in a process that the parent process kills.
 fn will_be_killed() -> Option<PathBuf> {
     std::env::var_os("BACKUP_FOLDER").map(PathBuf::from)
 }
@@ -114,7 +114,7 @@ fn batch_line(epoch: usize, batch: usize, bits: &[u64]) -> String {
 
 type Notes = Vec<(usize, usize, Vec<u64>)>;
 
-/// Trains as a new process would: with a new model and new data.
+/// Trains like a new process: with a new model and new data.
 fn fit(
     kind: Kind,
     backup: Option<BackupAndRestore>,
@@ -188,7 +188,7 @@ fn a_training_that_was_cut_off_goes_on_bit_for_bit() {
         for freq in [SaveFreq::Epoch, SaveFreq::Batches(1), SaveFreq::Batches(3)] {
             let options = BackupOptions::new().save_freq(freq);
             let folder = folder("cut");
-            // Backups change nothing.
+            // Backups do not change the results.
             let (kept, notes, bits) = fit(kind, backup(&folder, options.clone()), None);
             assert_eq!(kept.unwrap().get("loss"), whole.get("loss"), "{kind:?} {freq:?}");
             assert!(notes == all && bits == weights, "{kind:?} {freq:?}");
@@ -198,7 +198,7 @@ fn a_training_that_was_cut_off_goes_on_bit_for_bit() {
                 assert!(ended.unwrap_err().to_string().ends_with("the power is gone"));
                 let (resumed, after, bits) = fit(kind, backup(&folder, options.clone()), None);
                 let name = format!("{kind:?} {freq:?} {at:?}");
-                // What is done again, and what follows.
+                // The repeated batches and the later ones.
                 let first = after.first().map(|(epoch, batch, _)| (*epoch, *batch)).unwrap();
                 let begun = all.iter().position(|(e, b, _)| (*e, *b) == first).unwrap();
                 assert!(begun <= before.len(), "{name}");
@@ -212,7 +212,7 @@ fn a_training_that_was_cut_off_goes_on_bit_for_bit() {
                 assert!(all[begun..] == after, "{name}: {:?} {after:?}", &all[begun..]);
                 assert!(bits == weights, "{name}");
                 let resumed = resumed.unwrap();
-                // An epoch whose last batch was saved ends once more.
+                // An epoch whose last batch was saved ends a second time.
                 let from = resumed.epochs()[0];
                 assert!(from == first.0 || (from + 1 == first.0 && first.1 == 0), "{name}");
                 for (log, values) in resumed.iter() {
@@ -275,7 +275,7 @@ fn backups_stay_where_they_are_wanted() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Trains to the end, from the last backup on, and says each batch.
+/// Trains from the last backup to the end, and prints each batch.
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn fits() {
@@ -285,7 +285,7 @@ fn fits() {
     say(&format!("ended {bits:?}"));
 }
 
-/// Kills trainings at any moment, so many in all, and lets each go on in a new process until it has ended.
+/// Kills trainings at random moments, `kills` times in total, and resumes each in a new process until it has ended.
 fn kill(kills: usize) {
     let _alone = alone();
     let (whole, all, weights) = fit(Kind::Dataset, None, None);
@@ -298,7 +298,7 @@ fn kill(kills: usize) {
     let mut rng = fastrand::Rng::new();
     println!("the moments are drawn from the seed {}", rng.get_seed());
     let (mut killed, mut ended) = (0, 0);
-    // How many batches were told of in the training that runs.
+    // The number of batches reported by the running training.
     let mut told = 0;
     while killed < kills || ended == 0 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -329,7 +329,7 @@ fn kill(kills: usize) {
         if let Some(first) = heard.first() {
             let begun = all.iter().position(|line| line == first);
             let begun = begun.unwrap_or_else(|| panic!("no training had {first}"));
-            // The last batch may be done again; a training may have ended without a word.
+            // The last batch may be repeated; a training may have ended without a report.
             let again = told.max(1) - 1..=told;
             assert!(again.contains(&begun) || (told == all.len() && begun == 0), "{begun}, {told}");
             assert!(all[begun..].starts_with(&heard), "from batch {begun} on: {heard:?}");

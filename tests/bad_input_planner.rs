@@ -1,5 +1,5 @@
-//! Graphs that a planner could choke on: too wide, too deep, too long, too large, of odd shapes, without elements, with
-//! NaN. Each ends in the right answer or in an error that says what to do, and the device goes on.
+//! Graphs that are hard for a planner: too wide, too deep, too long, too large, of odd shapes, without elements, with NaN. Each
+//! ends with the right answer or with an error that explains what to do, and the device remains usable.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{DType, Device, DeviceFault, DeviceOptions, Error, Tensor, Variable};
 
-/// A program written by hand: calls are appended, ends are wanted.
+/// A manually written program: calls are appended, and its outputs are wanted.
 #[derive(Default)]
 struct Writer(Program);
 
@@ -34,7 +34,7 @@ impl Writer {
         self.call(Op::Input { values, shape: shape.to_vec(), dtype, kept: false }, &[])
     }
 
-    /// A float input with some numbers of either sign.
+    /// A float input with positive and negative numbers.
     fn floats(&mut self, shape: &[usize]) -> usize {
         self.input(shape, DType::F32, |i| (i * 7 % 23) as f64 / 8.0 - 1.25)
     }
@@ -51,7 +51,7 @@ impl Writer {
         self.call(Op::Reduce(reduction(fold), axes.to_vec(), keep), &[x])
     }
 
-    /// Judges the program with all its ends wanted.
+    /// Judges the program with all its outputs wanted.
     #[track_caller]
     fn judge(mut self, promise: Promise) {
         for (node, last) in self.0.last_readers().into_iter().enumerate() {
@@ -73,7 +73,7 @@ fn a_sum_of_five_hundred_tensors() -> tf::Result<()> {
         let sum = tf::add_n(tensors.iter().collect::<Vec<_>>())?;
         // 0 + 1 + ... + 499
         assert_eq!(sum.to_vec::<f32>()?, [124_750.0; 33]);
-        // As a tree, each computed first and none read but by one.
+        // As a tree: all inputs are computed first, and each has one reader.
         let mut level: Vec<Tensor> =
             tensors.iter().map(|x| x.multiply(2.0)).collect::<tf::Result<_>>()?;
         drop(tensors);
@@ -101,7 +101,7 @@ fn three_hundred_outputs_of_one_flush() -> tf::Result<()> {
         let mut outputs: Vec<Tensor> = Vec::new();
         for k in 0..300 {
             let y = shared.multiply(k as f32)?;
-            // A third of them through another value, which is wanted too.
+            // A third of them through another value, which is also wanted.
             outputs.push(if k % 3 == 1 { y.add(&outputs[k / 2])? } else { y });
         }
         let before = device.stats().flushes;
@@ -130,7 +130,7 @@ fn an_expression_five_thousand_deep() -> tf::Result<()> {
         let mut x = Tensor::zeros([3])?;
         let mut want = [0f32; 3];
         for i in 0..5000 {
-            // Halved, so that it stays small; exact to the last bit but for one rounding.
+            // Halved to stay small; exact except for one rounding.
             x = x.add(&leaves[i % 7])?.multiply(0.5)?;
             let leaf = [(i % 7) as f32, -1.0, 0.5];
             want = std::array::from_fn(|k| (want[k] + leaf[k]) * 0.5);
@@ -138,7 +138,7 @@ fn an_expression_five_thousand_deep() -> tf::Result<()> {
         for (got, want) in x.to_vec::<f32>()?.into_iter().zip(want) {
             assert!((got - want).abs() <= 1e-6 * want.abs(), "{got} and {want}");
         }
-        // And its gradient, through as many entries of a tape.
+        // Its gradient, with as many tape entries.
         let y = tf::constant([1.0, 2.0, 3.0])?;
         let tape = tf::GradientTape::new();
         tape.watch(&y)?;
@@ -191,7 +191,7 @@ fn a_tensor_beyond_the_binding_limit() -> tf::Result<()> {
         assert!(matches!(error, Error::Device(DeviceFault::Limit, _)), "{error}");
         let error = column.matmul(&row).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Limit, _)), "{error}");
-        // What waited before is not lost.
+        // Earlier pending values are not lost.
         assert_eq!(column.reduce_sum(())?.item::<f32>()?, side as f32);
         Ok(())
     })
@@ -307,7 +307,7 @@ fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
             Ok((losses, refused))
         })
     };
-    // The images alone take 512 KiB.
+    // The images alone need 512 KiB.
     let (free, _) = run(None)?;
     let (limited, refused) = run(Some(600 << 10))?;
     assert_eq!(refused, 3);
@@ -322,14 +322,14 @@ fn no_elements_through_every_family() {
     let none = w.floats(&[0, 3]);
     let rows = w.floats(&[4, 0]);
     let some = w.floats(&[4, 3]);
-    // Elementwise, broadcast, chosen, cast.
+    // Element-wise, broadcast, selected, cast.
     let e = w.one("exp", none);
     let row = w.floats(&[3]);
     let sum = w.two("add", e, row);
     let test = w.call(Op::Scalar(binary("less"), 0.5), &[sum]);
     w.call(Op::Select, &[test, sum, none]);
     w.call(Op::Cast(DType::I32), &[sum]);
-    // Views, and what is made of nothing.
+    // Views, and values computed from empty tensors.
     w.call(Op::Transpose(vec![1, 0]), &[none]);
     w.call(Op::Reshape(vec![2, 0, 5]), &[none]);
     w.call(Op::Reverse(vec![0, 1]), &[none]);
@@ -339,7 +339,7 @@ fn no_elements_through_every_family() {
     w.one("negative", joined);
     w.call(Op::Concat(1), &[some, rows]);
     w.call(Op::Slice(vec![(0, 0, 1), (2, 3, -1)]), &[some]);
-    // Reductions: of nothing to something, and to nothing.
+    // Reductions: of empty tensors to non-empty and to empty ones.
     for fold in [
         Fold::Sum,
         Fold::Prod,
@@ -365,7 +365,7 @@ fn no_elements_through_every_family() {
     let labels = w.input(&[0], DType::I32, |_| 0.0);
     let loss = w.call(Op::CrossEntropy, &[labels, none]);
     w.fold(Fold::Mean, loss, &[0], false);
-    // Products: no rows, no columns, nothing to add up, no batch.
+    // Products: no rows, no columns, no terms, no batch.
     let inner = w.floats(&[0, 5]);
     let product = w.call(Op::MatMul { ta: false, tb: false }, &[rows, inner]);
     let bias = w.floats(&[5]);
@@ -421,7 +421,7 @@ fn rows_with_nan_and_infinities() {
         [f64::NAN; 4],
         [f64::INFINITY, f64::NAN, 0.0, 0.0],
     ];
-    // One row after another, and far apart in long rows, where other threads meet them.
+    // Adjacent rows, and rows far apart in long ones, where other threads compute.
     for (width, scale) in [(4, 1), (1000, 250), (9000, 2250)] {
         let mut w = Writer::default();
         let at = |i: usize| {
@@ -465,7 +465,7 @@ fn a_failed_value_fails_what_is_fused_with_it() -> tf::Result<()> {
     device.scope(|| {
         let kept = tf::constant([1.0, 2.0, 3.0])?;
         let big = Tensor::ones([4 << 20])?;
-        // One graph of what fits and what does not.
+        // One graph with values that fit and values that do not.
         let (fits, not) = (kept.multiply(2.0)?, big.add(1.0)?);
         let both = not.reduce_sum(())?.add(&fits)?;
         let error = not.to_vec::<f32>().unwrap_err();
@@ -476,7 +476,7 @@ fn a_failed_value_fails_what_is_fused_with_it() -> tf::Result<()> {
                 assert!(error.is_out_of_memory(), "{error}");
             }
         }
-        // What failed before is told once.
+        // Earlier failures are reported once.
         let _ = device.flush();
         assert_eq!(kept.multiply(3.0)?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
         Ok(())

@@ -1,4 +1,4 @@
-//! Callbacks: when they are called, what they do to a training, and Keras's rules.
+//! Callbacks: when they are called, their effects on training, and Keras's rules.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/child.rs"]
@@ -23,7 +23,7 @@ use wgrad::keras::{
 use wgrad::train::{Checkpoint, latest_checkpoint};
 use wgrad::{Result, Tensor, Trackable, Variable};
 
-/// A model whose loss is what a script says, epoch by epoch; its one weight counts the epochs.
+/// A model whose loss follows a script, epoch by epoch; its only weight counts the epochs.
 #[derive(Trackable)]
 struct Scripted {
     epoch: Variable,
@@ -93,7 +93,7 @@ fn small() -> (Sequential, Array2<f32>, Array2<f32>) {
 
 // ---- order ---------------------------------------------------------------------------------------------------------
 
-/// Notes every call.
+/// Records every call.
 #[derive(Default)]
 struct Noting {
     calls: Vec<String>,
@@ -189,9 +189,9 @@ fn callbacks_are_called_in_kerass_order() {
         "train ends with 3",
     ];
     assert_eq!(noting.calls, want);
-    // Others see what a callback adds, and the history keeps it.
+    // Other callbacks see values that a callback adds, and the history stores them.
     assert_eq!(history.get("extra"), Some(&[7.0][..]));
-    // The second batch's logs are the mean of both, which the epoch's are, too.
+    // The second batch's logs are the mean of both batches, which is also the epoch's.
     assert_eq!(noting.logs[1].get("loss"), noting.logs[2].get("loss"));
     assert_ne!(noting.logs[0].get("loss"), noting.logs[1].get("loss"));
     let mut of_predict = Noting::default();
@@ -247,7 +247,7 @@ fn a_callback_stops_and_reads_the_model() {
     let weights = weights.lock().unwrap();
     assert_eq!(weights.len(), 3);
     assert_eq!(weights[2], model.variables()[0].read().to_vec::<f32>().unwrap());
-    // What a callback refuses, `fit` returns.
+    // `fit` returns a callback's error.
     let refuse =
         LambdaCallback::new().on_epoch_begin(|_, _| Err(wgrad::Error::Data("enough".into())));
     let error = model.fit((&x, &y), FitOptions::new().callback(refuse)).unwrap_err();
@@ -281,13 +281,13 @@ fn early_stopping_is_kerass() {
     let (epochs, stopping, weight) =
         stopped(&[5.0, 2.0, 3.0, 4.0, 1.0], watch().patience(2).restore_best_weights(true));
     assert_eq!((epochs, stopping.stopped_epoch(), stopping.best()), (4, Some(3), Some((1, 2.0))));
-    // The weight counts the epochs: that after the second is back.
+    // The weight counts the epochs: the value after the second one is restored.
     assert_eq!(weight, 2.0);
-    // Restored also where nothing has stopped the training.
+    // It is also restored if training was not stopped early.
     let (epochs, stopping, weight) =
         stopped(&[5.0, 2.0, 3.0], watch().patience(9).restore_best_weights(true));
     assert_eq!((epochs, stopping.stopped_epoch(), weight), (3, None, 2.0));
-    // A number that the logs lack stops nothing.
+    // A metric that the logs lack stops nothing.
     assert_eq!(stopped(&[5.0, 5.0, 5.0], EarlyStopping::new()).0, 3);
 }
 
@@ -297,7 +297,7 @@ fn rates(script: &[f32], reduce: ReduceLROnPlateau) -> Vec<f64> {
     history.get("learning_rate").unwrap().to_vec()
 }
 
-// As Keras 3.15.1: the rate of each epoch's end, before that epoch's reduction.
+// As in Keras 3.15.1: the rate at each epoch's end, before that epoch's reduction.
 #[test]
 fn a_plateau_reduces_the_rate_as_in_keras() {
     let reduce = || ReduceLROnPlateau::new().monitor("loss").factor(0.5);
@@ -332,7 +332,7 @@ fn a_loss_that_is_no_number_ends_the_training() {
         error.to_string().starts_with("TerminateOnNaN: the loss is inf at batch 0."),
         "{error}"
     );
-    // Without it the training goes on, as in Keras.
+    // Without it the training continues, as in Keras.
     assert_eq!(Scripted::new(&script).fit(FitOptions::new()).unwrap().epochs().len(), 4);
 }
 
@@ -363,13 +363,13 @@ fn checkpoints_have_the_weights_of_their_epoch() {
     assert_eq!(latest_checkpoint(folder.join("sub")).unwrap(), Some(folder.join("sub/best")));
     model.load_weights(folder.join("all-01-3.0.safetensors")).unwrap();
     assert_eq!(model.epochs(), 1.0);
-    // The whole checkpoint has the optimizer, too.
+    // The full checkpoint has the optimizer, too.
     let optimizer = model.trainer().optimizer().unwrap();
     optimizer.set_learning_rate(0.25).unwrap();
     let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &optimizer);
     checkpoint.read(folder.join("sub/best")).unwrap().assert_consumed().unwrap();
     assert_eq!((model.epochs(), optimizer.learning_rate()), (2.0, 1.0));
-    // An earlier training's best has to be beaten.
+    // The best value of an earlier training must be beaten.
     let later = folder.join("later");
     let none = ModelCheckpoint::new(&later)
         .monitor("loss")
@@ -388,7 +388,7 @@ fn weights_alone_are_a_checkpoint_of_the_model() {
     model.fit((&x, &y), FitOptions::new().callback(weights)).unwrap();
     let trained = model.get_weights().unwrap();
     let (other, ..) = small();
-    // Before its first call.
+    // Before the model's first call.
     let checkpoint = Checkpoint::new().with("model", &other);
     checkpoint.read(folder.join("weights")).unwrap().expect_partial();
     other.build([1, 2]).unwrap();
@@ -430,7 +430,7 @@ fn checkpoints_come_after_so_many_batches() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// A full disk, as far as a file system can be made to refuse.
+/// A full disk, as far as a file system can be made to fail.
 #[test]
 fn a_file_that_cannot_be_written_is_an_error_and_the_old_one_stays() {
     let folder = folder("full");
@@ -439,12 +439,12 @@ fn a_file_that_cannot_be_written_is_an_error_and_the_old_one_stays() {
     let save = || ModelCheckpoint::new(&path).save_weights_only(true);
     model.fit((&x, &y), FitOptions::new().callback(save())).unwrap();
     let old = std::fs::read(&path).unwrap();
-    // A name that the file system has no room for: the new file cannot even be begun.
+    // A name that is too long for the file system: the new file cannot even be created.
     let long = folder.join("n".repeat(300));
     let error =
         model.fit((&x, &y), FitOptions::new().callback(ModelCheckpoint::new(&long))).unwrap_err();
     assert!(matches!(error, wgrad::Error::Io(_)), "{error}");
-    // A device that is always full takes the place of the folder's disk.
+    // A device that is always full replaces the folder's disk.
     #[cfg(unix)]
     if std::path::Path::new("/dev/full").exists() {
         let link = folder.join("link.safetensors");
@@ -471,7 +471,7 @@ fn a_log_is_a_table() {
     Scripted::new(&script).fit(FitOptions::new().callback(CSVLogger::new(&path))).unwrap();
     let text = "epoch,loss,val_loss\n0,0.5,NA\n1,0.25,NA\n";
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-    // Keras does not write the head again.
+    // Keras does not write the header again.
     let more = CSVLogger::new(&path).append(true);
     Scripted::new(&[0.125]).fit(FitOptions::new().callback(more)).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}0,0.125,NA\n"));
@@ -501,7 +501,7 @@ impl std::io::Write for Page {
     }
 }
 
-/// What is drawn, with all times as 0.
+/// The progress output, with all times as 0.
 fn drawn(verbose: Verbose, terminal: bool) -> String {
     let page = Page::default();
     let bar = match terminal {
@@ -542,7 +542,7 @@ fn the_bar_is_kerass() {
 
 // ---- Ctrl-C --------------------------------------------------------------------------------------------------------
 
-/// What another test runs as a process of its own: trains until somebody presses Ctrl-C.
+/// Run by another test in a separate process: trains until Ctrl-C is pressed.
 #[test]
 #[ignore = "another test starts it"]
 fn trains_until_ctrl_c() {
@@ -553,7 +553,7 @@ fn trains_until_ctrl_c() {
         }
         Ok(())
     });
-    // A slow step, so that Ctrl-C comes in the middle of an epoch.
+    // A slow step, so that Ctrl-C arrives in the middle of an epoch.
     let slow = LambdaCallback::new().on_train_batch_begin(|_, _| {
         std::thread::sleep(std::time::Duration::from_millis(5));
         Ok(())
@@ -564,7 +564,7 @@ fn trains_until_ctrl_c() {
     let losses = history.get("loss").unwrap().len();
     assert!(history.interrupted() && losses == history.epochs().len());
     println!("\nKEPT {losses} {steps}");
-    // After the training Ctrl-C ends the process as it always did.
+    // After the training, Ctrl-C ends the process as usual.
     std::thread::sleep(std::time::Duration::from_secs(60));
     println!("\nSTILL HERE");
 }
@@ -575,7 +575,7 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
-    // Whoever started the tests in the background may have had Ctrl-C ignored, which processes inherit.
+    // If the tests were started in the background, Ctrl-C may be ignored, which processes inherit.
     let program = child::command(module_path!(), "trains_until_ctrl_c");
     let mut child = Command::new("env")
         .arg("--default-signal=INT")
@@ -605,7 +605,7 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
     interrupt(&child);
     let kept = until("KEPT");
     let numbers: Vec<u64> = kept.split(' ').skip(1).map(|n| n.parse().unwrap()).collect();
-    // Twenty batches an epoch, the last one not to its end.
+    // Twenty batches per epoch, the last epoch interrupted.
     assert!(
         numbers[0] >= 4 && numbers[1] > 20 * (numbers[0] - 1) && numbers[1] <= 20 * numbers[0],
         "{kept}"
@@ -617,7 +617,7 @@ fn ctrl_c_ends_the_training_and_then_the_process() {
 
 // ---- warnings --------------------------------------------------------------------------------------------------------
 
-/// What another test runs as a process of its own, without a logger.
+/// Run by another test in a separate process, without a logger.
 #[test]
 #[ignore = "another test starts it"]
 fn watches_a_number_that_is_not_there() {

@@ -1,4 +1,4 @@
-//! TensorFlow's own checkpoints, and the files of checkpoints as such: `wgrad::train` without a model.
+//! TensorFlow's own checkpoints, and the checkpoint file format: `wgrad::train` without a model.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ fn data(name: &str) -> PathBuf {
     root::root().join("tests/data/checkpoint").join(name)
 }
 
-/// Compares a checkpoint with what TensorFlow's own functions said of it.
+/// Compares a checkpoint with the output of TensorFlow's own functions.
 fn check(prefix: &Path) -> usize {
     let read = |ending: &str| {
         let mut path = prefix.as_os_str().to_os_string();
@@ -62,7 +62,7 @@ fn check(prefix: &Path) -> usize {
     wanted.len()
 }
 
-/// The bytes as the files beside have them: bfloat16 as float32.
+/// The bytes in the form of the files next to it: bfloat16 as float32.
 fn little_endian(array: CheckpointArray) -> Vec<u8> {
     macro_rules! bytes {
         ($($variant:ident)*) => {
@@ -83,7 +83,7 @@ fn tensorflows_checkpoints_have_the_names_and_values_that_it_says() {
     assert_eq!(check(&data("dtypes/ckpt-1")), 16);
     assert_eq!(check(&data("keras/ckpt-1")), 17);
     assert_eq!(check(&data("sharded/ckpt-1")), 22);
-    // It stores bfloat16 as such.
+    // bfloat16 is stored unchanged.
     let dtypes = load_checkpoint(data("dtypes")).unwrap();
     let found = dtypes.get_tensor("bf16/.ATTRIBUTES/VARIABLE_VALUE").unwrap();
     assert!(matches!(found, CheckpointArray::Bf16(_)));
@@ -92,7 +92,7 @@ fn tensorflows_checkpoints_have_the_names_and_values_that_it_says() {
     assert_eq!(values.tensor("bf16/.ATTRIBUTES/VARIABLE_VALUE").unwrap().dtype(), Dtype::F32);
 }
 
-/// `partitioned.py` beside the files says what they hold.
+/// `partitioned.py` next to the files documents their contents.
 #[test]
 fn tensors_in_pieces_are_put_together() {
     let prefix = data("partitioned/ckpt");
@@ -162,7 +162,7 @@ fn every_flipped_bit_is_found() {
         read_all(CheckpointReader::from_bytes(&index, vec![bytes.clone()])).unwrap();
         let data_of = |error: Error| match error {
             Error::Data(text) => text.to_string(),
-            // A tensor that is said to lie in another file.
+            // A tensor that is located in another file, according to the index.
             Error::Io(error) => error.to_string(),
             other => panic!("{other:?}"),
         };
@@ -173,7 +173,7 @@ fn every_flipped_bit_is_found() {
             let error = data_of(error.expect_err(&format!("bit {at} of the index of {name}")));
             assert!(error.contains("checkpoint.index"), "{error}");
         }
-        // Of the large one each bit of some bytes, and some bit of each.
+        // In the large file, each bit of some bytes, and some bits of each.
         for at in (0..8 * bytes.len()).filter(|at| at % 11 == 0 || *at < 8 * 300) {
             let mut flipped = bytes.clone();
             flipped[at / 8] ^= 1 << (at % 8);
@@ -225,7 +225,7 @@ fn a_missing_data_file_is_named_with_the_tensor() {
         }
     }
     assert!(good > 0 && bad > 0);
-    // What is open stays readable.
+    // An open checkpoint stays readable.
     let prefix = copy(&folder, "sharded/ckpt-1");
     let reader = load_checkpoint(&prefix);
     for entry in fs::read_dir(folder.path("")).unwrap() {
@@ -255,7 +255,7 @@ fn what_is_no_checkpoint_is_refused_in_words() {
     }
     fs::create_dir(folder.path("folder.index")).unwrap();
     assert!(matches!(load_checkpoint(folder.path("folder")), Err(Error::Io(_))));
-    // The name of a file is not that of the checkpoint.
+    // A file's name is not the checkpoint's name.
     let prefix = copy(&folder, "module/ckpt-2");
     let error = load_checkpoint(folder.path("ckpt-2.index")).unwrap_err().to_string();
     assert!(error.ends_with(&format!("endings of its files: {}", prefix.display())), "{error}");
@@ -272,7 +272,7 @@ fn the_newest_checkpoint_is_the_one_that_the_file_names() {
     assert_eq!(latest_checkpoint(&here).unwrap(), None);
     assert_eq!(train::get_checkpoint_state(&here).unwrap(), None);
     let prefix = copy(&folder, "module/ckpt-1");
-    // No file names it.
+    // No state file names it.
     assert_eq!(latest_checkpoint(&here).unwrap(), None);
     folder.write(
         "checkpoint",
@@ -282,11 +282,11 @@ fn the_newest_checkpoint_is_the_one_that_the_file_names() {
     let state = train::get_checkpoint_state(&here).unwrap().unwrap();
     assert_eq!(state.all_model_checkpoint_paths, [here.join("../x")]);
     assert_eq!(list_variables(&here).unwrap().len(), 15);
-    // Named from the root.
+    // With an absolute path.
     let text = format!("model_checkpoint_path: \"{}\"", prefix.display());
     folder.write("checkpoint", text.as_bytes());
     assert_eq!(latest_checkpoint(&here).unwrap(), Some(prefix));
-    // The one that it names is gone.
+    // The named checkpoint does not exist.
     folder.write("checkpoint", b"model_checkpoint_path: \"ckpt-9\"\n");
     assert_eq!(latest_checkpoint(&here).unwrap(), None);
     for (text, what) in [

@@ -1,5 +1,5 @@
-//! 100,000 broken checkpoints and as many broken state files, as `tests/data_fuzz.rs` has those of other formats: index and data
-//! as they come, and indexes whose checksums fit again, so that what lies behind them is reached.
+//! 100,000 broken checkpoints and as many broken state files, like other formats in `tests/data_fuzz.rs`: with index and data
+//! as changed, and with indexes whose checksums are corrected, so that the code after the check is reached.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use mutations::{FOR_EACH, Seen, data, fuzz, nothing};
 use wgrad::Error;
 use wgrad::train::{CheckpointReader, CheckpointState};
 
-/// Reads all of a checkpoint.
+/// Reads everything in a checkpoint.
 fn read(index: &[u8], shards: Vec<Vec<u8>>, seen: &mut Seen) {
     let reader = CheckpointReader::from_bytes(index, shards);
     let Ok(reader) = reader else { return seen.note(reader) };
@@ -22,7 +22,7 @@ fn read(index: &[u8], shards: Vec<Vec<u8>>, seen: &mut Seen) {
                 assert_eq!(array.shape(), shape);
                 seen.good += 1;
             }
-            // A type that no array has, a file that is not there.
+            // A dtype without arrays, or a missing file.
             Err(Error::DType(text)) => seen.refused(&text),
             Err(Error::Io(error)) => seen.refused(&error.to_string()),
             Err(other) => seen.note(Err::<(), _>(other)),
@@ -71,7 +71,7 @@ fn table(contents: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The contents of the only block of an index: behind it and 5 bytes of its own comes the block that the footer names first.
+/// The contents of an index's only block: it is followed by 5 bytes and then by the block that the footer names first.
 fn contents(index: &[u8]) -> Vec<u8> {
     let footer = &index[index.len() - 48..];
     let end = footer.iter().position(|byte| byte & 0x80 == 0).unwrap();
@@ -86,7 +86,7 @@ fn checkpoint(name: &str, shards: usize) -> (Vec<u8>, Vec<Vec<u8>>) {
 
 #[test]
 fn index_and_data() {
-    // The index may be any part of the whole.
+    // The index may be a part of the complete one.
     let (index, shards) = checkpoint("module/ckpt-1", 1);
     let good = [[&index[..], &shards[0]].concat(), [&index[..], &shards[0]].concat()];
     fuzz(11, &good, FOR_EACH, nothing, |bytes, seen| {
@@ -101,7 +101,7 @@ fn entries_behind_checksums_that_fit() {
     for (seed, (index, shards)) in (12..).zip(files) {
         let whole = contents(&index);
         let good = [table(&whole)];
-        // What the checksum covers is changed, and then covered again.
+        // Changes the data covered by the checksum, then corrects the checksum.
         let mend = |bytes: &mut Vec<u8>, _: &mut fastrand::Rng| {
             let tail = good[0].len() - whole.len();
             bytes.truncate(bytes.len().saturating_sub(tail));

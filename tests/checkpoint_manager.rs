@@ -1,4 +1,4 @@
-//! Managers of checkpoints: what they keep, what they find, and saving beside a training.
+//! Checkpoint managers: which checkpoints they keep and find, and saving during training.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -25,7 +25,7 @@ fn file_names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What lies in the folder, by the names of checkpoints.
+/// The names of the checkpoints in the folder.
 fn saved(folder: &Path) -> Vec<String> {
     let names = file_names(folder).into_iter();
     names.filter_map(|name| name.strip_suffix(".index").map(String::from)).collect()
@@ -39,7 +39,7 @@ fn value(weight: &Variable) -> f32 {
     weight.read().item().unwrap()
 }
 
-/// Saves 1, 2, .. up to `count` as the values of checkpoints of those numbers.
+/// Saves 1, 2, .. up to `count` as the values of the checkpoints with those numbers.
 fn save_all(folder: &Path, weight: &Variable, count: u64) {
     let checkpoint = Checkpoint::new().with("weight", weight);
     let manager = CheckpointManager::new(&checkpoint, folder).unwrap();
@@ -81,7 +81,7 @@ fn a_manager_keeps_three_and_the_next_goes_on() {
     assert_eq!(state.all_model_checkpoint_paths.len(), 3);
     assert_eq!(state.all_model_checkpoint_timestamps.len(), 3);
     assert!(state.last_preserved_timestamp.is_some());
-    // Paths in the file are relative: the folder can move.
+    // Paths in the file are relative, so the folder can be moved.
     let moved = folder.with_extension("moved");
     let _ = std::fs::remove_dir_all(&moved);
     std::fs::rename(&folder, &moved).unwrap();
@@ -108,7 +108,7 @@ fn numbers_of_ones_own_may_come_again() {
         assert_eq!(value(&weight), at as f32);
     }
     assert_eq!(saved(&folder), ["model.ckpt-100", "model.ckpt-300"]);
-    // The checkpoint has counted all the same.
+    // The checkpoint has counted nevertheless.
     assert_eq!(checkpoint.save_counter(), 5);
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -133,7 +133,7 @@ fn nothing_is_saved_before_the_interval_has_passed() {
     assert_eq!(kept, [0, 5, 10]);
     let at_once = SaveOptions::new().check_interval(false);
     assert!(first.save_with(at_once.clone()).unwrap().is_some());
-    // A second one of the same step is left out all the same.
+    // A second one for the same step is still left out.
     assert!(first.save_with(at_once).unwrap().is_none());
     steps.store(0, Ordering::Relaxed);
     let second = manager();
@@ -175,7 +175,7 @@ fn the_best_are_known_in_the_next_process() {
     let checkpoint = Checkpoint::new().with("weight", &weight);
     let accuracies = [0.5, 0.9, 0.7, 0.8, 0.1];
     for accuracy in accuracies {
-        // A manager for each save, as many processes would have.
+        // A new manager for each save, as in separate processes.
         let manager = CheckpointManager::new(&checkpoint, &folder).unwrap();
         let manager = manager.max_to_keep(2).best(Best::Max);
         manager.restore_or_initialize().unwrap();
@@ -183,7 +183,7 @@ fn the_best_are_known_in_the_next_process() {
     }
     let manager = CheckpointManager::new(&checkpoint, &folder).unwrap().best(Best::Max);
     assert_eq!(manager.best_checkpoint(), Some(folder.join("ckpt-2")));
-    // The two best, and the newest to go on from.
+    // The two best, and the newest to resume from.
     assert_eq!(saved(&folder), ["ckpt-2", "ckpt-4", "ckpt-5"]);
     assert_eq!(latest_checkpoint(&folder).unwrap(), Some(folder.join("ckpt-5")));
     std::fs::remove_dir_all(folder).unwrap();
@@ -211,10 +211,10 @@ fn a_damaged_checkpoint_is_told_and_an_older_one_taken_if_wanted() {
     let manager = CheckpointManager::new(&checkpoint, &folder).unwrap().fall_back(true);
     assert_eq!(manager.restore_or_initialize().unwrap(), Some(folder.join("ckpt-2")));
     assert_eq!(value(&weight), 2.0);
-    // It goes on behind the one that it has restored.
+    // It numbers from the restored checkpoint on.
     assert_eq!(manager.save().unwrap(), Some(folder.join("ckpt-3")));
     assert_eq!(manager.restore_or_initialize().unwrap(), Some(folder.join("ckpt-3")));
-    // Another model is no damage.
+    // A checkpoint of another model is not a damaged one.
     let wide = Variable::new(Tensor::zeros([2]).unwrap());
     let other = Checkpoint::new().with("weight", &wide);
     let manager = CheckpointManager::new(&other, &folder).unwrap().fall_back(true);
@@ -232,7 +232,7 @@ fn a_save_in_the_background_has_the_values_of_its_moment() {
     let manager = manager.max_to_keep(30).background(true);
     for number in 1..=20 {
         manager.save().unwrap();
-        // The training goes on at once.
+        // The training continues at once.
         weight.assign_add(1.0).unwrap();
         assert_eq!(checkpoint.save_counter(), number);
     }
@@ -253,7 +253,7 @@ fn the_error_of_a_save_in_the_background_is_told_by_the_next_call() {
     let folder = folder("error");
     let weight = weight(3.0);
     let checkpoint = Checkpoint::new().with("weight", &weight);
-    // Where the folder should be is a file.
+    // There is a file in place of the folder.
     std::fs::write(&folder, "a file").unwrap();
     assert!(CheckpointManager::new(&checkpoint, &folder).is_err());
     std::fs::remove_file(&folder).unwrap();
@@ -262,7 +262,7 @@ fn the_error_of_a_save_in_the_background_is_told_by_the_next_call() {
     assert!(manager.save().is_ok());
     let error = manager.save().unwrap_err();
     assert!(matches!(&error, Error::Io(io) if io.path.starts_with(&folder)), "{error}");
-    // It was told.
+    // The error was already reported.
     manager.sync().unwrap();
     assert_eq!(manager.latest_checkpoint(), None);
     std::fs::remove_file(&folder).unwrap();
@@ -283,7 +283,7 @@ fn a_folder_that_may_not_be_written_leaves_all_as_it_was() {
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).unwrap();
     let may_write = std::fs::write(folder.join("probe"), "").is_ok();
     if may_write {
-        // An administrator may write everywhere; a folder in place of the state file refuses him, too.
+        // An administrator may write everywhere; a folder in place of the state file makes writing fail for them, too.
         std::fs::remove_file(folder.join("probe")).unwrap();
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         let checkpoint = Checkpoint::new().with("weight", &weight);

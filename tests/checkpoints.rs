@@ -1,4 +1,4 @@
-//! Checkpoints: what is saved and restored, also beside TensorFlow.
+//! Checkpoints: saving and restoring, also compared with TensorFlow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -83,7 +83,7 @@ fn a_checkpoint_of_keras_is_restored_before_the_first_call() {
     assert_eq!(found, wanted);
 }
 
-/// `tf.Module`s, lists of variables, a count of steps.
+/// `tf.Module`s, lists of variables, a step counter.
 #[test]
 fn a_checkpoint_of_modules_is_restored_by_names() {
     #[derive(Trackable)]
@@ -150,7 +150,7 @@ fn a_status_says_what_did_not_fit() {
     let other = Checkpoint::new().with("z", &c);
     let error = other.restore(&path).unwrap().assert_nontrivial_match().unwrap_err().to_string();
     assert!(error.starts_with("assert_nontrivial_match: no part of the program is in "), "{error}");
-    // No checkpoint is no error until somebody asks.
+    // A missing checkpoint is not an error until the program asserts it.
     let none = wgrad::train::latest_checkpoint(folder.path("empty")).unwrap();
     other.restore(none.clone()).unwrap().expect_partial();
     assert!(other.restore(none).unwrap().assert_consumed().is_err());
@@ -171,7 +171,7 @@ fn what_does_not_fit_changes_nothing() {
     assert_eq!(a.read().to_vec::<f32>().unwrap(), [0.0, 0.0]);
 }
 
-/// The part that comes after `restore` has its value when the program asks whether all was taken.
+/// The part that comes after `restore` has its value when the program asserts that everything was restored.
 #[test]
 fn a_part_that_comes_later_has_its_value() {
     use std::sync::OnceLock;
@@ -187,7 +187,7 @@ fn a_part_that_comes_later_has_its_value() {
     assert_eq!(part.read().to_vec::<f32>().unwrap(), [1.0, 2.0]);
 }
 
-/// As in a browser, where there are no files.
+/// As in a browser, which has no files.
 #[test]
 fn bytes_are_the_files() {
     let folder = Folder::new("checkpoint-bytes");
@@ -196,7 +196,7 @@ fn bytes_are_the_files() {
     let path = checkpoint(&run).write(folder.path("ckpt")).unwrap();
     let bytes = pollster::block_on(checkpoint(&run).to_bytes_async()).unwrap();
     let file = |ending: &str| std::fs::read(format!("{}{ending}", path.display())).unwrap();
-    // Other tests draw from the global generator meanwhile.
+    // Other tests may draw from the global generator meanwhile.
     assert_eq!(bytes.index.len(), file(".index").len());
     assert_eq!(bytes.data.len(), file(".data-00000-of-00001").len());
     let resumed = program();
@@ -204,7 +204,7 @@ fn bytes_are_the_files() {
     assert_eq!(step(&resumed), step(&run));
 }
 
-/// Every walk over the graph is linear: a second; minutes, where all were looked through for each.
+/// Every traversal of the graph is linear: this takes a second; with quadratic traversals, minutes.
 #[test]
 fn many_variables_and_their_slots_come_back() {
     use wgrad::keras::optimizers::Sgd;
@@ -243,7 +243,7 @@ fn what_is_no_checkpoint_is_told_apart() {
     assert_eq!(error, "save: \"\" ends with no name for the files; append one, such as ckpt.");
 }
 
-/// What `write` has written may be restored, and what `save` has saved may be read: the count of saves is no part of the program.
+/// A checkpoint of `write` can be restored, and one of `save` can be read: the save counter is not part of the program.
 #[test]
 fn the_count_of_saves_is_never_missed() {
     let folder = Folder::new("checkpoint-counts");
@@ -259,7 +259,7 @@ fn the_count_of_saves_is_never_missed() {
     assert_eq!(other.save_counter(), 1);
 }
 
-/// Two optimizers whose variables the checkpoint does not have, one of them beside one that it has.
+/// Two optimizers with variables that the checkpoint does not have; one of them also has one that it has.
 #[test]
 fn slots_of_variables_outside_of_the_checkpoint_come_back() {
     use wgrad::keras::optimizers::Sgd;
@@ -301,7 +301,7 @@ fn an_optimizer_that_scales_losses_is_saved_before_its_first_step() {
     assert_eq!(other.learning_rate(), 0.1);
 }
 
-/// As Keras's `optimizer.build`, a step keeps slots for all trainable variables, in their order.
+/// Like Keras's `optimizer.build`, a step creates slots for all trainable variables, in order.
 #[test]
 fn an_optimizers_lists_have_variables_without_gradients() {
     let folder = Folder::new("checkpoint-all-variables");
@@ -319,7 +319,7 @@ fn an_optimizers_lists_have_variables_without_gradients() {
         let loss = y.square().unwrap().reduce_mean(()).unwrap();
         adam.minimize(&loss, tape, model).unwrap();
     };
-    // The last part has gradients first.
+    // The last part gets gradients first.
     train(&[&model.2], &model, &adam);
     train(&[&model.0, &model.2], &model, &adam);
     let path = Checkpoint::new().with("model", &model).with("optimizer", &adam);
@@ -327,7 +327,7 @@ fn an_optimizers_lists_have_variables_without_gradients() {
     let names = wgrad::train::list_variables(&path).unwrap();
     let slots = names.iter().filter(|(name, _)| name.starts_with("optimizer/_variables/")).count();
     assert_eq!(slots, 2 * 6);
-    // Kernel and bias of each part, as `trainable_variables` has them.
+    // Kernel and bias of each part, in the order of `trainable_variables`.
     let slot = |number: usize| {
         let name = format!("optimizer/_variables/{number}/.ATTRIBUTES/VARIABLE_VALUE");
         names.iter().find(|(known, _)| *known == name).unwrap().1.clone()
@@ -346,7 +346,7 @@ fn an_optimizers_lists_have_variables_without_gradients() {
     );
 }
 
-/// Lists that hold only the variables which had gradients, as wgrad wrote them before 2026-11-20: shorter than the model's.
+/// Lists of only those variables that had gradients, as wgrad wrote them before 2026-11-20: shorter than the model's.
 #[test]
 fn an_optimizers_shorter_list_is_not_taken_for_the_whole() {
     let x = Tensor::ones([2, 3]).unwrap();
@@ -376,7 +376,7 @@ fn an_optimizers_shorter_list_is_not_taken_for_the_whole() {
     let status = checkpoint.restore_bytes(bytes).unwrap();
     let error = status.assert_consumed().unwrap_err().to_string();
     assert!(error.contains("'optimizer/velocity/model/1/kernel'"), "{error}");
-    // The last layer's slots are those that were saved; the others' are as they were.
+    // The last layer's slots are the saved ones; the others' are unchanged.
     let momentum: Vec<f32> =
         whole.variables().iter().step_by(2).map(|slot| at(&slot.read())).collect();
     for (got, want) in momentum.iter().zip([0.1, 0.2, 0.3, 0.4, 0.1, 0.2]) {
@@ -394,7 +394,7 @@ impl BuildFor for Dense {
     }
 }
 
-/// A number counts only where names do not speak against it.
+/// A number is used only if names do not contradict it.
 #[test]
 fn a_layer_that_could_be_one_or_another_is_an_error() {
     let folder = Folder::new("checkpoint-ambiguous");
@@ -422,26 +422,26 @@ fn a_layer_that_could_be_one_or_another_is_an_error() {
     let weights = saved.get_weights().unwrap();
     let found = restore(&path, &["b", "a"]).unwrap().unwrap();
     assert_eq!(found, [&weights[2..], &weights[..2]].concat());
-    // By numbers, where all names have changed and do not say otherwise.
+    // By numbers, if all names have changed and do not contradict.
     assert_eq!(restore(&path, &["first", "second"]).unwrap().unwrap(), weights);
     let (path, saved) = save(&["dense_4", "dense_5"]);
     assert_eq!(
         restore(&path, &["dense", "dense_1"]).unwrap().unwrap(),
         saved.get_weights().unwrap()
     );
-    // Names that count the other way round.
+    // Names in reverse order.
     let (path, _) = save(&["dense_5", "dense_4"]);
     let error = restore(&path, &["dense", "dense_1"]).map(drop).unwrap_err().to_string();
     for part in ["'model/dense'", "'model/dense_5/", "'model/dense_4/", "may be that of"] {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // A model of fewer layers takes those at its numbers, and says what is left.
+    // A model with fewer layers uses those at its numbers, and reports the others.
     let (path, _) = save(&["x", "y", "z"]);
     let error = restore(&path, &["p", "q"]).map(drop).unwrap_err().to_string();
     assert!(error.contains("may be that of"), "{error}");
 }
 
-/// What optimizers of unknown variables keep is known by its number alone, which counts only if all fit.
+/// The slots of unknown variables are identified by number only, which is used only if all match.
 #[test]
 fn slots_without_their_variables_are_not_guessed() {
     let variable = |size: usize| Variable::new(Tensor::ones([size]).unwrap());

@@ -1,4 +1,4 @@
-//! Convolutions and pools of every kind against direct loops in `f64`: strides larger than the windows, windows larger
+//! Convolutions and pools of every kind, compared with direct loops in `f64`: strides larger than the windows, windows larger
 //! than the image, groups, paddings, empty batches.
 
 #![allow(clippy::unwrap_used)]
@@ -9,7 +9,7 @@ use wgrad::{
     Pool1dOptions, Pool2dOptions, Pool3dOptions, PoolOptions, PoolingType, Tensor,
 };
 
-/// Small numbers in no order, whose sums of products `f32` holds without rounding.
+/// Small pseudorandom integers, whose sums of products are exact in `f32`.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -50,7 +50,7 @@ enum Pad {
     Edges(usize, usize),
 }
 
-/// A convolution of volumes; the other ranks have axes of size 1 in front.
+/// A convolution of volumes; other ranks have leading axes of size 1.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     /// `[N,D,H,W,C]`
@@ -73,7 +73,7 @@ impl Case {
         (out, low)
     }
 
-    /// Calls `f` with the places in the result, the input and the filters of every product.
+    /// Calls `f` with the indices of the result, the input and the filters for every product.
     fn walk(&self, mut f: impl FnMut(usize, usize, usize)) {
         let ([od, oh, ow], low) = self.geometry();
         let ([n, d, h, w, c], [kd, kh, kw, cg, o]) = (self.x, self.w);
@@ -120,12 +120,12 @@ fn same(what: &str, got: &Tensor, want: &[f64]) {
     let got = got.to_vec::<f32>().unwrap();
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
-        // Sums of whole numbers below 2^24: nothing is rounded.
+        // Sums of integers below 2^24 are exact.
         assert!(f64::from(*g) == *w, "{what}: element {i} is {g} and must be {w}");
     }
 }
 
-/// The sizes of the axes that a call of rank `axes` has.
+/// The sizes of the axes of a call with rank `axes`.
 fn own(sizes: [usize; 5], axes: usize, filter: bool) -> Vec<usize> {
     let space = &sizes[if filter { 3 - axes } else { 4 - axes }..];
     if filter { space.to_vec() } else { [&[sizes[0]], space].concat() }
@@ -159,7 +159,7 @@ fn forward(case: &Case, axes: usize, x: &Tensor, w: &Tensor) -> Tensor {
     .unwrap()
 }
 
-/// The transposed convolution of `dy` by the same filters, to the input's shape.
+/// The transposed convolution of `dy` with the same filters, to the input's shape.
 fn transposed(case: &Case, axes: usize, dy: &Tensor, w: &Tensor) -> Tensor {
     let (s, d, pad) = (case.strides, case.dilations, padding(&case.pads[3 - axes..]));
     let [n, _, h, wide, c] = case.x;
@@ -233,7 +233,7 @@ fn images_by_any_options() {
         Case { pads: edges(5, 4, 0, 6), ..PLAIN },
         Case { pads: edges(2, 1, 0, 3), strides: [1, 2, 2], dilations: [1, 2, 1], ..PLAIN },
         Case { pads: edges(1, 0, 2, 1), x: [2, 1, 4, 5, 4], w: [1, 1, 1, 4, 3], ..PLAIN },
-        // Empty batches, single places, many channels.
+        // Empty batches, single pixels, many channels.
         Case { x: [0, 1, 6, 7, 3], ..PLAIN },
         Case { x: [1, 1, 1, 1, 1], w: [1, 1, 1, 1, 1], ..PLAIN },
         Case { x: [1, 1, 1, 1, 3], w: [1, 3, 3, 3, 2], pads: same, ..PLAIN },
@@ -271,7 +271,7 @@ fn signals() {
         Case { pads: [Pad::Edges(0, 0), Pad::Edges(0, 0), Pad::Edges(3, 5)], ..base },
         Case { x: [1, 1, 1, 1, 1], w: [1, 1, 1, 1, 1], ..base },
         Case { x: [0, 1, 1, 13, 3], ..base },
-        // As causal models have them.
+        // As in causal models.
         Case {
             pads: [Pad::Edges(0, 0), Pad::Edges(0, 0), Pad::Edges(6, 0)],
             dilations: [1, 1, 2],
@@ -302,7 +302,7 @@ fn volumes() {
         Case { x: [1, 1, 1, 1, 1], w: [1, 1, 1, 1, 1], ..base },
         Case { x: [0, 5, 4, 6, 3], ..base },
         Case { x: [1, 1, 3, 3, 2], w: [3, 3, 3, 2, 2], pads: [Pad::Same; 3], ..base },
-        // More frames than one kernel joins.
+        // More frames than one kernel concatenates.
         Case { x: [1, 12, 2, 3, 2], w: [9, 2, 2, 2, 3], pads: [Pad::Same; 3], ..base },
         Case { x: [1, 3, 2, 2, 1000], w: [2, 1, 1, 1000, 3], ..base },
     ] {
@@ -321,7 +321,7 @@ fn transposed_convolutions_grow_as_keras_has_it() {
     assert_eq!(shape(base.padding([(1, 1), (0, 1)])), [2, 9, 10, 6]);
     assert_eq!(shape(base.dilations([2, 1]).strides([1, 1]).padding(Padding::Valid)), [2, 9, 5, 6]);
     assert_eq!(shape(base.output_shape([2, 9, 11, 6])), [2, 9, 11, 6]);
-    // Two groups: the result has twice the channels that the filters name.
+    // Two groups: the input has twice the channels of the filters.
     assert_eq!(
         x.reshape([2, 5, 2, 6])
             .unwrap()
@@ -385,7 +385,7 @@ const POOLS: Pools = Pools {
 };
 
 impl Pools {
-    /// The input's places in each window, in their order, for every element of the result.
+    /// The input's indices in each window, in order, for every element of the result.
     fn windows(&self) -> ([usize; 5], Vec<Vec<usize>>) {
         let [n, d, h, w, c] = self.x;
         let mut out = [0; 3];
@@ -419,7 +419,7 @@ impl Pools {
     }
 }
 
-/// Compares a pooling and its gradient with the windows' places; equal numbers are many.
+/// Compares a pooling and its gradient with the windows' indices; many numbers are equal.
 fn check_pool(
     what: &str,
     shape: Vec<usize>,
@@ -560,7 +560,7 @@ fn pools_to_a_number_of_results() {
                         .unwrap()
                 },
             );
-            // Two axes: the other has five places and two results.
+            // Two axes: the other has five inputs and two results.
             let mut windows = Vec::new();
             for rows in bins(size, n) {
                 for columns in bins(5, 2) {

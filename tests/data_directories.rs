@@ -20,7 +20,7 @@ use wgrad::keras::utils::{
 use wgrad::keras::{CompileOptions, FitOptions, Model, Sequential};
 use wgrad::{Error, Result};
 
-/// A folder of one test's own, removed at its end.
+/// A folder for one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -31,7 +31,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// Pictures whose red is their number: 0 to 9 are ants, 10 to 15 bees, 16 to 19 cows.
+    /// Pictures whose red value is their number: 0 to 9 are ants, 10 to 15 bees, 16 to 19 cows.
     fn of_animals(test: &str) -> Self {
         let folder = Folder::new(test);
         for i in 0..20u8 {
@@ -149,7 +149,7 @@ fn subsets_share_the_files() {
         let (training, validation) = (part(Subset::Training), part(Subset::Validation));
         assert_eq!((training.len(), validation.len()), (15, 5));
         assert!(training.is_disjoint(&validation));
-        // Unshuffled, the last files are for validation.
+        // Without shuffling, the last files are for validation.
         let last = ["bees/15.png", "cows/16.png", "cows/17.png", "cows/18.png", "cows/19.png"];
         let last: BTreeSet<_> = last.iter().map(|name| folder.0.join(name)).collect();
         assert_eq!(validation == last, !shuffle);
@@ -175,7 +175,7 @@ fn pictures_of_all_kinds_become_what_is_asked_for() {
             assert_eq!(batch[[0, 0, 0, 3]], 255.0);
         }
     }
-    // A square out of the middle has no light column; the whole has one of four.
+    // A square from the middle has no light column; the whole picture has one of four.
     let light = |crop: bool| {
         let options = options().crop_to_aspect_ratio(crop).shuffle(false);
         let elements = all(&folder.images(options).elements().unwrap());
@@ -187,8 +187,8 @@ fn pictures_of_all_kinds_become_what_is_asked_for() {
     assert!(elements[1].0.iter().all(|value| [250.0, 30.0].contains(value)));
 }
 
-// TensorFlow 2.21, by whose decode_image Keras reads a folder: of this file, which tf.io.encode_jpeg(quality=90) wrote, the mean is
-// 137.72699652777777, as of decode_jpeg(dct_method="INTEGER_FAST"), and 138.54991319444446 with "INTEGER_ACCURATE".
+// TensorFlow 2.21, whose decode_image Keras uses for folders: for this file, written by tf.io.encode_jpeg(quality=90), the mean
+// is 137.72699652777777, as with decode_jpeg(dct_method="INTEGER_FAST"), and 138.54991319444446 with "INTEGER_ACCURATE".
 #[test]
 fn a_jpeg_is_decoded_exactly_or_as_in_keras() {
     let folder = Folder::new("dct");
@@ -262,7 +262,7 @@ fn texts_come_with_their_labels() {
     assert_eq!(error.to_string(), format!("{}: {words}", path.display()));
 }
 
-/// What a wrong call says behind its name and, if it has one, the folder.
+/// The error of a wrong call, without its name and the folder, if any.
 #[track_caller]
 fn refused(folder: &Folder, options: ImageDatasetOptions) -> String {
     let error = match image_dataset_from_directory(folder, options) {

@@ -1,4 +1,5 @@
-//! Elements kept in files: `cache_file`, `snapshot`, `save` and `load`, and `cache` in memory; complete files, broken ones, two writers.
+//! Elements stored in files: `cache_file`, `snapshot`, `save` and `load`, and `cache` in memory; complete files, broken ones,
+//! two writers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -41,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-/// Numbers, and how often one was made.
+/// Numbers, and a counter of how many were made.
 fn counted() -> (Dataset<(i64, Vec<i64>)>, Arc<AtomicUsize>) {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -72,7 +73,7 @@ fn what_is_kept_is_made_once() {
         let expected = all(&dataset);
         let kept = keep(&dataset);
         made.store(0, Ordering::Relaxed);
-        // A pass that ends early keeps nothing.
+        // A pass that ends early stores nothing.
         drop(kept.iter().take(3).collect::<Vec<_>>());
         assert_eq!(made.swap(0, Ordering::Relaxed), 3);
         assert!(folder.files() < 3);
@@ -119,7 +120,7 @@ fn a_pass_that_is_dropped_by_a_thread_keeps_nothing() {
         let mut iter = ahead.iter();
         iter.next().unwrap().unwrap();
         drop(iter);
-        // The thread may still be in the middle of an element, and its file beside the new one.
+        // The thread may still be processing an element, with its file next to the new one.
         let complete = |dataset: &Kept| dataset.iter().filter(Result::is_ok).count() == 600;
         assert!((0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -143,7 +144,7 @@ fn kept_elements_resume() {
         };
         let expected = all(&make());
         for given in 0..=expected.len() {
-            // Each begins without a file.
+            // Each starts without a file.
             let _ =
                 if name == "plain" { fs::remove_file(&path) } else { fs::remove_dir_all(&path) };
             let mut iter = make().iter();
@@ -195,7 +196,7 @@ fn what_is_saved_is_loaded() {
         assert_eq!(folder.files(), 1);
         let plain = 20 * (12 + 8 + 8 + 9);
         assert_eq!(fs::metadata(&file).unwrap().len() < plain, gzip);
-        // An error among the elements leaves what was there.
+        // An error among the elements leaves the existing file unchanged.
         let broken = data::range(0..3).map(|n| (1 / (1 - n), String::new()));
         assert!(broken.save(&folder.0).unwrap_err().to_string().contains("divide by zero"));
         assert_eq!(all(&loaded).len(), 20);
@@ -235,7 +236,7 @@ fn changed_files_are_refused_in_words() {
             let mut changed = bytes.clone();
             changed[at] ^= 0x55;
             let errors = found(&changed);
-            // The name, time and system in gzip's head mean nothing.
+            // The name, time and system in gzip's header are not checked.
             let free = gzip && (at >= 17 && errors.is_empty());
             assert!(free || errors.len() == 1, "{at}: {errors:?}");
             assert!(!free || Saved::load(&folder.0).unwrap().iter().count() == 20);

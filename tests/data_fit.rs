@@ -1,4 +1,4 @@
-//! Models that are trained, measured and called on datasets.
+//! Training, evaluating and calling models on datasets.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ use wgrad::keras::{
 };
 use wgrad::{DType, Device, DeviceStats, Result, Tensor, Trackable};
 
-/// Tests draw from the one global generator, so only one runs at a time.
+/// Tests draw from the single global generator, so only one runs at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -35,7 +35,7 @@ fn examples(rows: usize) -> Dataset<(Array1<f32>, i32)> {
     Dataset::from_tensor_slices(arrays(rows)).unwrap()
 }
 
-/// A network whose weights are the same each time.
+/// A network with the same weights each time.
 fn network() -> Sequential {
     tf::random::set_seed(3);
     let model = Sequential::new().add(Dense::new(3));
@@ -66,7 +66,7 @@ fn a_dataset_trains_as_its_arrays() {
     let model = network();
     let history = model.fit(batches.to_tensors(), options()).unwrap();
     assert_eq!((history, model.get_weights().unwrap()), want, "tensors");
-    // Numbers that a device does not have: f64 and i64.
+    // Dtypes that a device does not have: f64 and i64.
     let wide = batches.map(|(x, y)| (x.mapv(f64::from), y.mapv(i64::from)));
     let model = network();
     let history = model.fit(&wide, options()).unwrap();
@@ -107,7 +107,7 @@ fn each_epoch_shuffles_anew_and_a_seed_fixes_all() {
     };
     let (model, data) = (network(), shuffled(1));
     model.fit(&data, FitOptions::new().epochs(3)).unwrap();
-    // The same passes by hand.
+    // The same passes in a manual loop.
     let (by_hand, data) = (network(), shuffled(1));
     let mut orders = HashSet::new();
     for _ in 0..3 {
@@ -121,7 +121,7 @@ fn each_epoch_shuffles_anew_and_a_seed_fixes_all() {
     }
     assert_eq!(orders.len(), 3, "an epoch has the order of another");
     assert_eq!(model.get_weights().unwrap(), by_hand.get_weights().unwrap());
-    // Without a seed of its own the order comes from the global generator.
+    // Without its own seed, the order comes from the global generator.
     let trained = || {
         let model = network();
         tf::random::set_seed(5);
@@ -146,7 +146,7 @@ fn epochs_of_an_endless_dataset_go_on_where_it_stood() {
     };
     let epochs = trained(endless(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(endless().take(12), FitOptions::new()));
-    // One that ends is begun again in the middle of an epoch: 5 batches in epochs of 3.
+    // One that ends is restarted in the middle of an epoch: 5 batches in epochs of 3.
     let finite = examples(40).batch(8).unwrap();
     let epochs = trained(finite.clone(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(finite.repeat(None).take(12), FitOptions::new()));
@@ -161,7 +161,7 @@ fn classes_weigh_in_a_dataset_as_in_arrays() {
     assert_eq!(network().fit(examples(50).batch(8).unwrap(), options()).unwrap(), want);
 }
 
-/// What a callback sees of the steps.
+/// The steps that a callback sees.
 #[derive(Default)]
 struct Steps {
     told: Vec<Option<usize>>,
@@ -334,7 +334,7 @@ fn several_inputs_and_weights_are_tuples() {
     assert_eq!(predicted.shape(), [30, 1]);
 }
 
-/// A model of one's own, which casts nothing.
+/// A custom model, which casts nothing.
 #[derive(Trackable)]
 struct Mine {
     dense: Dense,
@@ -353,8 +353,8 @@ impl Model for Mine {
     }
 }
 
-// Keras 3 casts what goes into a Sequential or a functional model to the dtype of its input, float32, and Dense multiplies
-// uint8 as float32 in a model of one's own.
+// Keras 3 casts the input of a Sequential or a functional model to its input dtype, float32, and Dense multiplies uint8 as
+// float32 in a custom model.
 #[test]
 fn bytes_are_floats_to_a_model() {
     let _alone = alone();

@@ -1,7 +1,7 @@
-//! 100,000 broken files of each format: no reader panics or hangs, and none takes memory beyond a bound by the file's size.
+//! 100,000 broken files of each format: no reader panics or hangs, and memory is bounded by the file's size.
 //!
-//! The files are good ones, changed at random from a fixed seed. Where checksums would end all reading they are made to
-//! fit again, so that what lies behind them is reached.
+//! The files are valid ones, changed at random from a fixed seed. Checksums that would stop the reader are corrected, so that
+//! the code after the check is reached.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Makes checksums fit, most of the time; a length may say anything, then.
+/// Corrects checksums, most of the time; a length can then be anything.
 fn mend_checksums(bytes: &mut [u8], random: &mut Rng) {
     let mut at = 0;
     while at + 12 <= bytes.len() && random.u8(..8) > 0 {
@@ -52,7 +52,7 @@ fn records(name: &str) -> Vec<Vec<u8>> {
 fn tfrecord() {
     let long = data("tfrecord/examples.tfrecord");
     let good = [long[..1279].to_vec(), data("tfrecord/plain_strings.tfrecord")[..200].to_vec()];
-    // The second ends within its last record; all before it are whole.
+    // The second ends within its last record; all earlier records are complete.
     let good = [good[0].clone(), good[1][..16 + 17 + 25 + 48].to_vec(), Vec::new()];
     fuzz(
         1,
@@ -83,7 +83,7 @@ fn example() {
     fuzz(2, &good, FOR_EACH, nothing, |bytes, seen| {
         let example = Example::parse(bytes);
         if let Ok(example) = &example {
-            // What is read is written and read again as itself.
+            // A value that is read, written and read again is the same.
             let again = example.serialize();
             assert_eq!(Example::parse(&again).unwrap().serialize(), again);
         }
@@ -148,7 +148,7 @@ fn idx() {
         to.write_all(bytes).unwrap();
         to.finish().unwrap()
     };
-    // A byte in front of gzip data changed makes them data that are not packed.
+    // Changing a byte at the start of gzip data makes it uncompressed data.
     let packed = [pack(&images), pack(&labels), images];
     fuzz(5, &packed, FOR_EACH_PACKED, nothing, read);
 }

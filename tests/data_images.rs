@@ -1,4 +1,4 @@
-//! `wgrad::image`'s decoders and encoders beside TensorFlow's, which `tests/data/images/make.py` asked.
+//! `wgrad::image`'s decoders and encoders compared with TensorFlow's; `tests/data/images/make.py` recorded its results.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/root.rs"]
@@ -32,7 +32,7 @@ fn numbers(value: &Value) -> Vec<usize> {
     value.as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect()
 }
 
-/// TensorFlow's pixels, if it decodes the file to so many channels.
+/// TensorFlow's pixels, if it decodes the file to this number of channels.
 fn expected(line: &Value, key: &str, blob: &[u8]) -> Option<ArrayD<u8>> {
     let answer = line[key].as_object()?;
     let (shape, at) = (numbers(&answer["shape"]), answer["at"].as_u64().unwrap() as usize);
@@ -40,7 +40,7 @@ fn expected(line: &Value, key: &str, blob: &[u8]) -> Option<ArrayD<u8>> {
     Some(ArrayD::from_shape_vec(IxDyn(&shape), values).unwrap())
 }
 
-/// Every file, with every number of channels that TensorFlow gives it: JPEG, PNG, BMP, GIF and lossless WebP to the bit.
+/// Every file, with every number of channels that TensorFlow supports for it: JPEG, PNG, BMP, GIF and lossless WebP exactly.
 #[test]
 fn files_have_tensorflows_pixels() {
     let (table, blob) = (table("pixels.json"), file("pixels.bin"));
@@ -48,7 +48,7 @@ fn files_have_tensorflows_pixels() {
     for (name, line) in &table {
         for channels in [0, 1, 3, 4] {
             let Some(expected) = expected(line, &channels.to_string(), &blob) else { continue };
-            // TensorFlow takes the depth of a palette or of 1 bit for that of the alpha that it adds.
+            // TensorFlow uses the depth of a palette or of 1 bit for the alpha channel that it adds.
             if channels == 4 && matches!(name.as_str(), "palette.png" | "bits.png") {
                 continue;
             }
@@ -63,7 +63,7 @@ fn files_have_tensorflows_pixels() {
             assert_eq!(frames.shape(), expected.shape(), "{name} {channels}");
             let far = |a: &u8, b: &u8| a.abs_diff(*b);
             let farthest = frames.iter().zip(&expected).map(|(a, b)| far(a, b)).max().unwrap();
-            // The format leaves open how lossy colours are spread, and how one frame shines through another.
+            // The format does not define how lossy colours are upsampled, nor how frames are blended.
             let bound = match name.as_str() {
                 "lossy.webp" => 3,
                 "moving.webp" => 1,
@@ -75,7 +75,7 @@ fn files_have_tensorflows_pixels() {
     assert!(compared > 70, "{compared}");
 }
 
-/// `INTEGER_FAST` is what TensorFlow takes where the caller says nothing.
+/// `INTEGER_FAST` is TensorFlow's default.
 #[test]
 fn the_fast_method_is_tensorflows_too() {
     let (table, blob) = (table("pixels.json"), file("pixels.bin"));
@@ -90,7 +90,7 @@ fn the_fast_method_is_tensorflows_too() {
     assert_eq!(compared, 10);
 }
 
-/// The 400 photographs of cats and dogs, whose checksums TensorFlow's pixels gave. Set `CATS_VS_DOGS_DIR` to their folder.
+/// The 400 photographs of cats and dogs, with checksums of TensorFlow's pixels. Set `CATS_VS_DOGS_DIR` to their folder.
 #[test]
 #[ignore = "needs the photographs: set CATS_VS_DOGS_DIR"]
 fn photographs_have_tensorflows_pixels() {
@@ -109,7 +109,7 @@ fn photographs_have_tensorflows_pixels() {
     }
 }
 
-/// On the host and on the device, beside TensorFlow's `tf.image.resize` to 5 x 7.
+/// On the host and on the device, compared with TensorFlow's `tf.image.resize` to 5 x 7.
 #[test]
 fn resized_images_are_tensorflows() {
     for (name, line) in &table("pixels.json") {
@@ -138,7 +138,7 @@ fn resized_images_are_tensorflows() {
     }
 }
 
-/// Every method gives on the host what it gives on the device.
+/// Every method has the same results on the host as on the device.
 #[test]
 fn the_host_resizes_as_the_device_does() {
     let image = image::decode_image(&file("rgba.png"), 0).unwrap();
@@ -171,7 +171,7 @@ fn the_host_resizes_as_the_device_does() {
             for (host, device) in host.iter().zip(device) {
                 assert!((host - device).abs() < 2e-3, "{method:?} {size:?}: {host} {device}");
             }
-            // Channels of another number go another way.
+            // Other numbers of channels use another implementation.
             let two =
                 image::resize_array_with(image.slice(s![.., .., 1..3]), size, options).unwrap();
             assert_eq!(two, host.slice(s![.., .., 1..3]), "{method:?}");

@@ -1,5 +1,5 @@
-//! What pipelines hold: no more after 20 passes than after two, no more elements ahead than they say, nothing of iterators that are
-//! dropped. An allocator counts the bytes of all threads, so this is one test, part after part.
+//! The memory of pipelines: no more after 20 passes than after two, no more prefetched elements than requested, nothing of
+//! dropped iterators. An allocator counts the bytes of all threads, so this is a single test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use counting::Counting;
 use wgrad::data::{self, AUTOTUNE, Dataset, InterleaveOptions, MapOptions};
 
-/// Bytes that are allocated, and the most there were.
+/// Bytes that are allocated, and their peak.
 static NOW: AtomicI64 = AtomicI64::new(0);
 static PEAK: AtomicI64 = AtomicI64::new(0);
 
@@ -27,7 +27,7 @@ static ALLOCATOR: Counting = Counting(count);
 
 /// An element of the parts below.
 const ELEMENT: usize = 64 << 10;
-/// What threads and the pool may keep for themselves.
+/// The bytes that threads and the pool may retain.
 const SLACK: i64 = 128 << 10;
 
 #[test]
@@ -37,7 +37,7 @@ fn pipelines_hold_what_they_say() {
     dropped_iterators_leave_nothing();
 }
 
-/// Decoded, shuffled, padded, on threads: what is made of one pass is gone before the next.
+/// Decoded, shuffled, padded, on threads: the memory of one pass is freed before the next.
 fn pipeline() -> Dataset<ndarray::ArrayD<u8>> {
     let calls = MapOptions::new().num_parallel_calls(AUTOTUNE);
     let turns = InterleaveOptions::new().cycle_length(3).block_length(2).num_parallel_calls(2);
@@ -67,7 +67,7 @@ fn memory_is_flat_over_passes() {
         let now = epoch();
         assert!(now < after_two + SLACK, "{} bytes more after pass {pass}", now - after_two);
     }
-    // 10 elements shuffled, 4 batches of 4 on their way, each once more while it is put together; all are 120.
+    // 10 elements shuffled, 4 pending batches of 4, each copied once while it is assembled; all are 120.
     let peak = PEAK.load(Ordering::Relaxed) - after_two;
     assert!(peak < 50 * ELEMENT as i64, "{peak} bytes at once");
 }
@@ -119,7 +119,7 @@ fn dropped_iterators_leave_nothing() {
     let round = |count: usize| {
         for begun in 0..count {
             let mut iter = dataset.iter();
-            // Most are dropped before the first element, others with threads at work.
+            // Most are dropped before the first element, others while threads work.
             for _ in 0..begun % 500 % 3 * usize::from(begun % 100 == 0) {
                 iter.next().unwrap().unwrap();
             }
@@ -132,7 +132,7 @@ fn dropped_iterators_leave_nothing() {
     assert!(after < before + SLACK, "{} bytes more", after - before);
 }
 
-/// Until all threads of `prefetch` have ended, those inside each other as well.
+/// Waits until all threads of `prefetch` have ended, including nested ones.
 fn wait_for_threads() {
     for _ in 0..2000 {
         if threads() == 0 {
@@ -143,7 +143,7 @@ fn wait_for_threads() {
     panic!("{} threads still run", threads());
 }
 
-/// The threads of this process that `prefetch` started; 0 where the system does not say.
+/// The threads of this process that `prefetch` started; 0 if the system does not report them.
 fn threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();

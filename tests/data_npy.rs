@@ -1,4 +1,4 @@
-//! NumPy's files, as NumPy wrote them and as it would: every type, order and version; broken ones.
+//! NumPy's files, written by NumPy and as NumPy would write them: every type, order and version; broken ones.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ fn expected() -> serde_json::Map<String, Value> {
     serde_json::from_slice::<Value>(&json).unwrap().as_object().unwrap().clone()
 }
 
-/// The values as NumPy's file of expectations writes them: whole numbers, or an f64's shortest decimal.
+/// The values in the notation of the expected results: integers, or an f64's shortest decimal.
 fn texts(array: &NpyArray) -> Vec<String> {
     let float = |value: f64| {
         if value.is_finite() { format!("{value:?}") } else { format!("{value}").to_lowercase() }
@@ -126,7 +126,7 @@ fn what_is_written_is_what_numpy_writes() {
         npy::save(&path, npy::load(&original).unwrap()).unwrap();
         assert!(fs::read(&path).unwrap() == fs::read(&original).unwrap(), "{name}");
     }
-    // An array in another order is written row by row.
+    // An array in another order is written in row-major order.
     let transposed = array![[1u16, 2, 3], [4, 5, 6]].reversed_axes();
     npy::save(folder.path("t.npy"), transposed.clone()).unwrap();
     let read = npy::load(folder.path("t.npy")).unwrap().into_array::<u16>().unwrap();
@@ -168,7 +168,7 @@ fn an_array_of_another_type_is_refused_with_both() {
     assert!(error.to_string().contains("has elements of type f64, and f32 is wanted"), "{error}");
 }
 
-/// A file with this text as its header, and these bytes behind it.
+/// A file with this text as its header, followed by these bytes.
 fn file(header: &str, bytes: &[u8]) -> Vec<u8> {
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend((header.len() as u16).to_le_bytes());

@@ -1,7 +1,7 @@
-//! Random pipelines against a model of plain vectors: on one thread and on several, with errors and panics strewn in, and saved
-//! and resumed at a random place.
+//! Random pipelines compared with a model of plain vectors: on one thread and on several, with random errors and panics, and
+//! saved and resumed at a random position.
 //!
-//! `WGRAD_PROPERTY_CASES=8` tries eight times as many.
+//! `WGRAD_PROPERTY_CASES=8` runs eight times as many.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,16 +18,16 @@ use wgrad::{Error, Result};
 /// An element, or the text of an error.
 type Element = std::result::Result<i64, String>;
 
-/// The longest pass that is made longer.
+/// The longest pass that is extended.
 const LONG: usize = 150;
 
 struct Pipeline {
     dataset: Dataset<i64>,
     model: Vec<Element>,
     words: Vec<String>,
-    /// Whether elements keep their order.
+    /// Whether the order of elements is preserved.
     in_order: bool,
-    /// Whether there was an error, which no count foresees, on the way.
+    /// Whether an error occurred on the way, which counts do not predict.
     failed: bool,
 }
 
@@ -47,7 +47,7 @@ fn failed(n: i64) -> Element {
     }
 }
 
-/// Errors at once, and groups of the others.
+/// Passes errors on at once, and groups the other elements.
 fn grouped(
     model: &[Element],
     size: usize,
@@ -69,7 +69,7 @@ fn grouped(
     groups
 }
 
-/// TensorFlow's loop: places that take turns, each of which gives a block.
+/// TensorFlow's loop: slots take turns, each returning a block.
 fn interleaved(model: &[Element], cycle: usize, block: usize) -> Vec<Element> {
     let mut input = model.iter();
     let mut places: Vec<Option<std::vec::IntoIter<i64>>> = vec![None; cycle];
@@ -339,7 +339,7 @@ fn sorted(mut texts: Vec<String>) -> Vec<String> {
 fn pipelines_give_what_plain_vectors_give() {
     let factor: f64 =
         std::env::var("WGRAD_PROPERTY_CASES").map_or(1.0, |text| text.parse().unwrap());
-    // Panics are part of it; their messages would fill the log.
+    // Panics are expected; their messages would fill the log.
     std::panic::set_hook(Box::new(|_| {}));
     let cases = (300.0 * factor) as u64;
     let outcome = std::panic::catch_unwind(|| (0..cases).for_each(check));

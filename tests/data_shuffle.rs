@@ -1,4 +1,4 @@
-//! `shuffle` against its description: what the buffer reaches, how likely each order is, seeds and passes.
+//! `shuffle` compared with its documentation: the reach of the buffer, the probability of each order, seeds and passes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ fn shuffled(count: i64, buffer: usize, seed: u64) -> Dataset<i64> {
     data::range(0..count).shuffle_with(buffer, ShuffleOptions::new().seed(seed)).unwrap()
 }
 
-/// The sum of the squared differences from `expected`, each as a part of it.
+/// The sum of the squared differences from `expected`, relative to it.
 fn chi_squared(counts: impl Iterator<Item = usize>, expected: f64) -> f64 {
     counts.map(|count| (count as f64 - expected).powi(2) / expected).sum()
 }
@@ -41,7 +41,7 @@ fn an_element_comes_no_earlier_than_the_buffer_reaches() {
             sorted.sort_unstable();
             assert_eq!(sorted, (0..200).collect::<Vec<_>>());
         }
-        // Of 40 passes, some draw the newest of the first full buffers.
+        // Of 40 passes, some select the newest element of the first full buffers.
         assert!(earliest + buffer / 20 >= buffer - 1, "{earliest} of {buffer}");
     }
 }
@@ -66,7 +66,7 @@ fn all_orders_of_a_full_buffer_are_equally_likely() {
     }
 }
 
-/// 10 elements in 10 places, 81 degrees of freedom: one in a million is beyond 155.
+/// 10 elements at 10 positions, 81 degrees of freedom: one in a million is beyond 155.
 #[test]
 fn every_element_is_as_likely_in_every_place() {
     const TRIALS: usize = 10_000;

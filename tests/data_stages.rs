@@ -1,4 +1,4 @@
-//! The stages of datasets: what each makes of its elements, as TensorFlow 2.21 does; what it says before; whether it resumes.
+//! The stages of datasets: their results, which match TensorFlow 2.21, their errors, and whether they resume.
 
 #![allow(clippy::unwrap_used)]
 
@@ -91,7 +91,7 @@ fn interleave_takes_turns_as_tensorflow() {
         all(&six),
         [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5]
     );
-    // More places than elements, and places that are never filled.
+    // More slots than elements, and slots that are never filled.
     assert_eq!(all(&repeated(usize::MAX - 1, 1, 4)), [1, 2, 3, 2, 3, 3]);
 }
 
@@ -312,7 +312,7 @@ fn choices_and_draws_end_as_they_say() {
     let on = ChooseOptions::new().stop_on_empty_dataset(false);
     let found = texts(&data::choose_from_datasets_with(&datasets, &choices, on).unwrap());
     assert_eq!(found[3..], ["10", "11", "12"]);
-    // With all drawn, each comes; with weight 0, none.
+    // If everything is drawn, each element appears; with weight 0, none.
     let mut drawn = all(&data::sample_from_datasets(&datasets).unwrap());
     drawn.sort_unstable();
     assert_eq!(drawn, [0, 1, 10, 11, 12, 13, 14]);
@@ -390,7 +390,7 @@ fn a_struct_is_an_element() {
 fn what_is_known_before_the_first_element() {
     let count = |n| Cardinality::Known(n);
     assert_eq!(numbers(3).concatenate(&numbers(4)).cardinality(), count(7));
-    // A loop chains many: neither a pass nor the end of the dataset may go down a stack for each.
+    // A loop chains many datasets: neither a pass nor dropping the dataset may recurse for each.
     let chained = (1..50_000).fold(numbers(1), |all, k| all.concatenate(&data::range(k..k + 1)));
     let given = chained.prefetch(2).iter().enumerate().all(|(at, n)| n.unwrap() == at as i64);
     assert!(given && chained.cardinality() == count(50_000));
@@ -412,7 +412,7 @@ fn what_is_known_before_the_first_element() {
 
 #[test]
 fn long_loops_without_elements_end_with_the_iterator() {
-    // `prefetch` runs them in a thread, which the dropped iterator must end.
+    // `prefetch` runs them in a thread, which must end when the iterator is dropped.
     let endless = || numbers(1).repeat(None);
     let forever: [Dataset<i64>; 5] = [
         endless().flat_map(|_| numbers(0)),
@@ -440,7 +440,7 @@ fn long_loops_without_elements_end_with_the_iterator() {
     );
 }
 
-/// The threads of this process that `prefetch` started; 0 where the system does not say.
+/// The threads of this process that `prefetch` started; 0 if the system does not report them.
 fn prefetch_threads() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));

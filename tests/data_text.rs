@@ -1,4 +1,4 @@
-//! Text lines, records of one length, CSV and lists of files, as datasets.
+//! Text lines, records of fixed length, CSV and lists of files, as datasets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ fn pack(bytes: &[u8], packed: CompressionType) -> Vec<u8> {
 const PACKED: [CompressionType; 3] =
     [CompressionType::None, CompressionType::Gzip, CompressionType::Zlib];
 
-/// Whether a pass that is saved after each number of elements goes on with the same ones.
+/// Checks that a pass saved after any number of elements continues with the same ones.
 fn resumes<T: Item + PartialEq + std::fmt::Debug>(dataset: &Dataset<T>) {
     let whole = all(dataset).unwrap();
     for given in 0..=whole.len() {
@@ -247,7 +247,7 @@ fn datasets_of_csv_files_are_saved_anywhere() {
         assert_eq!(all(&dataset).unwrap(), wanted.map(|(name, l, w)| (name.to_string(), l, w)));
         resumes(&dataset);
     }
-    // A line after a resumed pass has its number, a column its name.
+    // A line after resuming has its number, a column its name.
     let path = folder.write("bad", b"name,lives\nTom,1\nAnn,x\n");
     let dataset = CsvDataset::new(&path, ("", 0i64)).header(true).build().unwrap();
     let mut iter = dataset.iter();
@@ -305,7 +305,7 @@ fn files_are_listed_sorted_or_shuffled() {
         Dataset::list_files(folder.path("*.png").display().to_string()).unwrap_err().to_string();
     assert!(error.contains("no file matches"), "{error}");
     assert!(Dataset::list_files("[").unwrap_err().to_string().contains("is no pattern"));
-    // A dataset of names is as good as a list.
+    // A dataset of names works like a list.
     std::fs::write(&names[4], "four").unwrap();
     std::fs::write(&names[7], "seven").unwrap();
     let lines = TextLineDataset::new(&sorted).build().unwrap();

@@ -1,4 +1,4 @@
-//! TFRecord files that TensorFlow wrote, value for value; broken ones; writing, and datasets of records.
+//! TFRecord files written by TensorFlow, value for value; broken ones; writing, and datasets of records.
 
 #![allow(clippy::unwrap_used)]
 
@@ -71,7 +71,7 @@ fn every_value_that_tensorflow_wrote_is_read() {
                 let wanted = wanted.unwrap_or_else(|| panic!("{name} is no {group}"));
                 let text = |value: &Value| match value {
                     Value::String(text) => text.clone(),
-                    // The file has decimals of the f32's value as an f64.
+                    // The file has the f32's value as an f64 decimal.
                     number => (number.as_f64().unwrap() as f32).to_string(),
                 };
                 assert_eq!(found, wanted.iter().map(text).collect::<Vec<_>>(), "{name}");
@@ -127,11 +127,11 @@ fn a_broken_file_is_refused_at_the_record_that_is_broken() {
         }
         let error = records.next().unwrap().unwrap_err();
         assert!(matches!(error, Error::Data(_)));
-        // Record 0 has 1,263 bytes and 16 around them.
+        // Record 0 has 1,263 bytes plus 16 of framing.
         let wanted = format!("{}: record {before}, which begins at byte 1279, ", path.display());
         assert!(error.to_string().starts_with(&wanted), "{error}");
         assert!(records.next().is_none(), "{name}: nothing tells where the next record begins");
-        // The next file follows.
+        // Reading continues with the next file.
         let two = TfRecordDataset::new([&path, &oracle("examples.tfrecord")]).build().unwrap();
         assert_eq!(two.iter().filter(Result::is_ok).count(), before + 7);
         assert_eq!(two.iter().filter(Result::is_err).count(), 1);
@@ -213,7 +213,7 @@ fn what_is_written_is_read() {
             let dataset = TfRecordDataset::new(&path).compression_type(packed).build().unwrap();
             assert!(all(&dataset).unwrap() == records, "{packed:?} {level}");
         }
-        // One that is dropped has written all the same.
+        // A dropped writer has still written everything.
         let path = folder.path("dropped");
         let options = TfRecordOptions::new().compression_type(packed);
         TfRecordWriter::create_with(&path, options).unwrap().write(b"one").unwrap();
@@ -232,7 +232,7 @@ fn files_that_tensorflow_wrote_are_written_again_byte_for_byte() {
     assert!(writer.close().unwrap() == original);
 }
 
-/// Files with the records `FILE-0`, `FILE-1` and so on, as many as `counts` say.
+/// Files with the records `FILE-0`, `FILE-1` and so on, with these counts.
 fn shards(folder: &Folder, counts: &[usize], packed: CompressionType) -> Vec<PathBuf> {
     let shard = |(file, count): (usize, &usize)| {
         let path = folder.path(&format!("shard-{file}"));
@@ -255,7 +255,7 @@ fn several_files_are_read_in_order_or_in_turns() {
     let files = shards(&folder, &[2, 0, 3, 1], CompressionType::None);
     let dataset = TfRecordDataset::new(&files).build().unwrap();
     assert_eq!(texts(&dataset), ["0-0", "0-1", "2-0", "2-1", "2-2", "3-0"]);
-    // TensorFlow 2.21 gave these for such files.
+    // TensorFlow 2.21 returned these for such files.
     for (reads, wanted) in [
         (2, ["0-0", "0-1", "2-0", "2-1", "3-0", "2-2"]),
         (3, ["0-0", "2-0", "0-1", "3-0", "2-1", "2-2"]),

@@ -1,4 +1,4 @@
-//! Datasets as a user sees them: passes, errors among the elements, saved iterators, threads that end.
+//! Datasets as a user sees them: passes, errors among the elements, saved iterators, ending threads.
 
 #![allow(clippy::unwrap_used)]
 
@@ -51,7 +51,7 @@ fn tensors_are_saved_as_well() {
 
 #[test]
 fn the_next_epochs_after_a_resumed_one_are_those_that_would_have_come() {
-    // No seed is given: what each has drawn is a part of the state.
+    // Without a given seed, the drawn one is part of the state.
     let make = || data::range(0..9).shuffle(9).unwrap().repeat(2);
     for given in [0, 1, 9, 10, 18, 19] {
         let (first, second) = (make(), make());
@@ -95,7 +95,7 @@ fn a_loop_goes_on_from_what_is_restored_on_the_way() {
         states.push(iter.save().unwrap());
     }
     assert_eq!((given.len(), (&iter).count()), (40, 0));
-    // What had ended goes on, in this process and in another.
+    // Iterators that had ended also resume, in this process and in another.
     for at in [0, 7, 19, 20, 38, 39] {
         for iter in [&iter, &second.iter()] {
             let mut numbers = iter.take(3);
@@ -118,7 +118,7 @@ fn a_state_that_does_not_fit_leaves_an_iterator_where_it_stood() {
         let cut = data::IteratorState::from_bytes(&foreign.as_bytes()[..end]);
         assert!(iter.restore(&cut).is_err(), "{end}");
     }
-    // The order of this pass and of the next is as if nobody had tried.
+    // The order of this pass and of the next is unaffected by the attempt.
     let text = |iter: &data::DatasetIter<_>| format!("{:?}", iter.collect::<Vec<_>>());
     assert_eq!(text(&iter), text(&same));
     let again = make();
@@ -199,7 +199,7 @@ fn specs_and_cardinalities_are_known_before_the_first_element() {
 fn threads_end_when_the_iterator_is_dropped() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
-    // Behind the first number the filter accepts nothing, so the thread of `prefetch` makes no second element.
+    // After the first number the filter accepts nothing, so the thread of `prefetch` makes no second element.
     let endless = Dataset::from_generator(|| 0i64..)
         .filter(move |n| {
             count.fetch_add(1, Ordering::Relaxed);

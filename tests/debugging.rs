@@ -1,5 +1,5 @@
-//! Checks, assertions and prints, which the device delivers when it gets there, and the mode that names the op that made
-//! the first NaN.
+//! Checks, assertions and prints, which the device reports when it reaches them, and the mode that names the op that made the
+//! first NaN.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,14 +15,14 @@ fn floats<const N: usize>(values: [f32; N]) -> Tensor {
     tf::constant(values).unwrap()
 }
 
-/// The text of what a device tells after `f`, and the line before the call.
+/// The device's error after `f`, and the line before the call.
 #[track_caller]
 fn told(f: impl FnOnce() -> Result<()>) -> String {
     let device = Device::new().unwrap();
     device.scope(f).unwrap();
     let error = device.synchronize().unwrap_err();
     assert!(matches!(error, Error::Check(_)), "{error:?}");
-    // It is told once.
+    // It is reported once.
     device.synchronize().unwrap();
     error.to_string()
 }
@@ -70,13 +70,13 @@ fn a_read_tells_and_the_next_gives_the_values() {
         assert!(matches!(z.to_vec::<f32>(), Err(Error::Check(_))));
         let values = z.to_vec::<f32>().unwrap();
         assert!(values[0] == 3.0 && values[1].is_nan());
-        // Of a value that is there already, a read tells too; and async reads do.
+        // For a value that exists already, a read also reports it; async reads do, too.
         debugging::assert_all_finite(&z, "again").unwrap();
         assert!(matches!(x.to_vec::<f32>(), Err(Error::Check(_))));
         debugging::assert_all_finite(&z, "again").unwrap();
         let read = pollster::block_on(Tensor::to_vecs_async::<f32>(&[&x, &z]));
         assert!(matches!(read, Err(Error::Check(_))));
-        // Two checks: the first error is told, and nothing is left.
+        // Two checks: the first error is reported, and nothing is left.
         debugging::assert_positive(&x, "first").unwrap();
         debugging::assert_negative(&x, "second").unwrap();
         assert!(x.item_of(0).unwrap_err().to_string().starts_with("assert_positive: first: "));
@@ -158,7 +158,7 @@ fn assertions_tell_of_the_first_element() {
     for f in
         [debugging::assert_greater, debugging::assert_greater_equal, debugging::assert_less_equal]
     {
-        // A scalar against a column, of whose elements some break each rule.
+        // A scalar and a column, some of whose elements violate each rule.
         assert!(
             first(&|| f(&floats([0.0, 1.0, 2.0]), floats([1.0, 0.5, 3.0]), ""))
                 .contains("of 3 elements")
@@ -243,7 +243,7 @@ fn the_mode_names_the_op_and_the_line() {
     device.scope(|| {
         let x = floats([1.0, 2.0, 3.0]);
         let mask = floats([0.0, f32::NEG_INFINITY, 0.0]);
-        // Infinity that the program asks for is not made by an op.
+        // An infinity that the program creates intentionally is not reported.
         let masked = x.add(&mask).unwrap().softmax(-1).unwrap();
         assert_eq!(masked.to_vec::<f32>().unwrap()[1], 0.0);
         let line = line!() + 1;
@@ -260,7 +260,7 @@ fn the_mode_names_the_op_and_the_line() {
             "{error}"
         );
         assert!(error.contains("debugging.rs") && error.contains(&format!(":{line}:")), "{error}");
-        // An integer op, and a draw.
+        // An integer op, and a random draw.
         assert_eq!(tf::constant([1, 2]).unwrap().add(1).unwrap().to_vec::<i32>().unwrap(), [2, 3]);
     });
     device.set_check_numerics(false);
@@ -274,7 +274,7 @@ fn descend(sgd: &Sgd, w: &Variable, loss: impl FnOnce() -> Result<Tensor>) -> Re
     sgd.minimize(&loss, tape, w)
 }
 
-/// A step that trains: the gradient makes the NaN, within a call of the optimizer's.
+/// A training step: the gradient makes the NaN, within a call of the optimizer.
 #[test]
 fn the_mode_finds_the_op_of_a_gradient() {
     let device = Device::new().unwrap();
@@ -303,7 +303,7 @@ fn a_tensor_says_what_made_it() {
     assert!(text(&Tensor::zeros([2]).unwrap()).starts_with("Tensor { op: Fill, shape: [2]"));
 }
 
-/// What the test of this name prints to standard error, in a process of its own.
+/// The standard error of the test of this name, run in a separate process.
 fn stderr(test: &str, variables: &[(&str, &str)]) -> String {
     let mut command = child::command(module_path!(), test);
     let output = command.arg("--test-threads=1").envs(variables.iter().copied()).output().unwrap();
@@ -324,7 +324,7 @@ fn prints() {
     y.print_with("one", PrintOptions::new().summarize(1)).unwrap();
     assert_eq!(x.to_vec::<i32>().unwrap()[0], 1);
     eprintln!("read");
-    // Of a value that is there, and at the end of the program.
+    // For an existing value, and at the end of the program.
     x.print_with("all", PrintOptions::new().summarize(None)).unwrap();
 }
 
@@ -352,7 +352,7 @@ fn many_prints() {
                 Ok(loss)
             })
             .unwrap();
-            // A processor plans again after a thousand steps.
+            // On a processor, the plan is made again after a thousand steps.
             if step == 1100 {
                 settled = Some(device.stats());
             }

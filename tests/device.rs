@@ -1,4 +1,4 @@
-//! What a program sees of the device: counters in a loop, memory, faults, adapters, shared devices, threads.
+//! The device as a program sees it: counters in a loop, memory, faults, adapters, shared devices, threads.
 #![allow(clippy::unwrap_used)]
 
 use std::any::Any;
@@ -57,7 +57,7 @@ fn a_steady_loop_plans_compiles_and_allocates_nothing() -> tf::Result<()> {
 
 #[test]
 fn memory_is_flat_over_two_thousand_steps() {
-    // In a process of its own: other tests' memory is not this loop's.
+    // In a separate process, so that other tests' memory does not count.
     in_environment("for_two_thousand_steps", &[]);
 }
 
@@ -67,12 +67,12 @@ fn for_two_thousand_steps() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let (w, b, xs) = start()?;
-        // A plan for few runs is followed by one for many after a thousand.
+        // A plan for few runs is replaced by one for many after a thousand runs.
         for t in 0..1100 {
             step(&device, &w, &b, &xs, t)?;
         }
         let before = device.stats();
-        // A leak grows in every 2,000 steps. A driver may take memory for itself once, in the first of them.
+        // A leak grows in every 2,000 steps. A driver may allocate memory for itself once, in the first of them.
         let mut held = vec![resident_bytes()];
         for t in 1100..9100 {
             step(&device, &w, &b, &xs, t)?;
@@ -94,7 +94,7 @@ fn for_two_thousand_steps() -> tf::Result<()> {
     })
 }
 
-/// What this process holds in memory, where the system says so.
+/// The resident memory of this process, if the system reports it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -157,12 +157,12 @@ fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
         let error = big.to_vec::<f32>().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert!(error.to_string().contains("the limit is 8388608"), "{error}");
-        // What follows from the failed value fails with the same words; nothing panics.
+        // Values computed from the failed one fail with the same error; nothing panics.
         let error = (&big + 1.0).to_vec::<f32>().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!((&kept * 2.0).to_vec::<f32>()?, [2.0, 4.0, 6.0]);
         assert!(device.flush().is_ok());
-        // Uploads meet the limit at once.
+        // Uploads are checked against the limit at once.
         let error = Tensor::from_slice(&vec![0f32; 4 << 20], [4 << 20]).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         device.set_memory_limit(None);
@@ -175,7 +175,7 @@ fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
 fn freed_memory_is_trimmed_for_a_limit() -> tf::Result<()> {
     let device = Device::open(&DeviceOptions::new().memory_limit(8 << 20))?;
     device.scope(|| {
-        // Each size has a class of its own, so only trimming makes room for the next.
+        // Each size has its own class, so only trimming makes room for the next.
         for n in [1_000_000usize, 1_200_000, 1_400_000, 1_600_000] {
             let sum = Tensor::ones([n])?.reduce_sum(())?.item::<f32>()?;
             assert_eq!(sum, n as f32);
@@ -204,7 +204,7 @@ fn a_lost_device_is_an_error_and_training_goes_on_elsewhere() -> tf::Result<()> 
     let error = w.read().to_vec::<f32>().unwrap_err();
     assert!(error.is_device_lost(), "{error}");
     assert!(error.to_string().contains("Device::new"), "{error}");
-    // Sugar on values of a lost device does not panic: the loss is told by the read.
+    // Operators on values of a lost device do not panic: the read reports the loss.
     assert!((w.read() + 1.0).to_vec::<f32>().is_err());
 
     let fresh = Device::new()?;
@@ -229,7 +229,7 @@ fn an_unknown_adapter_is_named_with_those_there_are() {
     let known = Device::adapters();
     assert!(!known.is_empty());
     assert!(error.to_string().contains(&known[0].name), "{error}");
-    // By index and by fragment.
+    // By index and by a part of the name.
     let fragment = known[0].name[1..5].to_uppercase();
     for adapter in ["0".to_string(), fragment] {
         let device = Device::open(&DeviceOptions::new().adapter(adapter));
@@ -237,7 +237,7 @@ fn an_unknown_adapter_is_named_with_those_there_are() {
     }
 }
 
-/// Runs this test program again for `name` alone, in another environment.
+/// Runs only the test `name` of this program again, in another environment.
 fn in_environment(name: &str, variables: &[(&str, &str)]) {
     let output =
         child::command(module_path!(), name).envs(variables.iter().copied()).output().unwrap();
@@ -285,11 +285,11 @@ fn leaving_work_behind() {
 }
 
 thread_local! {
-    /// What a thread drops last, as it touches it first.
+    /// Dropped last by a thread that touches it first.
     static HELD: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A panic in the `Drop` of a thread-local value ends the process, so each of these has one of its own.
+/// A panic in the `Drop` of a thread-local value ends the process, so each of these has a separate process.
 #[test]
 fn the_last_handles_may_go_with_a_thread_that_ends() {
     for what in ["device", "waiting", "tensors", "limit", "variable", "application"] {
@@ -297,7 +297,7 @@ fn the_last_handles_may_go_with_a_thread_that_ends() {
     }
 }
 
-/// Some last handles to a device, which has work to do.
+/// Some last handles to a device that has pending work.
 fn last_handles(what: &str) -> tf::Result<Vec<Box<dyn Any>>> {
     let device = match what {
         "application" => applications_device()?,
@@ -319,7 +319,7 @@ fn last_handles(what: &str) -> tf::Result<Vec<Box<dyn Any>>> {
             _ => {
                 device.flush()?;
                 if what == "limit" {
-                    // What is given back is over the limit.
+                    // The returned memory exceeds the limit.
                     device.set_memory_limit(Some(1 << 18));
                 }
                 vec![Box::new(small), Box::new(waiting), Box::new(large)]
@@ -379,7 +379,7 @@ fn synchronously() {
     device.scope(|| {
         let x = tf::constant([1.0, 2.0]).unwrap();
         let y = &x + &x;
-        // It has run before anybody asked.
+        // It has run before anything was read.
         assert_eq!(device.stats().kernels, 1);
         assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 4.0]);
         let (w, b, xs) = start().unwrap();
@@ -387,7 +387,7 @@ fn synchronously() {
     });
 }
 
-/// Kernels of a chain of two ops, and its value.
+/// The number of kernels of a chain of two ops, and its value.
 fn chain(device: &Device) -> (u64, Vec<f32>) {
     let before = device.stats().kernels;
     let y = device.scope(|| {
@@ -439,10 +439,10 @@ fn fusion_is_switched_for_one_device() {
     other.set_fusion(true);
     assert_eq!(chain(&device), (1, vec![4.0, 9.0]));
     device.set_fusion(false);
-    // The plan that was made with fusion is not taken for the same structure.
+    // The plan made with fusion is not used for the same structure.
     assert_eq!(chain(&device), (2, vec![4.0, 9.0]));
     assert_eq!(chain(&other), (1, vec![4.0, 9.0]));
-    // Setting what is set keeps the plans.
+    // Setting the present value again keeps the plans.
     let misses = device.stats().plan_misses;
     device.set_fusion(false);
     assert_eq!(chain(&device), (2, vec![4.0, 9.0]));
@@ -474,7 +474,7 @@ fn an_applications_device_is_shared() -> tf::Result<()> {
         let x = Tensor::from_buffer(&device, buffer.clone(), [2, 2], tf::DType::F32)?;
         assert_eq!((&x * 2.0).to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
         assert_eq!(x.buffer()?, buffer, "no copy");
-        // A value of ours is there for the application without a read-back.
+        // The application can use one of our values without reading it back.
         assert!((&x + 1.0).buffer()?.size() >= 16);
         let small = Tensor::from_buffer(&device, buffer, [5], tf::DType::F32).unwrap_err();
         assert!(matches!(small, Error::Device(DeviceFault::Buffer, _)), "{small}");
@@ -547,7 +547,7 @@ fn values_are_read_asynchronously() -> tf::Result<()> {
 fn large_uploads_arrive_whole() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
-        // More than the staging memory that may wait for a submission.
+        // More than the staging memory that may be pending for a submission.
         let tensors: Vec<Tensor> = (0..12)
             .map(|k| Tensor::from_slice(&vec![k as f32; 2 << 20], [2 << 20]))
             .collect::<tf::Result<_>>()?;
@@ -572,7 +572,7 @@ fn large_uploads_arrive_whole() -> tf::Result<()> {
 fn what_is_held_is_never_overwritten() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
-        // Of each pair of steps one reads a value for the last time and one that somebody holds.
+        // Of each pair of steps, one reads a value for the last time and one reads a value that is still held.
         let start = tf::constant([1.0, 2.0, 3.0, 4.0])?;
         let (matrix, mut x) = (start.reshape([2, 2])?, start.clone());
         let mut held = Vec::new();
@@ -597,7 +597,7 @@ fn what_is_held_is_never_overwritten() -> tf::Result<()> {
         drop(sum);
         assert_eq!(next.to_vec::<f32>()?, [6.0, 12.0, 18.0, 24.0]);
         assert_eq!(flat.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-        // A variable's value from before a step, in a clone and on a tape.
+        // A variable's value before a step, held by a clone and by a tape.
         let w = Variable::new(&tf::constant([1.0, 2.0])?);
         let adam = tf::keras::optimizers::Adam::new(0.5);
         let before = w.read();
@@ -635,7 +635,7 @@ fn a_step_knows_whether_the_old_value_is_held() -> tf::Result<()> {
         let steady = misses();
         step()?;
         assert_eq!(misses(), steady);
-        // One plan may write where the old value was, another must not.
+        // One plan may overwrite the old value, the other must not.
         let held = w.read();
         let value = held.to_vec::<f32>()?;
         step()?;
@@ -658,7 +658,7 @@ fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
         let grad = tf::constant([1.0, 1.0])?;
         sgd.apply_gradients(&[Some(grad.clone())], &w)?;
         let once = w.read().to_vec::<f32>()?;
-        // The gradient needs more memory than there is.
+        // The gradient needs more memory than is available.
         let big = Tensor::ones([4 << 20])?;
         let wild = big.add(&big)?.reduce_sum(())?.add(&grad)?;
         device.set_memory_limit(Some(1 << 20));
@@ -667,7 +667,7 @@ fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
         assert_eq!(w.read().to_vec::<f32>()?, once);
         device.set_memory_limit(None);
         sgd.apply_gradients(&[Some(grad)], &w)?;
-        // The momentum is that of the step before the failed one: 0.9 * -0.5 - 0.5.
+        // The momentum is that before the failed step: 0.9 * -0.5 - 0.5.
         for (now, before) in w.read().to_vec::<f32>()?.iter().zip(once) {
             assert!((now - before + 0.95).abs() < 1e-6, "{before} to {now}");
         }

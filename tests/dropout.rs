@@ -1,4 +1,4 @@
-//! Forms of dropout: what is dropped together, by which seed, and what becomes of mean and variance.
+//! Forms of dropout: which elements are dropped together, for which seed, and the resulting mean and variance.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ fn alpha_dropout_keeps_mean_and_variance() {
     assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()));
 }
 
-/// A draw of `rate` or more keeps its element, as in TensorFlow, whose stream `stateless_uniform` has.
+/// A draw of `rate` or more keeps its element, as in TensorFlow; the stream is that of `stateless_uniform`.
 #[test]
 fn stateless_dropout_keeps_what_the_stream_of_its_seed_says() {
     let draws = tf::random::stateless_uniform([8, 3], [1, 2]).unwrap().to_vec::<f32>().unwrap();

@@ -1,4 +1,4 @@
-//! Edges of ops and of the runtime: numbers, sizes and orders of calls at which something could go wrong unseen.
+//! Edge cases of ops and of the runtime: numbers, sizes and orders of calls that could fail unnoticed.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/child.rs"]
@@ -25,14 +25,14 @@ fn cross_entropy_keeps_its_digits_for_large_logits() -> tf::Result<()> {
     Ok(())
 }
 
-/// Against NumPy's logaddexp.
+/// Compared with NumPy's logaddexp.
 #[test]
 fn logaddexp_is_stable_everywhere() -> tf::Result<()> {
     let inf = f32::INFINITY;
     let a = tf::constant([0.0, 0.0, 1000.0, -1000.0, -inf, -inf, inf, inf, inf, f32::NAN])?;
     let b = tf::constant([0.0, -18.0, 999.0, -1000.0, -inf, 3.0, inf, -inf, 3.0, inf])?;
     let y = a.logaddexp(&b)?.to_vec::<f32>()?;
-    // log 2; e^-18, whose logarithm of 1 + it would be 0; 1000 + log(1 + 1/e); -1000 + log 2.
+    // log 2; e^-18, for which log(1 + x) would be 0; 1000 + log(1 + 1/e); -1000 + log 2.
     let ln_2 = std::f32::consts::LN_2;
     let want = [ln_2, 1.522_998e-8, 1_000.313_26, -1000.0 + ln_2, -inf, 3.0, inf, inf, inf];
     for (got, want) in y.iter().zip(want) {
@@ -43,7 +43,7 @@ fn logaddexp_is_stable_everywhere() -> tf::Result<()> {
         );
     }
     assert!(y[9].is_nan());
-    // Equals share the gradient, and -inf has no part in it.
+    // Equal arguments share the gradient, and -inf gets none.
     let tape = tf::GradientTape::new();
     let (a, b) = (tf::constant([2.0, 3.0])?, tf::constant([2.0, -inf])?);
     tape.watch(&a)?;
@@ -84,7 +84,7 @@ fn cross_entropy_of_distributions_has_gradients_for_both() -> tf::Result<()> {
     // -log softmax: log(1 + e), log(1 + 1/e)
     let grad = tape.required_gradient(&loss, &labels)?.to_vec::<f32>()?;
     assert!((grad[0] - 1.313_262).abs() < 1e-5 && (grad[1] - 0.313_262).abs() < 1e-5, "{grad:?}");
-    // A class that cannot be, and is not: no NaN.
+    // An impossible class that does not occur: no NaN.
     let logits = tf::constant([[f32::NEG_INFINITY, 2.0]])?;
     let loss = tf::softmax_cross_entropy_with_logits(&labels, &logits)?;
     assert_eq!(loss.to_vec::<f32>()?, [0.0]);
@@ -103,7 +103,7 @@ fn a_mean_of_f16_is_summed_in_f32() -> tf::Result<()> {
 
 #[test]
 fn large_divisors_are_no_infinities() -> tf::Result<()> {
-    // The reciprocal of what is beyond 2^126 is too small for a GPU's f32.
+    // The reciprocal of a number beyond 2^126 is too small for a GPU's f32.
     let (a, b) = (tf::constant([3e38, 1e38, -3e38])?, tf::constant([1e38, 3e38, 3e38])?);
     let near = |got: Tensor, want: [f32; 3]| -> tf::Result<()> {
         for (got, want) in got.to_vec::<f32>()?.into_iter().zip(want) {
@@ -121,7 +121,7 @@ fn large_divisors_are_no_infinities() -> tf::Result<()> {
 
 #[test]
 fn means_of_nothing_are_nan() -> tf::Result<()> {
-    // A driver may take 0 / 0 for 0.
+    // A driver may compute 0 for 0 / 0.
     let x = Tensor::zeros([2, 0])?;
     let means = [x.reduce_mean(1)?.to_vec::<f32>()?, vec![x.reduce_mean(())?.item()?]].concat();
     assert!(means.len() == 3 && means.iter().all(|mean| mean.is_nan()), "{means:?}");
@@ -130,7 +130,7 @@ fn means_of_nothing_are_nan() -> tf::Result<()> {
 
 #[test]
 fn a_narrow_dtype_between_two_ops_narrows() -> tf::Result<()> {
-    // What is never stored by itself is still rounded or wrapped as if it were.
+    // A value that is never stored separately is still rounded or wrapped.
     let x = tf::constant([300, -1])?.cast(tf::DType::U8)?.cast(tf::DType::I32)?;
     assert_eq!(x.to_vec::<i32>()?, [44, 255]);
     match tf::constant([2049.0, 0.1])?.cast(tf::DType::F16) {
@@ -153,14 +153,14 @@ fn argmax_passes_over_nan() -> tf::Result<()> {
     assert_eq!(tf::constant([nan, 1.0, 3.0])?.argmax(0)?.item::<i32>()?, 2);
     assert_eq!(tf::constant([0.0, nan, -3.0])?.argmin(0)?.item::<i32>()?, 2);
     assert_eq!(tf::constant([nan, nan])?.argmax(0)?.item::<i32>()?, 0);
-    // More than one thread looks through these; a NaN begins the second part.
+    // More than one thread searches these; a NaN is at the start of the second part.
     let mut values = vec![0f32; 8192];
     (values[4096], values[5000]) = (nan, 100.0);
     assert_eq!(Tensor::from_slice(&values, [8192])?.argmax(0)?.item::<i32>()?, 5000);
     Ok(())
 }
 
-/// One thread or many look through rows and columns, whole or in chunks: against a search here.
+/// One thread or many search rows and columns, whole or in chunks: compared with a search here.
 #[test]
 fn the_largest_of_rows_and_columns_are_found() -> tf::Result<()> {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -175,7 +175,7 @@ fn the_largest_of_rows_and_columns_are_found() -> tf::Result<()> {
         (100_001, 2),
         (1, 50_257),
     ] {
-        // Few values, so that many are equal, and some that are no numbers.
+        // Few different values, so that many are equal, and some NaNs.
         let few = (rows * columns / 3).clamp(2, 5000) as u32;
         let mut x: Vec<f32> = (0..rows * columns).map(|_| 1.0 + rng.u32(0..few) as f32).collect();
         x.iter_mut().filter(|_| rng.u32(0..50) == 0).for_each(|x| *x = f32::NAN);
@@ -245,7 +245,7 @@ fn the_gradient_of_a_product_is_right_at_zeros() -> tf::Result<()> {
 
 #[test]
 fn the_gradient_of_a_long_product_is_right_at_zeros() -> tf::Result<()> {
-    // Factors near 1, so that their product is a number; some rows have a zero, some two.
+    // Factors near 1, so that their product is finite; some rows have a zero, some two.
     for [rows, n] in [[1, 4097], [1000, 130], [3, 17], [2, 257]] {
         let mut values: Vec<f32> =
             (0..rows * n).map(|i| 1.0 + ((i * 37 % 61) as f32 - 30.0) / 4096.0).collect();
@@ -308,7 +308,7 @@ fn an_earlier_read_of_a_variable_is_a_constant() -> tf::Result<()> {
     let y = v.read() * &still;
     assert_eq!(tape.required_gradient(&y, &v)?.item::<f32>()?, 3.0);
 
-    // So is what is computed from a recorded one.
+    // The same holds for values computed from a recorded one.
     let tape = GradientTape::new();
     let now = v.read();
     let twice = tape.stop_recording(|| &now * 2.0);
@@ -347,7 +347,7 @@ fn uploads_in_a_loop_make_room_for_themselves() -> tf::Result<()> {
     device.scope(|| {
         let mut sum = Tensor::zeros([])?;
         for _ in 0..40 {
-            // 4 MiB each, held by nothing but the op that waits for it.
+            // 4 MiB each, held only by the pending op.
             let x = Tensor::from_slice(&vec![1f32; 1 << 20], [1 << 20])?;
             sum = sum + x.reduce_sum(())?;
         }
@@ -383,10 +383,10 @@ fn empty_ranges_of_random_integers_are_refused() {
     }
 }
 
-/// Against sums of 64 bits; TensorFlow's means of integers are truncated, too.
+/// Compared with 64-bit sums; TensorFlow's means of integers are truncated, too.
 #[test]
 fn means_of_integers_are_exact_where_their_sums_overflow() -> tf::Result<()> {
-    // A picture's bytes, all 200, of more than 2^31 together.
+    // A picture's bytes, all 200, with a sum of more than 2^31.
     let bytes = Tensor::full([7, 2048, 2048], 200)?;
     assert_eq!(bytes.reduce_mean(())?.item::<i32>()?, 200);
     assert_eq!(
@@ -396,7 +396,7 @@ fn means_of_integers_are_exact_where_their_sums_overflow() -> tf::Result<()> {
     assert_eq!(Tensor::full([0], 1)?.reduce_mean(())?.item::<i32>()?, 0);
     for (rows, n) in [(3usize, 1usize), (5, 3), (4, 1000), (2, 40_000), (1, 70_001), (1, 300_007)] {
         let word = |i: usize| (i as u32).wrapping_mul(2_654_435_761).rotate_left(7) ^ 0x5bd1_e995;
-        // All sizes, all near one end, and few.
+        // All magnitudes, all near one end, and few different ones.
         let kinds: [fn(u32) -> u32; 4] =
             [|w| w, |w| w | 0x7fff_0000, |w| u32::MAX - (w & 1), |w| w % 7];
         for kind in kinds {
@@ -425,7 +425,7 @@ fn means_of_integers_are_exact_where_their_sums_overflow() -> tf::Result<()> {
     Ok(())
 }
 
-/// Numbers whose mean is a million times their spread: a rounded mean makes the squares too large.
+/// Numbers whose mean is a million times their deviation: a rounded mean would make the squares too large.
 #[test]
 fn variances_of_numbers_far_from_zero_keep_their_digits() -> tf::Result<()> {
     for n in [100usize, 4096, 100_003] {
@@ -447,7 +447,7 @@ fn variances_of_numbers_far_from_zero_keep_their_digits() -> tf::Result<()> {
                 Ok(())
             };
             if spread > 1e20 {
-                // Squares beyond the range are infinite, and no NaN.
+                // Squares beyond the range are infinite, not NaN.
                 assert_eq!(x.reduce_variance(())?.item::<f32>()?, f32::INFINITY);
                 continue;
             }
@@ -462,7 +462,7 @@ fn variances_of_numbers_far_from_zero_keep_their_digits() -> tf::Result<()> {
             near("fused_batch_norm", unbiased, want * n as f64 / (n - 1) as f64)?;
         }
     }
-    // Of equal numbers there is none, not even a small one below 0, of which the root would be NaN.
+    // The variance of equal numbers is 0, not even slightly negative, which would make its root NaN.
     for x in [1.1e6f32, -0.3, 1e-3] {
         let deviation = Tensor::full([1_000_003], x)?.reduce_std(())?.item::<f32>()?;
         assert!(deviation <= 1e-4 * x.abs(), "{deviation} of equal {x}");

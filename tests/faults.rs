@@ -1,4 +1,5 @@
-//! What a device cannot do is told: a loss by every call, once and for all, and memory that ran out once.
+//! A device reports what it cannot do: every call reports a lost device permanently, and running out of memory is reported
+//! once.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +20,7 @@ fn assert_lost<T>(told: Result<T>) {
     assert_eq!(error.to_string(), LOST);
 }
 
-/// Work that keeps a device busy for a while; the value waits.
+/// Work that keeps a device busy for a while; the value is pending.
 fn heavy(device: &Device) -> Tensor {
     device
         .scope(|| {
@@ -122,7 +123,7 @@ fn a_device_that_the_application_destroys_at_work_is_lost_to_every_call() {
 fn what_waited_and_what_had_failed_is_lost_too() {
     let (device, x) = busy();
     let waiting = &x + 1.0;
-    // Fails for want of memory before the device goes.
+    // Fails because of missing memory before the device is lost.
     let big = device.scope(|| Tensor::ones([1 << 20])).unwrap();
     device.set_memory_limit(Some(1 << 20));
     assert!(device.flush().unwrap_err().is_out_of_memory());
@@ -168,7 +169,7 @@ fn a_save_of_weights_that_meets_the_loss_leaves_the_old_file() -> Result<()> {
     Ok(())
 }
 
-/// `work` in a loop until it says that the device is lost; panics at any other error.
+/// Repeats `work` until it reports that the device is lost; panics at any other error.
 fn until_lost(work: impl Fn() -> Result<()>) {
     for _ in 0..100_000 {
         match work() {
@@ -193,7 +194,7 @@ fn twelve_threads_hear_of_a_loss_in_their_midst() {
                 scope.spawn(move || {
                     until_lost(|| {
                         let (_, call) = CALLS[(thread + turn) % CALLS.len()];
-                        // `tune` and `profile` are one at a time.
+                        // Only one `tune` or `profile` runs at a time.
                         let call = if thread + turn >= 14 { CALLS[6].1 } else { call };
                         call(device, x)
                     });
@@ -226,7 +227,7 @@ fn a_reader_in_another_thread_is_not_left_waiting() {
                 } else {
                     device.wgpu().0.destroy()
                 }
-                // What was submitted before may still arrive.
+                // Previously submitted work may still be finished.
                 match reader.join().unwrap() {
                     Ok(values) => assert_eq!(values.len(), 384 * 384),
                     Err(error) => assert_eq!(error.to_string(), LOST),
@@ -260,7 +261,7 @@ fn tuning_in_the_background_hears_of_a_loss() {
     assert_lost(device.tune());
 }
 
-/// Runs out of memory in one way, and tells it.
+/// Runs out of memory in one way, and returns the error.
 type Hungry = fn(&Device) -> Result<()>;
 
 const HUNGRY: [(&str, Hungry); 8] = [
@@ -326,7 +327,7 @@ fn what_nobody_was_told_is_told_by_the_next_flush() -> Result<()> {
     device.scope(|| {
         device.set_memory_limit(Some(1 << 20));
         let (big, other) = (Tensor::ones([1 << 20])?, Tensor::ones([1 << 19])?);
-        // A flush that nobody has asked for.
+        // A flush that the program did not request.
         device.set_stream_limit(Some(1));
         let small = Tensor::ones([4])?;
         device.set_stream_limit(None);
@@ -338,7 +339,7 @@ fn what_nobody_was_told_is_told_by_the_next_flush() -> Result<()> {
             assert!(failed.to_vec::<f32>().unwrap_err().is_out_of_memory());
         }
         device.flush()?;
-        // A call on what has failed is a new mistake.
+        // A call on a failed value is a new error.
         let next = &big + 1.0;
         assert!(device.flush().unwrap_err().is_out_of_memory());
         device.flush()?;

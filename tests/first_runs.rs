@@ -1,4 +1,4 @@
-//! A structure's first run may have small kernels where fused ones would take long to compile; what comes again is fused.
+//! A structure's first run may use small kernels if fused ones would take long to compile; a repeated structure is fused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer, RmsProp, Sgd};
 use wgrad::keras::{Activation, INFERENCE, Layer, Loss, Sequential, TRAINING};
 use wgrad::{DType, Device, GradientTape, Tensor, Trackable, Variable};
 
-/// So many pipelines, and no more, do for the first twelve models.
+/// The limit on the number of pipelines for the first twelve models.
 const BOUND_OF_TWELVE: u64 = 45;
 
 fn device() -> Device {
@@ -21,7 +21,7 @@ fn device() -> Device {
     device
 }
 
-/// Forty ops without any repetition, most of them long functions; `x` within -1 and 1 stays there.
+/// Forty ops without any repetition, most of them expensive functions; `x` stays within -1 and 1.
 fn tried_once(x: &Tensor) -> tf::Result<Tensor> {
     let mut y = x.clone();
     let mut state = 12345u32;
@@ -59,7 +59,7 @@ fn what_is_slow_to_compile_runs_by_single_ops_at_first() -> tf::Result<()> {
         // Forty launches of 60 us are lost in each run, and compiling takes some hundreds of milliseconds.
         let single = runs.iter().take_while(|run| run.1 == first.1).count();
         assert!((100..550).contains(&single), "single ops run {single} times");
-        // It is planned twice, and then known, and nothing more is compiled.
+        // It is planned twice, then cached, and nothing more is compiled.
         for (at, run) in runs.iter().enumerate() {
             let (kernels, plans, pipelines) = match at < single {
                 true => (first.1, 1, first.3),
@@ -79,7 +79,7 @@ fn small_programs_are_fused_at_once() -> tf::Result<()> {
     let device = device();
     device.scope(|| {
         let x = tf::constant([[0.5, -1.0, 2.0], [1.0, 0.0, -0.5]])?;
-        // The single ops' kernels are there already, and still nothing is gained by them.
+        // The single ops' kernels exist already, but there is still no gain from using them.
         device.set_fusion(false);
         x.softmax(-1)?.to_vec::<f32>()?;
         device.set_fusion(true);
@@ -94,7 +94,7 @@ fn small_programs_are_fused_at_once() -> tf::Result<()> {
 fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
     let device = device();
     device.scope(|| {
-        // Distances of 5,000 points to each other are 100 MB, and are never stored.
+        // The distances between 5,000 points are 100 MB, and are never stored.
         let n = 5000;
         let x = tf::range(0, n, 1)?.cast(tf::DType::F32)?.multiply(1.0 / n as f32)?;
         let x = tried_once(&x)?;
@@ -118,7 +118,7 @@ fn a_first_run_takes_no_memory_that_fusion_saves() -> tf::Result<()> {
 fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
     let device = device();
     device.scope(|| {
-        // Sums of two functions with another scale and order each time, of seven functions in all.
+        // Sums of two functions with a new scale and order each time, of seven functions in total.
         let x = tf::constant([0.5, -0.25, 0.75])?;
         let apply = |x: &Tensor, k: usize| match k % 7 {
             0 => x.tanh(),
@@ -137,7 +137,7 @@ fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
                 let f = |x: f64, k: usize| match k % 7 {
                     0 => x.tanh(),
                     1 => x.sin(),
-                    // erf(x), by its series.
+                    // erf(x) as a series.
                     2 => {
                         (0..40).rev().fold(0.0, |sum, n| {
                             let n = f64::from(n);
@@ -162,7 +162,7 @@ fn who_tries_one_thing_after_another_compiles_little() -> tf::Result<()> {
     })
 }
 
-/// Calls of ever new structures: what comes then is taken for one more try.
+/// Calls with new structures: subsequent structures are assumed to be new, too.
 fn look_around() -> tf::Result<()> {
     for n in 2..14 {
         let x = Tensor::ones([n])?.add(1.0)?;
@@ -171,12 +171,12 @@ fn look_around() -> tf::Result<()> {
     Ok(())
 }
 
-/// A process that goes on with the training of another has to round as that one would have done, so its first step has
-/// the kernels of every other.
+/// A process that resumes another's training must round as that one would have, so its first step has the same kernels as all
+/// others.
 #[test]
 fn a_training_step_is_fused_from_the_first_on() -> tf::Result<()> {
     let start = tf::constant([0.9, -0.4, 0.1, 0.7, -0.8])?.to_vec::<f32>()?;
-    // By hand, by hand with a look at the loss before the gradients, and by an optimizer.
+    // In a manual loop, in a manual loop that reads the loss before the gradients, and with an optimizer.
     for way in 0..3 {
         let device = device();
         device.scope(|| {
@@ -220,7 +220,7 @@ fn small_network() -> tf::Result<(Sequential, SparseCategoricalCrossentropy, Ten
     Ok((model, loss, x, y))
 }
 
-/// On a processor a plan for a thousand runs is followed by one with fewer kernels.
+/// On a processor, a plan for a thousand runs is replaced by one with fewer kernels.
 #[test]
 fn what_has_run_a_thousand_times_is_planned_in_full() -> tf::Result<()> {
     let device = device();
@@ -245,17 +245,18 @@ fn what_has_run_a_thousand_times_is_planned_in_full() -> tf::Result<()> {
     })
 }
 
-/// Whether first runs get kernels of their own.
+/// Whether first runs get special kernels.
 fn brief(device: &Device) -> bool {
     let processor = device.adapter().kind == tf::AdapterKind::Cpu;
     processor && std::env::var_os("WGRAD_PORTABLE").is_none()
 }
 
-/// A driver may round what stands in one kernel otherwise than what stands in two. So the number of a step says which kernels it
-/// has, not how many steps this process has made.
+/// A driver may round differently if ops are in one kernel or in two. So the number of a step determines its kernels, not the
+/// number of steps in this process.
 #[test]
 fn a_training_that_is_resumed_rounds_as_it_would_have_done() -> tf::Result<()> {
-    // The weights after the last of some steps that follow `made` ones with `weights`, and how many kernels these have.
+    // The weights after the last of `steps` steps that follow `made` earlier ones with `weights`, and the numbers of their
+    // kernels.
     let train = |made: u64, weights: Option<&[ndarray::ArrayD<f32>]>, steps: usize| {
         let device = device();
         device.scope(|| -> tf::Result<(Vec<ndarray::ArrayD<f32>>, Vec<usize>)> {
@@ -287,7 +288,7 @@ fn a_training_that_is_resumed_rounds_as_it_would_have_done() -> tf::Result<()> {
     // Other tests draw initial weights at the same time, so these are the same for all.
     let (start, _) = train(985, None, 0)?;
     let (all, kernels) = train(985, Some(&start), 30)?;
-    // The first steps have the initial weights in them.
+    // The first steps also initialize weights.
     let changes: Vec<usize> = (3..30).filter(|&i| kernels[i] != kernels[i - 1]).collect();
     assert_eq!(changes, if brief(&device()) { &[15][..] } else { &[] }, "{kernels:?}");
     for before in [5, 20] {
@@ -299,7 +300,7 @@ fn a_training_that_is_resumed_rounds_as_it_would_have_done() -> tf::Result<()> {
     Ok(())
 }
 
-/// Batches of many sizes would compile longer in full than they lose without.
+/// Compiling batches of many sizes in full would take longer than running them without.
 #[test]
 fn steps_of_many_structures_go_by_their_runs() -> tf::Result<()> {
     let device = device();
@@ -321,7 +322,7 @@ fn steps_of_many_structures_go_by_their_runs() -> tf::Result<()> {
     })
 }
 
-/// The first step of a training has the kernels of every other: weights and slots are made apart from it.
+/// The first step of a training has the same kernels as all others: weights and slots are created outside of it.
 #[test]
 fn a_cold_training_step_compiles_once() -> tf::Result<()> {
     let optimizers: [Box<dyn Optimizer>; 4] = [
@@ -356,7 +357,7 @@ fn a_cold_training_step_compiles_once() -> tf::Result<()> {
     Ok(())
 }
 
-/// Models of other sizes find the kernels of those before them.
+/// Models of other sizes reuse the kernels of earlier ones.
 #[test]
 fn small_models_share_their_kernels() -> tf::Result<()> {
     let device = device();
@@ -376,7 +377,7 @@ fn small_models_share_their_kernels() -> tf::Result<()> {
     })
 }
 
-/// How many pipelines two training steps of a small network add, with a batch of so many rows.
+/// The number of pipelines that two training steps of a small network add, with a batch of this size.
 fn compiled_by_training(device: &Device, batch: usize) -> tf::Result<u64> {
     let before = device.stats().pipelines;
     let model =
@@ -394,7 +395,7 @@ fn compiled_by_training(device: &Device, batch: usize) -> tf::Result<u64> {
     Ok(device.stats().pipelines - before)
 }
 
-/// Where nothing is summed over the batch, one row is computed by the kernels of many.
+/// If nothing is summed over the batch, one row uses the kernels of many rows.
 #[test]
 fn a_batch_of_one_takes_kernels_of_larger_ones() -> tf::Result<()> {
     let device = device();
@@ -416,7 +417,7 @@ fn a_batch_of_one_takes_kernels_of_larger_ones() -> tf::Result<()> {
     })
 }
 
-/// Whether two numbers of a program are equal does not show in its kernels.
+/// Whether two numbers of a program are equal does not affect its kernels.
 #[test]
 fn equal_numbers_take_no_other_kernels() -> tf::Result<()> {
     let device = device();

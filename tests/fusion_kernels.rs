@@ -1,11 +1,11 @@
-//! Which ops share a kernel: counted in the plans that ran, with the values that they must give all the same.
+//! Which ops share a kernel: counted in the plans that ran, whose values must still be right.
 
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
 use wgrad::{Conv2dOptions, Device, Padding, Pool2dOptions, Tensor};
 
-/// The number of kernels of the plan that computes what `f` returns, which is read.
+/// The number of kernels of the plan that computes the result of `f`, which is read.
 fn kernels(
     device: &Device,
     f: impl FnOnce() -> tf::Result<Tensor>,
@@ -18,7 +18,7 @@ fn kernels(
 
 fn device() -> Device {
     let device = Device::new().unwrap();
-    // The counts are those of fusion, whatever the environment says.
+    // The counts are those with fusion, whatever the environment sets.
     device.set_fusion(true);
     device
 }
@@ -29,8 +29,8 @@ fn ramp(device: &Device, shape: impl Into<tf::Shape>) -> Tensor {
     device.scope(|| Tensor::from_slice(&values, shape)).unwrap()
 }
 
-/// The kernels of a little product and what follows it: a processor would compile a text with each of the values that may
-/// follow, and launches twice in less time.
+/// The number of kernels of a small product and the ops after it: a processor would compile a shader for each of the following
+/// values, and launches twice in less time.
 fn of_little_product(device: &Device) -> usize {
     let processor = device.adapter().kind == tf::AdapterKind::Cpu;
     if processor && std::env::var_os("WGRAD_PORTABLE").is_none() { 2 } else { 1 }
@@ -141,7 +141,7 @@ fn what_repeats_is_computed_once() -> tf::Result<()> {
     assert_eq!(count, of_little_product(&device));
     let once = x.matmul(&w)?.tanh()?.to_vec::<f32>()?;
     assert!(values.iter().zip(once).all(|(twice, once)| *twice == once + once));
-    // Other numbers are another thing.
+    // Different numbers are not merged.
     let (_, values) = kernels(&device, || x.multiply(2.0)?.add(x.multiply(3.0)?))?;
     let host = x.to_vec::<f32>()?;
     assert!(values.iter().zip(host).all(|(v, x)| *v == x * 2.0 + x * 3.0));
@@ -178,7 +178,7 @@ fn results_take_the_buffers_of_what_nobody_reads_again() -> tf::Result<()> {
     }
     let after = device.stats();
     assert_eq!((after.buffers, after.live_bytes), (before.buffers, before.live_bytes));
-    // A value that is held stays what it is.
+    // A held value does not change.
     let held = x.clone();
     let was = held.to_vec::<f32>()?;
     x = x.add(1.0)?;
@@ -196,15 +196,15 @@ fn values_that_never_live_together_share_their_place() -> tf::Result<()> {
     device.flush()?;
     let bytes = 32 * 32 * 4;
     let chain = |n: usize| (0..n).try_fold(x.clone(), |x, _| x.matmul(&w));
-    // A product is read while the next one is written; the third may go where the first was.
+    // A product is read while the next one is written; the third may reuse the memory of the first.
     for (products, between) in [(1, 0), (2, 1), (3, 2), (4, 2), (7, 2)] {
         let (count, values) = kernels(&device, || chain(products))?;
         assert_eq!((count, values.len()), (products, 32 * 32));
         assert_eq!(device.stats().arena_bytes, between * bytes, "{products} products");
-        // What one plan takes for its result is no part of it.
+        // The buffer for a plan's result does not count.
         assert_eq!(device.last_plan().unwrap().buffer_bytes(), (between + 1) * bytes);
     }
-    // All of them are looked at later: they are results, and nothing lies between kernels.
+    // All of them are read later: they are results, and there are no intermediate values.
     let (a, b) = (x.matmul(&w)?, x.matmul(&w)?.matmul(&w)?);
     device.flush()?;
     assert_eq!(device.stats().arena_bytes, 0);
@@ -215,7 +215,7 @@ fn values_that_never_live_together_share_their_place() -> tf::Result<()> {
 #[test]
 fn whole_vectors_are_read_as_such() -> tf::Result<()> {
     let device = device();
-    // Whether any load of what `f` computes is taken apart into elements.
+    // Whether any load in the kernels of `f` is split into elements.
     let takes_apart = |f: &dyn Fn() -> tf::Result<Tensor>| -> tf::Result<bool> {
         let (count, _) = kernels(&device, f)?;
         assert_eq!(count, 1);
@@ -223,13 +223,13 @@ fn whole_vectors_are_read_as_such() -> tf::Result<()> {
         let wgsl = plan.kernels()[0].wgsl.to_string();
         Ok(wgsl.lines().any(|line| line.starts_with("fn ") && line.contains("get")))
     };
-    // A kernel with little to do reads all alike on a processor.
+    // On a processor, a kernel with little work uses the same kind of loads for all inputs.
     let rows = 3000;
     let (x, row) = (ramp(&device, [rows, 16]), ramp(&device, [16]));
     assert!(!takes_apart(&|| x.add(&row))?);
     let (odd, row) = (ramp(&device, [rows, 15]), ramp(&device, [15]));
     assert!(takes_apart(&|| odd.add(&row))?);
-    // Also from the middle of rows, if it begins at a multiple of four.
+    // Also from the middle of rows, if it starts at a multiple of four.
     let wide = ramp(&device, [rows, 24]);
     assert!(!takes_apart(&|| x.add(wide.slice(&[0, 4], &[rows as i64, 16])?))?);
     assert!(takes_apart(&|| x.add(wide.slice(&[0, 3], &[rows as i64, 16])?))?);
@@ -239,7 +239,7 @@ fn whole_vectors_are_read_as_such() -> tf::Result<()> {
 #[test]
 fn rows_of_a_wider_matrix_are_not_one_row() -> tf::Result<()> {
     let device = device();
-    // A step to the next row is the length of this one and one more.
+    // The distance to the next row is this row's length plus one.
     let x =
         device.scope(|| tf::constant([[1.0f32, 2.0, 9.0], [3.0, 4.0, 9.0], [5.0, 6.0, 9.0]]))?;
     let (count, values) = kernels(&device, || x.slice(&[0, 0], &[3, 2])?.square())?;

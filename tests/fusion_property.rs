@@ -1,7 +1,6 @@
-//! Random programs of ops, computed fused and one by one, against an evaluation in `f64`.
+//! Random programs of ops, fused and op by op, compared with an evaluation in `f64`.
 //!
-//! `WGRAD_PROPERTY_CASES=20` tries twenty times as many programs, 0.25 a quarter. A failing one is made smaller and
-//! printed.
+//! `WGRAD_PROPERTY_CASES=20` runs twenty times as many programs, 0.25 a quarter. A failing one is shrunk and printed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -95,7 +94,7 @@ fn portable_kernels() {
     recurrences::check(0..cases(6));
 }
 
-/// A software driver gets kernels of its own; these are the ones that GPUs and browsers get.
+/// A software driver gets special kernels; these are the ones for GPUs and browsers.
 #[test]
 fn as_on_any_gpu() {
     let output = child::command(module_path!(), "portable_kernels")

@@ -1,4 +1,4 @@
-//! Programs that a planner got wrong once, as small as they became.
+//! Programs that a planner once computed wrongly, shrunk as far as possible.
 
 #![allow(clippy::unwrap_used)]
 
@@ -75,16 +75,16 @@ fn a_range_of_one_beside_columns() -> tf::Result<()> {
     Ok(())
 }
 
-/// Both modes of a program that gives one tensor.
+/// Runs a program with one result in both modes.
 fn fused_and_apart(program: impl Fn() -> tf::Result<Tensor>) -> tf::Result<(Vec<f32>, Vec<f32>)> {
-    // Fused, unless the environment has it otherwise.
+    // Fused, unless the environment disables it.
     let (fused, apart) = (Device::new()?, Device::new()?);
     apart.set_fusion(false);
     let run = |device: &Device| device.scope(|| program()?.to_vec());
     Ok((run(&fused)?, run(&apart)?))
 }
 
-/// Each element of `got` is as near to `want` as `bound` says.
+/// Each element of `got` is within `bound` of `want`.
 #[track_caller]
 fn near(what: &str, got: &[f32], want: &[f64], bound: f64) {
     assert_eq!(got.len(), want.len(), "{what}");
@@ -165,7 +165,7 @@ fn inputs_are_not_multiplied_with_each_other_across_a_chain() -> tf::Result<()> 
 
 #[test]
 fn a_common_factor_is_not_taken_out_of_nested_sums() -> tf::Result<()> {
-    // x u + y u, where (x + y) u is the same but for rounding, and u u u ... is 0.
+    // x u + y u, where (x + y) u is the same except for rounding, and u u u ... is 0.
     for turns in [60, 400] {
         let run = fused_and_apart(|| {
             let (mut x, mut y) = (tf::constant([1.0, -3.0])?, tf::constant([2.0, 0.5])?);
@@ -184,7 +184,7 @@ fn a_common_factor_is_not_taken_out_of_nested_sums() -> tf::Result<()> {
 
 #[test]
 fn what_is_added_and_taken_away_is_not_gathered() -> tf::Result<()> {
-    // In each step x is near x, x + y near x + y; sums of several y are infinite or drown x.
+    // In each step x is near x and x + y near x + y; sums of several y are infinite or cancel x.
     for (x, y) in [(3e20, 1e20), (1e38, 2e38), (1e20, -3e20)] {
         let run = fused_and_apart(|| {
             let mut z = tf::constant([x as f32, -(x as f32)])?;
@@ -194,12 +194,12 @@ fn what_is_added_and_taken_away_is_not_gathered() -> tf::Result<()> {
             }
             Ok(z)
         })?;
-        // 80 roundings, each of half a unit of the larger of all values.
+        // 80 roundings, each of half a unit of the largest value.
         let bound = 80.0 * 0.5 * 2f64.powi(-23) * (f64::abs(x) + f64::abs(y));
         let start = f64::from(x as f32);
         both_near(&format!("{x} and {y}"), &run, &[start, -start], bound);
     }
-    // With numbers, all of one sign first.
+    // With numbers, first all of one sign.
     let run = fused_and_apart(|| {
         let mut z = tf::constant([1.0, -2.0])?;
         for _ in 0..60 {

@@ -1,4 +1,5 @@
-//! What takes back a rounding: fused kernels compute it as single ops do, bit for bit, though WGSL lets a driver regroup.
+//! Programs that compensate a rounding error: fused kernels compute the same bits as single ops, although WGSL lets a driver
+//! regroup.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::{DType, Device, Result, Tensor, Trackable};
 
-/// Numbers of many sizes and both signs.
+/// Numbers of many magnitudes and both signs.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut random = fastrand::Rng::with_seed(seed);
     let size = |random: &mut fastrand::Rng| 10f32.powi(random.i32(-4..5));
@@ -23,7 +24,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| if x.is_nan() { u32::MAX } else { x.to_bits() }).collect()
 }
 
-/// The results of `program`, which are the same in one kernel as by single ops. `kernels` are so many when it is fused.
+/// The results of `program`, which are the same in one kernel as with single ops. When fused, there are `kernels` kernels.
 fn same(
     name: &str,
     kernels: usize,
@@ -41,7 +42,7 @@ fn same(
         device.set_fusion(false);
         let single = run();
         device.set_fusion(true);
-        // The first runs may be by single ops.
+        // The first runs may use single ops.
         let mut fused = false;
         for _ in 0..100 {
             let results = program(&inputs).unwrap();
@@ -78,7 +79,7 @@ fn errors_of_sums() {
     };
     let exact: Vec<f32> = x.iter().zip(&y).map(|(&x, &y)| on_the_host(x, y)).collect();
     assert!(exact.iter().filter(|e| **e != 0.0).count() > 500);
-    // Knuth's, whichever is larger.
+    // Knuth's two-sum, for any order of magnitudes.
     let results = same("two-sum", 1, &[x.clone(), y.clone()], |v| {
         let (x, y) = (&v[0], &v[1]);
         let s = x + y;
@@ -87,7 +88,7 @@ fn errors_of_sums() {
         Ok(vec![s, e])
     });
     assert_eq!(results[1], exact);
-    // Dekker's, where the first is larger.
+    // Dekker's, which requires that the first is larger.
     let results = same("fast two-sum", 1, &[x, y], |v| {
         let larger = tf::where_(&v[0].abs()?.greater_equal(v[1].abs()?)?, &v[0], &v[1])?;
         let smaller = tf::where_(&v[0].abs()?.greater_equal(v[1].abs()?)?, &v[1], &v[0])?;
@@ -113,10 +114,10 @@ fn sums_that_correct_themselves() {
     for i in 0..500 {
         let exact: f64 = inputs.iter().map(|x| f64::from(x[i])).sum();
         let size: f64 = inputs.iter().map(|x| f64::from(x[i].abs())).sum();
-        // One after another, the sums lose up to twelve times as much.
+        // Added sequentially, the sums have up to twelve times the error.
         assert!((f64::from(single[0][i]) - exact).abs() <= 1.3e-7 * size);
     }
-    // A thousand turns of a loop in one kernel.
+    // A thousand iterations of a loop in one kernel.
     let x = vec![numbers(64, 3)];
     same("Kahan's sum in a loop", 2, &x, |v| {
         let (mut sum, mut lost) = (v[0].zeros_like()?, v[0].zeros_like()?);
@@ -190,7 +191,7 @@ fn functions_by_tricks_that_need_a_rounding() {
         let u = (&v[0] * 1e-5).exp()?;
         Ok(vec![(&u - 1.0) * &v[0] / u.log()?])
     });
-    // The nearest whole number.
+    // The nearest integer.
     let x: Vec<f32> = numbers(500, 6);
     let single = same("rounding by 1.5 * 2^23", 1, std::slice::from_ref(&x), |v| {
         Ok(vec![(&v[0] + 12_582_912.0) - 12_582_912.0])
@@ -291,7 +292,7 @@ fn infinities_and_nan() {
     let of = |f: fn(f32, f32) -> f32| -> Vec<f32> {
         inputs[0].iter().zip(&inputs[1]).map(|(&x, &y)| f(x, y)).collect()
     };
-    // Numbers below the least normal one may count as 0.
+    // Numbers below the smallest normal one may count as 0.
     let normal = |values: &[f32]| bits(&values[..7]);
     assert_eq!(normal(&single[0]), normal(&of(|x, _| x - x)));
     assert_eq!(normal(&single[1]), normal(&of(|x, _| x / x)));
@@ -318,7 +319,7 @@ fn random_programs_that_take_back() {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut all = vec![v[0].clone(), v[1].clone(), Tensor::full([1], 1e4f32)?];
             for _ in 0..random.usize(3..9) {
-                // New values mostly go on from new ones.
+                // New values are mostly computed from recent ones.
                 let from = all.len().saturating_sub(3);
                 let a = all[random.usize(from..all.len())].clone();
                 let b = all[random.usize(0..all.len())].clone();
@@ -336,7 +337,7 @@ fn random_programs_that_take_back() {
     }
 }
 
-/// Kernels of models take nothing back, so they have next to nothing to hide.
+/// Models' kernels compensate nothing, so they have almost nothing to protect.
 #[test]
 fn kernels_of_models_stay_as_they_are() -> Result<()> {
     let device = Device::new()?;
@@ -366,7 +367,7 @@ fn kernels_of_models_stay_as_they_are() -> Result<()> {
         let plan = device.last_plan().unwrap();
         assert!(plan.kernels().len() > 10, "{plan}");
         for kernel in plan.kernels() {
-            // What a fold adds up is hidden if it is a sum, and what ends a chain of 16 ops; two chains may lie side by side.
+            // A sum in a reduction is protected, and so is the end of a chain of 16 ops; there may be two parallel chains.
             let (hidden, ops) = (kernel.wgsl.matches("zero)").count(), kernel.ops.len());
             let folds = kernel.ops.iter().filter(|op| **op == "Sum").count();
             let most = folds + if ops < 16 { 0 } else { 2 };

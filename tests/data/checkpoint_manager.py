@@ -58,7 +58,7 @@ def main():
                 if draw.random() < 0.15:
                     saves.append([passed, None])
                     continue
-                # Now and then a number that was there before.
+                # Sometimes a number that was used before.
                 number = max(1, number - 1) if draw.random() < 0.15 else number + draw.choice([1, 1, 10])
                 saves.append([passed, number])
             cases.append({"start": 1000000.0, "max_to_keep": keep, "keep_every_n_hours": hours, "saves": saves})

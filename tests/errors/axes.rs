@@ -1,4 +1,4 @@
-//! Many axes.
+//! Tensors with many axes.
 
 use ndarray::{Array, ArrayD, Axis, IxDyn};
 use wgrad as tf;
@@ -32,7 +32,7 @@ fn five_to_eight_axes() {
         let rank = shape.len();
         let (host, x) = counted(shape);
 
-        // Every second axis of the other operand is broadcast, and its first axis is left out.
+        // Every second axis of the other operand is broadcast, and its first axis is missing.
         let thin: Vec<usize> =
             (1..rank).map(|axis| if axis % 2 == 0 { 1 } else { shape[axis] }).collect();
         let (thin_host, thin) = counted(&thin);
@@ -40,7 +40,7 @@ fn five_to_eight_axes() {
         equal(thin.subtract(&x), &(&thin_host - &host));
 
         let order: Vec<usize> = (0..rank).map(|k| (k * 3 + 1) % rank).collect();
-        // 3 k + 1 meets every axis unless 3 divides the rank.
+        // 3 k + 1 visits every axis unless 3 divides the rank.
         let order: Vec<usize> = if rank % 3 == 0 { (0..rank).rev().collect() } else { order };
         let perm: Vec<i64> = order.iter().map(|&axis| axis as i64).collect();
         let turned = host.clone().permuted_axes(IxDyn(&order));

@@ -1,4 +1,4 @@
-//! What managers of checkpoints, backups and saved iterators refuse.
+//! Errors of checkpoint managers, backups and saved iterators.
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ fn a_backup_needs_batches_and_its_own_training() {
         text(fit(BackupOptions::new().save_freq(SaveFreq::Batches(0)))),
         "BackupAndRestore: save_freq is 0 batches; it must be at least 1."
     );
-    // A checkpoint of the model alone is no backup.
+    // A checkpoint of the model alone is not a backup.
     let optimizer = model.trainer().optimizer().unwrap();
     let checkpoint = Checkpoint::new().with("model", &model).with("optimizer", &optimizer);
     model.build([1, 2]).unwrap();

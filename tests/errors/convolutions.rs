@@ -1,4 +1,4 @@
-//! Convolutions and pools of every kind that are refused, and those at the edge of what is right.
+//! Convolutions and pools of every kind that are refused, and valid edge cases.
 
 use super::{text, values, zeros};
 
@@ -124,7 +124,7 @@ fn strides_and_dilations_are_checked() {
     assert!(
         text(x.conv2d_transpose(zeros([2, 2, 2, 2]), base.strides([HUGE; 2]))).contains("2^64")
     );
-    // Every size fits, and their product does not.
+    // Every size fits, but their product does not.
     assert!(x.conv2d_transpose(zeros([2, 2, 2, 2]), base.strides([1 << 28; 2])).is_err());
 }
 
@@ -165,11 +165,11 @@ fn empty_convolutions() {
     let volume = zeros([0, 3, 4, 4, 3]);
     let y = volume.conv3d(zeros([2, 2, 2, 3, 5]), Conv3dOptions::new()).unwrap();
     assert_eq!(y.shape(), [0, 2, 3, 3, 5]);
-    // No place is taken by a window: zeros.
+    // No window fits: zeros.
     let small = zeros([1, 2, 2, 1]);
     let valid = Conv2dOptions::new();
     assert_eq!(small.conv2d(zeros([3, 3, 1, 1]), valid).unwrap().shape(), [1, 0, 0, 1]);
-    // No channels: sums of nothing.
+    // No channels: empty sums.
     let bare = zeros([1, 2, 2, 0]);
     assert_eq!(values(bare.conv2d(zeros([1, 2, 0, 1]), valid)), [0.0, 0.0]);
     let same = Conv3dOptions::new().padding(Padding::Same);

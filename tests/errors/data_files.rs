@@ -1,4 +1,4 @@
-//! Files of records and tables: what their readers say to calls and contents that are wrong.
+//! Files of records and tables: the errors of their readers for wrong calls and contents.
 
 use wgrad::data::example::{
     Example, Feature, FeatureList, FixedLenFeature, FixedLenSequenceFeature, ParseFeature,

@@ -1,4 +1,4 @@
-//! What the stages of datasets refuse, and say among the elements.
+//! Errors of the stages of datasets, at their calls and among the elements.
 
 use wgrad::data::{
     self, BucketOptions, Dataset, InterleaveOptions, PaddedBatchOptions, SampleOptions,

@@ -21,7 +21,7 @@ fn tensors_of_two_devices_do_not_meet() {
         assert!(matches!(error, Error::Device(DeviceFault::Mismatch, _)), "{error}");
         assert!(error.to_string().contains("Device::scope"), "{error}");
     }
-    // Both are on one adapter; the message tells them apart, and which input is where.
+    // Both are on one adapter; the message distinguishes them, and names the device of each input.
     let number = |device: &Device| {
         let text = format!("{device:?}");
         text.trim_start_matches("Device(").split(':').next().unwrap().to_string()
@@ -38,13 +38,13 @@ fn tensors_of_two_devices_do_not_meet() {
     for said in said {
         assert!(error.contains(&said), "{error}: {said}");
     }
-    // A number goes to its tensor's device, whatever the scope.
+    // A number is placed on its tensor's device, whatever the scope.
     assert_eq!(first.scope(|| values(b.add(1.0))), [1.0, 1.0]);
     assert_eq!(first.scope(|| values(b.reduce_mean(()))), [0.0]);
     assert_eq!(first.scope(|| values(b.softmax(0))), [0.5, 0.5]);
 }
 
-/// Reads, computes and uploads when its thread ends, and says what came of it.
+/// Reads, computes and uploads when its thread ends, and reports the outcome.
 struct AtTheEnd(tf::Tensor, std::sync::mpsc::Sender<String>);
 
 impl Drop for AtTheEnd {
@@ -81,11 +81,11 @@ thread_local! {
 fn a_thread_that_ends_gets_errors() {
     for own in [false, true] {
         let (sender, receiver) = std::sync::mpsc::channel();
-        // This thread keeps the device: it is not given back by the one that ends.
+        // This thread keeps the device alive: the ending thread does not release it.
         let device = if own { Device::new().unwrap() } else { Device::current().unwrap() };
         let kept = device.clone();
         let work = move || {
-            // First of all, so that it goes last.
+            // Accessed first, so that it is dropped last.
             LAST.with_borrow(|_| ());
             let x = device.scope(|| tf::constant([1.0])).unwrap();
             assert_eq!(values(x.square()), [1.0]);
@@ -100,6 +100,6 @@ fn a_thread_that_ends_gets_errors() {
             assert!(line.contains("this thread is ending"), "{line}");
         }
     }
-    // The device goes on in others.
+    // The device remains usable in other threads.
     assert_eq!(values(tf::constant([1.0]).unwrap().add(1.0)), [2.0]);
 }

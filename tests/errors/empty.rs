@@ -6,7 +6,7 @@ use ndarray::s;
 use wgrad as tf;
 use wgrad::{DType, Error, GradientTape, PadMode, Pool2dOptions, Result, Tensor};
 
-/// Has the shape `shape`, and can be read.
+/// Checks that it has the shape `shape`, and can be read.
 #[track_caller]
 fn empty<const N: usize>(x: Result<Tensor>, shape: [usize; N]) {
     let x = x.unwrap();
@@ -53,7 +53,7 @@ fn tensors_without_elements_go_everywhere() {
     empty(tf::range(3, 3, 1), [0]);
     empty(Tensor::from_slice::<f32>(&[], [2, 0]), [2, 0]);
     empty(zeros([0, 3]).unsorted_segment_sum(&zeros([0]).cast(DType::I32).unwrap(), 0), [0, 3]);
-    // A concatenation with something, and edges around nothing.
+    // A concatenation with a non-empty tensor, and padding around an empty one.
     assert_eq!(values(tf::concat([&zeros([0]), &floats([1.0, 2.0]), &zeros([0])], 0)), [1.0, 2.0]);
     let nine = PadMode::Constant(9.into());
     assert_eq!(values(zeros([0]).pad_with(&[(1, 2)], nine)), [9.0; 3]);

@@ -1,4 +1,4 @@
-//! What `compile`, `fit`, `evaluate` and `predict` say of wrong calls.
+//! Errors of `compile`, `fit`, `evaluate` and `predict` for wrong calls.
 
 use super::{floats, text, zeros};
 use ndarray::{Array1, Array2, ArrayD};
@@ -161,7 +161,7 @@ fn batches_come_as_they_are() {
         text(model().fit(&none, options())),
         "fit: the data gave no batch. Give a closure that makes a new iterator for each epoch."
     );
-    // An iterator that is used up has nothing for the second epoch.
+    // An exhausted iterator has nothing for the second epoch.
     let mut once = Some(two.clone());
     let used_up = move || once.take().unwrap_or_default();
     assert!(
@@ -192,7 +192,7 @@ fn flat() -> Sequential {
 #[test]
 fn datasets_are_batched_and_have_an_end() {
     let digits = Dataset::from_tensor_slices(draw_digits(10, 1)).unwrap();
-    // That single numbers are no part of a batch, the compiler says; of arrays the dataset may know.
+    // The compiler refuses batches of single numbers; for arrays, the dataset may know the shape.
     let scalars = digits.map(|(x, y)| (x, ndarray::arr0(y)));
     let fit = |options: FitOptions<'_>, batches: &Dataset<(ArrayD<u8>, ArrayD<i32>)>| {
         text(flat().fit(batches, options))
@@ -258,7 +258,7 @@ fn an_element_that_could_not_be_made_ends_fit() {
         text(model.fit(broken.batch(4).unwrap(), options())),
         "fit: batch 1: cat.7.jpg is cut off"
     );
-    // The batch before was trained.
+    // The previous batch was trained.
     assert_eq!(model.trainer().optimizer().unwrap().iterations(), 1);
     let large = digits.map(|(x, _)| (x, i64::MAX)).batch(5).unwrap();
     assert!(text(flat().fit(large, options())).starts_with("fit: batch 0: "));
@@ -276,7 +276,7 @@ fn labels_are_classes_of_the_model() {
     );
     labels[7] = -1;
     assert!(fit(labels.clone()).starts_with("fit: a label is -1, and"));
-    // Labels on a device are looked at once.
+    // Labels on a device are checked once.
     let on_device = wgrad::constant(labels.clone()).unwrap();
     assert!(
         text(classifier().fit((&x(), &on_device), options()))
@@ -365,7 +365,7 @@ fn a_frozen_model_has_nothing_to_train() {
         "sgd: there is no trainable variable to change. A model has none before its first call, nor while \
          set_trainable(false) freezes it."
     );
-    // It can be measured.
+    // Evaluating works.
     model.evaluate((&x(), &y()), EvaluateOptions::new()).unwrap();
     let mine = Sequential::new().add(Dense::new(3));
     mine.compile(Sgd::new(0.1), "mse", CompileOptions::new()).unwrap();

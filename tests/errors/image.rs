@@ -111,7 +111,7 @@ fn boxes_and_targets() {
         text(image::resize(&zeros([0, 5, 3]), [2, 3])),
         "resize: the image is [0, 5, 3]; one without places cannot be resized."
     );
-    // The proportions leave no row.
+    // With these proportions, no row is left.
     let keep = ResizeOptions::new().preserve_aspect_ratio(true);
     assert!(text(image::resize_with(&zeros([1, 50, 1]), [10, 10], keep)).contains("0 x 10"));
     assert!(text(image::resize_with_pad(&x, 2, 0)).contains("above 0"));

@@ -1,4 +1,4 @@
-//! What the decoders of images say of files that are broken, cut short or not what they claim, and of wrong calls.
+//! Errors of the image decoders for files that are broken, truncated or not what they claim, and for wrong calls.
 
 use super::text;
 use ndarray::Array3;
@@ -9,7 +9,7 @@ fn file(name: &str) -> Vec<u8> {
     std::fs::read(super::root::root().join("tests/data/images").join(name)).unwrap()
 }
 
-/// What `decode_image` says behind its name.
+/// The error of `decode_image` without its name.
 #[track_caller]
 fn decoded(bytes: &[u8]) -> String {
     match image::decode_image(bytes, 0) {
@@ -21,7 +21,7 @@ fn decoded(bytes: &[u8]) -> String {
     }
 }
 
-/// The same of a broken image, without the words that all have.
+/// The same for a broken image, without the common text.
 #[track_caller]
 fn broken(bytes: &[u8]) -> String {
     let text = decoded(bytes);
@@ -29,7 +29,7 @@ fn broken(bytes: &[u8]) -> String {
     text.strip_suffix(". Replace the file, or leave it out.").expect(text).to_string()
 }
 
-/// The file with bytes in place of those from `at` on.
+/// The file with its bytes from `at` on replaced.
 fn with(name: &str, at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut file = file(name);
     file[at..at + bytes.len()].copy_from_slice(bytes);
@@ -111,7 +111,7 @@ fn a_header_is_judged_before_memory_is_taken() {
     assert_eq!(broken(&png), "CRC error: expected 0xc4eec270 have 0x54d3fdfc");
     png[29..33].copy_from_slice(&0x54d3_fdfcu32.to_be_bytes());
     assert_eq!(broken(&png), "623 bytes cannot hold the 16383 x 16383 pixels of its header");
-    // The second of the sizes is that of the picture inside.
+    // The second size is that of the picture inside.
     let mut webp = file("lossy.webp");
     webp[26..30].copy_from_slice(&[0xff, 0x3f, 0xff, 0x3f]);
     let options = DecodeOptions::new().max_pixels(1 << 20);

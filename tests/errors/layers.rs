@@ -1,4 +1,4 @@
-//! What layers refuse: wrong ranks, sizes that changed, options that make no sense.
+//! Errors of layers: wrong ranks, changed sizes, invalid options.
 
 use wgrad::keras::layers::*;
 use wgrad::keras::{INFERENCE, Layer, TRAINING};

@@ -54,7 +54,7 @@ fn weights_that_do_not_fit() {
                  losses' rank, and along each axis their size or 1. Reshape them, such as [N] to [N,1].";
     says(mse.call_weighted(&t, &p, Some(&zeros(&[3]))), words);
     says(mse.call_weighted(&t, &p, Some(&zeros(&[2, 2]))), "are [2, 2] and the losses [2, 3]");
-    // A weight for each element is none for each loss.
+    // One weight per element is not one weight per loss.
     says(
         mse.call_weighted(&t, &p, Some(&zeros(&[2, 3, 4]))),
         "are [2, 3, 4] and the losses [2, 3]",
@@ -84,7 +84,7 @@ fn predictions_that_are_no_floats() {
     let error = says(MeanSquaredError::new().call(&y_true, &y_pred), words);
     assert!(matches!(error, Error::DType(_)));
     says(SparseCategoricalCrossentropy::new().call(&zeros(&[2]), &y_pred), "y_pred is i32");
-    // Truth may be of any dtype.
+    // Targets may be of any dtype.
     let flags = y_pred.cast(DType::Bool).unwrap();
     MeanSquaredError::new().call(&flags, &y_true).unwrap();
 }

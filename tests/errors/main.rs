@@ -1,5 +1,5 @@
-//! What happens when a call is wrong, and at the edges of what is right: the texts of messages (changing one
-//! is a decision), NaN and infinity, tensors without elements, many axes, sizes beyond every limit.
+//! Wrong calls, and valid edge cases: the texts of messages (changing one is a decision), NaN and infinity, tensors without
+//! elements, many axes, sizes beyond every limit.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Elementwise math, norms, scans and values of 64 bits: what they refuse, and what they give at the edges. The numbers are
-//! TensorFlow's (2.21), unless a comment says otherwise.
+//! Element-wise math, norms, scans and 64-bit values: errors, and results of edge cases. The numbers are TensorFlow's (2.21),
+//! unless a comment states otherwise.
 
 use wgrad as tf;
 use wgrad::{Axes, ConfusionMatrixOptions, CumsumOptions, DType, HostOptions, NormOrder, Tensor};
@@ -9,7 +9,7 @@ use crate::{floats, ints, same, text, values, zeros};
 const INF: f32 = f32::INFINITY;
 const NAN: f32 = f32::NAN;
 
-/// Equal to 4 units of the last digit, infinities and NaN included.
+/// Equal within 4 units in the last place, infinities and NaN included.
 #[track_caller]
 fn near(got: tf::Result<Tensor>, want: &[f32]) {
     let got = values(got);
@@ -88,7 +88,7 @@ fn special_functions_at_the_edges() {
         INF,
         INF,
     ];
-    // Terms of 3 and of 1/8 cancel to 0.05.
+    // Terms of 3 and 1/8 cancel to 0.05.
     let got = values(s.zeta(&q));
     for (got, want) in got.iter().zip(zeta) {
         let close = (got - want).abs() < 4e-6 || got == &want || got.is_nan() && want.is_nan();
@@ -135,7 +135,7 @@ fn integers_divide_shift_and_wrap_as_in_tensorflow() {
     assert_eq!(list(a.truncatemod(&b)), [1, -1, 1, -1, 0]);
     assert_eq!(list(a.floordiv(&b)), [3, -4, -4, 3, i32::MIN]);
     assert_eq!(list(a.floormod(&b)), [1, 1, -1, -1, 0]);
-    // TensorFlow refuses to divide by 0; here the dividend comes back, as the documentation says.
+    // TensorFlow refuses to divide by 0; here the result is the dividend, as documented.
     assert_eq!(list(ints([5, -5]).truncatediv(0)), [5, -5]);
     assert_eq!(list(ints([5, -5]).truncatemod(0)), [0, 0]);
     let (a, by) = (ints([5, 5, 5, 5, -5, -5, -5]), ints([1, 31, 32, -1, 1, 40, -1]));
@@ -193,7 +193,7 @@ fn norms_at_the_edges() {
     let kept = x.norm(1, Axes::from([0, 1]).keepdims(true)).unwrap();
     assert_eq!(kept.shape(), [1, 1]);
     near(x.norm(0.5, 0), &[3.0, 9.0]);
-    // Nothing has the norm 0, and the largest of none is -infinity.
+    // The norm of an empty tensor is 0, and its maximum is -infinity.
     same(&values(zeros([2, 0]).norm(NormOrder::Euclidean, 1)), &[0.0, 0.0]);
     same(&values(zeros([0]).norm(f32::INFINITY, ())), &[-INF]);
     same(&values(zeros([0, 2]).moments(0).map(|(mean, _)| mean)), &[NAN, NAN]);
@@ -319,7 +319,7 @@ fn values_of_64_bits_fit_or_are_named() {
         "Const: the value at [1, 0] is 0.1, which f32 does not hold. Round it first, or give \
          HostOptions::new().rounding(true)."
     );
-    // By columns: the first that does not fit in the order of the result.
+    // Column-major: the first one that does not fit, in the order of the result.
     let error = text(Tensor::from_array_with(&tenth.t(), plain));
     assert!(error.starts_with("Const: the value at [0, 1] is 0.1,"), "{error}");
     let near = Tensor::from_array_with(&tenth, plain.rounding(true)).unwrap();
@@ -330,7 +330,7 @@ fn values_of_64_bits_fit_or_are_named() {
     let none = Tensor::from_slice_with(&[0i64; 0], [0], plain).unwrap();
     assert!(none.to_vec::<i64>().unwrap().is_empty());
 
-    // What reads what.
+    // The array type that reads each dtype.
     let bytes = Tensor::from_slice(&[7u8], [1]).unwrap();
     assert_eq!(
         (bytes.to_vec::<i64>().unwrap(), bytes.to_vec::<u64>().unwrap()),

@@ -1,4 +1,4 @@
-//! Wrong models: ends that do not meet, names, inputs that do not fit.
+//! Invalid models: disconnected outputs, names, mismatched inputs.
 
 use std::sync::Arc;
 

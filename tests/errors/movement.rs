@@ -1,4 +1,4 @@
-//! Calls that move elements, or make numbers in a row: refusals, and values at the edges.
+//! Ops that move elements, or make sequences of numbers: errors, and results of edge cases.
 
 use super::{floats, ints, text, values, zeros};
 
@@ -78,7 +78,7 @@ fn blocks_of_places() {
     assert!(text(zeros([2, 2]).depth_to_space(2)).contains("[N,H,W,C]"));
     assert!(x.space_to_depth(HUGE).is_err() && x.depth_to_space(HUGE).is_err());
     assert!(text(zeros([1, 4, 6, 0]).depth_to_space(HUGE)).contains("2^64"));
-    // Every element goes where it should, and back.
+    // Every element is moved to the right index, and back.
     let line = tf::range(0, 2 * 4 * 6 * 3, 1).unwrap();
     let x = line.reshape([2, 4, 6, 3]).unwrap();
     let deep = x.space_to_depth(2).unwrap();
@@ -143,7 +143,7 @@ fn numbers_in_a_row() {
     assert_eq!(values(tf::linspace(3.0, 9.0, 2)), [3.0, 9.0]);
     assert!(values(tf::linspace(0.0, 1.0, 0)).is_empty());
     assert_eq!(values(tf::linspace(5, 1, 3)), [5.0, 3.0, 1.0]);
-    // The ends are exact, whatever the steps round to.
+    // The ends are exact, whatever the rounding of the steps.
     let ends = values(tf::linspace(0.1, 0.7, 1_000_003));
     assert_eq!([ends[0], ends[1_000_002]], [0.1, 0.7]);
     let rows = tf::linspace_with(floats([0.0, 1.0]), 4.0, 3, -1).unwrap();
@@ -252,7 +252,7 @@ fn shapes_and_biases() {
     );
 }
 
-/// A tape sees `identity` as an op of its own.
+/// A tape records `identity` as a separate op.
 #[test]
 fn identities_are_tensors_of_their_own() {
     let x = floats([2.0]);
@@ -261,7 +261,7 @@ fn identities_are_tensors_of_their_own() {
     let y = x.identity().unwrap();
     let z = (&x * &y).square().unwrap();
     let grads = tape.gradient(&z, [&x, &y]).unwrap();
-    // z = x^2 y^2: by y alone 2 x^2 y, by x with y = x 4 x^3.
+    // z = x^2 y^2: with respect to y alone 2 x^2 y; with respect to x with y = x, 4 x^3.
     assert_eq!(values(Ok(grads[0].clone().unwrap())), [32.0]);
     assert_eq!(values(Ok(grads[1].clone().unwrap())), [16.0]);
 }

@@ -1,4 +1,4 @@
-//! What attention, recurrent layers and normalizations refuse, and their results where there is nothing to compute.
+//! Errors of attention, recurrent layers and normalizations, and their results for empty inputs.
 
 use wgrad::{
     AttentionOptions, FusedBatchNormOptions, GruOptions, LstmOptions, NormalizationOptions,

@@ -1,4 +1,4 @@
-//! NaN, infinity and the ends of integers.
+//! NaN, infinity and the limits of integers.
 
 use super::{floats, ints, same, values};
 
@@ -40,7 +40,7 @@ fn nan_and_infinity_pass_through() {
     same(&values(floats([-1.0, INF]).sqrt()), &[NAN, INF]);
 }
 
-/// The documented ends of integer arithmetic, where TensorFlow's CPU raises or C leaves it open.
+/// The documented limits of integer arithmetic, where TensorFlow's CPU raises or C is undefined.
 #[test]
 fn integers_have_defined_ends() {
     let list = |x: Result<Tensor>| x.unwrap().to_vec::<i32>().unwrap();

@@ -1,4 +1,4 @@
-//! What optimizers and schedules refuse, and that variables then stay as they are.
+//! Errors of optimizers and schedules, which leave the variables unchanged.
 
 use wgrad::keras::layers::Dense;
 use wgrad::keras::optimizers::schedules::{
@@ -14,7 +14,7 @@ use wgrad::{Trackable, Variable};
 
 use super::*;
 
-/// What a step says; it must change nothing.
+/// The error of a step; it must change nothing.
 #[track_caller]
 fn refused(optimizer: &dyn Optimizer) -> String {
     let w = Variable::new(floats([1.0, 2.0]));
@@ -127,7 +127,7 @@ fn options_out_of_range_are_refused_at_the_step() {
     for (optimizer, words) in cases {
         assert_eq!(refused(&*optimizer), words);
     }
-    // The first of several is told; a clipping set twice is no contradiction.
+    // The first of several errors is reported; setting a clipping twice is not a contradiction.
     let sgd = Sgd::new(0.1).momentum(2.0).clipnorm(-1.0);
     assert!(refused(&sgd).starts_with("sgd: momentum is 2"));
     let w = Variable::new(floats([1.0]));
@@ -148,7 +148,7 @@ fn learning_rates_are_numbers_that_are_not_negative() {
     let sgd = Sgd::new(0.1);
     sgd.set_learning_rate(-2.0).unwrap();
     assert_eq!(refused(&sgd), words("-2"));
-    // With another one it goes on.
+    // It continues with another value.
     sgd.set_learning_rate(0.0).unwrap();
     let w = Variable::new(floats([1.0]));
     sgd.apply_gradients(&[Some(floats([1.0]))], &w).unwrap();
@@ -266,7 +266,7 @@ fn slots_are_as_many_as_named() {
         refused(&Forgetful(OptimizerState::new("forgetful", 0.1))),
         "forgetful: update gave 0 slots; slot_names lists 1."
     );
-    // A formula that is called by hand.
+    // A manually called formula.
     let step = |optimizer: &dyn Optimizer| {
         let w = Variable::new(floats([1.0]));
         optimizer.build(&w).unwrap();

@@ -1,4 +1,4 @@
-//! Draws that are refused.
+//! Errors of random draws.
 
 use super::{floats, ints, text, zeros};
 
@@ -17,7 +17,7 @@ fn parameters_that_do_not_fit() {
         text(generator.gamma([2], floats([1.0, 2.0]), zeros([3])))
             .starts_with("Gamma: beta is [3] and cannot")
     );
-    // A parameter that has more axes than the numbers.
+    // A parameter with more axes than the result.
     assert!(
         text(generator.poisson([2], zeros([2, 2])))
             .starts_with("StatelessRandomPoisson: mean is [2, 2] and")

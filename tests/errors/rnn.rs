@@ -1,4 +1,4 @@
-//! What recurrent and attention layers refuse, and what they make of batches without rows.
+//! Errors of recurrent and attention layers, and their results for empty batches.
 
 use wgrad::Trackable;
 use wgrad::keras::layers::{
@@ -79,7 +79,7 @@ fn recurrent_layers_say_what_does_not_fit() {
     );
 }
 
-/// A cell that forgets its second state.
+/// A cell that omits its second state.
 #[derive(Trackable)]
 struct Forgetful;
 
@@ -207,12 +207,12 @@ fn batches_without_rows_have_results_without_rows() {
     let heads = MultiHeadAttention::new(2, 4);
     assert_eq!(heads.call(&x, INFERENCE).unwrap().shape(), [0, 5, 3]);
     let nothing = [zeros([2, 3, 8]), zeros([2, 0, 8])];
-    // A query that sees no key gives what a projection of zeros does: the bias, which is 0.
+    // A query without visible keys returns the projection of zeros: the bias, which is 0.
     same(&values(heads_of(&nothing)), &[0.0; 2 * 3 * 8]);
     let layer = LSTM::new(4);
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(layer.count_params(), 4 * 4 * (3 + 4 + 1));
-    // What is no number spreads along its sequence alone.
+    // NaN spreads along its own sequence only.
     let x = floats([1.0, f32::NAN, 3.0, 4.0]).reshape([2, 2, 1]).unwrap();
     let y = values(LSTM::new(4).call(&x, INFERENCE));
     assert!(y[..4].iter().all(|y| y.is_nan()) && y[4..].iter().all(|y| y.is_finite()), "{y:?}");

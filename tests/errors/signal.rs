@@ -1,4 +1,4 @@
-//! Calls of `wgrad::signal` that are refused, and signals without elements.
+//! Errors of `wgrad::signal`, and signals without elements.
 
 use wgrad::Tensor;
 use wgrad::signal::{self, DctOptions, FftOptions, FrameOptions, MelOptions, StftOptions, Window};

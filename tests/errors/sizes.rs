@@ -1,4 +1,4 @@
-//! Sizes beyond what the adapter, the machine or a dtype holds.
+//! Sizes beyond the limits of the adapter, the machine or a dtype.
 
 use std::panic::catch_unwind;
 
@@ -44,12 +44,12 @@ fn tensors_beyond_the_adapter_are_refused_before_anything_is_allocated() {
         let after = device.stats();
         let work = |s: &tf::DeviceStats| (s.buffers, s.live_bytes, s.peak_bytes, s.submits);
         assert_eq!(work(&before), work(&after), "nothing may be allocated or submitted");
-        // The device goes on.
+        // The device remains usable.
         assert_eq!(values(one.add(1.0)), [2.0]);
     });
 }
 
-/// In debug builds an overflow would panic, in others the size would wrap to a small one.
+/// In debug builds an overflow would panic, in release builds the size would wrap to a small one.
 #[test]
 fn sizes_beyond_the_machine_are_refused() {
     const HUGE: usize = usize::MAX;
@@ -71,7 +71,7 @@ fn sizes_beyond_the_machine_are_refused() {
     assert!(x.reduce_sum(i64::MIN).is_err());
     assert!(x.expand_dims(i64::MAX).is_err());
     assert!(tf::one_hot(&ints([1]), HUGE).is_err());
-    // An axis of size 0 makes a tensor empty. Its other sizes are multiplied all the same.
+    // An axis of size 0 makes a tensor empty, but its other sizes are still multiplied.
     let wide = Tensor::zeros([1 << 29, 1 << 29, 0]).unwrap();
     assert!(values(wide.add(1.0)).is_empty());
     assert!(values(wide.transpose(())).is_empty());
@@ -86,7 +86,7 @@ fn sizes_beyond_the_machine_are_refused() {
     }
 }
 
-/// The tests run as they should: in debug builds an overflow panics, wherever it happens.
+/// Verifies the test setup: in debug builds an overflow panics, wherever it occurs.
 #[test]
 fn overflows_are_seen_in_debug_builds() {
     let most = std::hint::black_box(usize::MAX);
@@ -111,7 +111,7 @@ fn sizes_are_added_and_multiplied_with_checks() {
     );
     assert!(text(long.split(1 << 40, 0)).starts_with("Split: [1099511627776, 0] would become"));
 
-    // Tensors without elements that are put together, and what is made of them.
+    // Concatenations of tensors without elements, and values computed from them.
     let most = zeros([HUGE >> 4, 0]);
     let refused = "has no elements, and its other sizes multiply to more than";
     for result in [
@@ -203,7 +203,7 @@ fn integers_that_a_dtype_does_not_hold_are_refused() {
         "Range: from 0 to -3000000000 in steps of -1 the last number is -2999999999, and i32 holds -2147483648 to \
          2147483647. Give one of the three as a float."
     );
-    // The limit itself is no element.
+    // The limit itself is not an element.
     let most = tf::range(0, 1i64 << 31, 1 << 30).unwrap();
     assert_eq!(most.to_vec::<i32>().unwrap(), [0, 1 << 30]);
     let least =

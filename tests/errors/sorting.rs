@@ -1,4 +1,4 @@
-//! Sorting, segments, scatter and counting: what is refused, with its words, and what comes of edges.
+//! Sorting, segments, scatter and counting: errors with their messages, and edge cases.
 
 use super::{floats, ints, same, text, values, zeros};
 
@@ -146,7 +146,7 @@ fn indices_out_of_range_drop_their_rows() {
     same(&values(x.tensor_scatter_nd_max(&at, &updates)), &[1.0, 50.0, 3.0]);
     same(&values(x.tensor_scatter_nd_min(&at, &updates)), &[1.0, 2.0, 3.0]);
     same(&values(x.gather_nd(&at)), &[0.0, 0.0, 0.0, 0.0, 2.0]);
-    // One coordinate in range does not make the other so.
+    // One coordinate in range does not make the other valid.
     let table = zeros([2, 3]).add(1.0).unwrap();
     same(
         &values(table.gather_nd(&grid([[0, 3], [1, -1], [-1, 4], [2, 0], [1, 2]]))),
@@ -182,7 +182,7 @@ fn segments_without_rows_have_tensorflows_identities() {
     let x = x.cast(DType::U32).unwrap();
     let least = x.unsorted_segment_max(&ids, 3).unwrap().to_vec::<u32>().unwrap();
     assert_eq!(least, [0, 0, (-3i32) as u32]);
-    // NaN wins, and infinities are numbers.
+    // NaN is the result, and infinities are ordinary numbers.
     let x = floats([f32::NAN, 1.0, f32::NEG_INFINITY, f32::NEG_INFINITY]);
     same(&values(x.unsorted_segment_max(&ints([0, 0, 0, 1]), 2)), &[f32::NAN, f32::MIN]);
     same(&values(x.unsorted_segment_min(&ints([0, 0, 0, 1]), 2)), &[f32::NAN, f32::NEG_INFINITY]);
@@ -214,7 +214,7 @@ fn tensors_without_elements_give_tensorflows_results() {
     assert_eq!(shape(zeros([2, 3]).boolean_mask(&truths([false, false]), 0)), [0, 3]);
     assert_eq!(shape(none.unique().map(|(y, _)| y)), [0]);
     assert_eq!(indices(none.histogram_fixed_width([0.0, 1.0], 2)), [0, 0]);
-    // Coordinates of no axis name the whole.
+    // Coordinates without axes select the whole tensor.
     assert_eq!(shape(x.gather_nd(&zeros([3, 0]).cast(DType::I32).unwrap())), [3, 2]);
 }
 
@@ -227,7 +227,7 @@ fn counts_keep_to_their_bounds() {
     assert_eq!(indices(x.bincount(options.clone().minlength(7))), [0, 2, 1, 0, 0, 1, 0]);
     let weights = floats([0.5, 1.0, 2.0, 4.0]);
     same(&values(x.bincount(options.weights(weights))), &[0.0, 1.5, 4.0, 0.0, 0.0, 2.0]);
-    // Equal bounds: nothing is read, and what is negative is left out.
+    // Equal bounds: nothing is read, and negative numbers are ignored.
     let bounds = BincountOptions::new().minlength(2).maxlength(2);
     assert_eq!(indices(ints([-1, 1, 9]).bincount(bounds)), [0, 1]);
     let bins = floats([-9.0, 0.0, 0.49, 0.5, 1.0, f32::NAN]);

@@ -1,4 +1,4 @@
-//! What the functions and writers of summaries say to wrong calls, to disks that refuse, and to broken files.
+//! Errors of the summary functions and writers for wrong calls, failing disks and broken files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ fn pictures_and_sounds_of_another_form() {
         text(summary::audio("beep", zeros([1, 8, 1]), 0, 0)),
         "audio: the sample_rate of \"beep\" is 0; it is the number of samples in a second."
     );
-    // Nothing of all that reached the writer.
+    // None of these reached the writer.
     let file = pollster::block_on(writer.take_async()).unwrap();
     assert_eq!(EventReader::new(&file[..], "memory").count(), 0);
 }
@@ -135,7 +135,7 @@ fn a_writer_that_is_closed() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// What fails behind the program's back is told once, by the next call, and the rest goes on.
+/// A failure in the background is reported once, by the next call, and everything else continues.
 #[test]
 fn what_the_writer_could_not_do_is_told_once() {
     let folder = folder("summary-failed");
@@ -143,13 +143,13 @@ fn what_the_writer_could_not_do_is_told_once() {
     let _default = writer.as_default();
     summary::scalar("good", 1.0, 0).unwrap();
     writer.flush().unwrap();
-    // Somebody puts a file in the folder's place.
+    // A file replaces the folder.
     fs::remove_dir_all(&folder).unwrap();
     fs::write(&folder, "in the way").unwrap();
     summary::scalar("good", 2.0, 1).unwrap();
     let error = writer.flush().unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error:?}");
-    // It was told; and with the folder in its place nothing more is lost.
+    // It was reported; once the folder exists again, nothing more is lost.
     fs::remove_file(&folder).unwrap();
     summary::scalar("good", 3.0, 2).unwrap();
     writer.flush().unwrap();

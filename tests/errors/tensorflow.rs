@@ -1,4 +1,5 @@
-//! The wrong calls of `tests/data/oracle/errors.json`: who refuses what, TensorFlow and this crate.
+//! The wrong calls of `tests/data/oracle/errors.json`: which are refused by TensorFlow and by this
+//! crate.
 
 use super::{floats, ints, plain, same, zeros};
 
@@ -6,13 +7,13 @@ use ndarray::s;
 use wgrad as tf;
 use wgrad::{DType, Error, PadMode, Result, Tensor, Variable};
 
-/// What this crate does where TensorFlow 2.21 on a CPU raises (or accepts).
+/// The behaviour of this crate where TensorFlow 2.21 on a CPU raises (or accepts).
 enum Here {
     /// An error of this variant.
     Refused(&'static str, Result<Tensor>),
     /// A result, as in TensorFlow.
     Accepted(Tensor),
-    /// A result where TensorFlow raises: seeing the mistake would need the values on the host.
+    /// A result where TensorFlow raises: detecting the mistake would require reading the values.
     Differs(Tensor, Vec<f32>),
 }
 
@@ -87,7 +88,7 @@ fn here(case: &str) -> Here {
         "where_shapes" => {
             shape(tf::where_(&tf::constant([true, false]).unwrap(), &zeros([3]), &zeros([3])))
         }
-        // `if` takes a bool, and item gives one of a single element only.
+        // `if` needs a bool, and item returns one only for a single element.
         "bool_tensor_truth" => {
             let item = tf::constant([true, false]).unwrap().item::<bool>();
             shape(item.map(|_| zeros([])))

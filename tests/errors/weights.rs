@@ -1,4 +1,4 @@
-//! Weights that do not fit: each refusal names the file, the tensor, both shapes and dtypes, and what to do.
+//! Weights that do not fit: each error names the file, the tensor, both shapes and dtypes, and the remedy.
 
 use wgrad::keras::Sequential;
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, GRU, MultiHeadAttention};
@@ -86,7 +86,7 @@ fn dtypes() {
         shape: vec![1],
         bytes: vec![0; 8].into(),
     };
-    // What is set by hand is taken as it is.
+    // Manually set weights are used unchanged.
     let kernel = NamedArray {
         name: "dense/kernel".into(),
         shape: vec![1, 1],

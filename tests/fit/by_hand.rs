@@ -1,4 +1,4 @@
-//! `fit`, `evaluate` and `predict` against loops by hand.
+//! `fit`, `evaluate` and `predict` compared with manual loops.
 
 use ndarray::{Array1, Array2};
 use wgrad as tf;
@@ -12,7 +12,7 @@ use wgrad::{GradientTape, Tensor, Trackable};
 
 use super::{accuracy, all_near, alone, data, loss, near, network, series};
 
-/// What a loop by hand makes of the same data.
+/// The result of a manual loop on the same data.
 fn by_hand(
     model: &Sequential,
     x: &Array2<f32>,
@@ -68,7 +68,7 @@ fn fit_is_a_loop_by_hand() {
     assert_eq!(first.epochs(), [0, 1, 2]);
     all_near(&series(&first, "loss"), &want.iter().map(|w| w[0]).collect::<Vec<_>>(), "loss");
     assert_eq!(series(&first, "accuracy"), want.iter().map(|w| w[1]).collect::<Vec<_>>());
-    // The steps are the same, so the weights are.
+    // The steps are the same, so the weights are, too.
     assert_eq!(on_arrays.get_weights().unwrap(), want_weights);
     assert_eq!(on_tensors.get_weights().unwrap(), want_weights);
     assert_eq!(*on_arrays.trainer().history().unwrap(), first);
@@ -90,7 +90,7 @@ fn evaluate_is_a_loop_by_hand() {
     let right: f32 = hits.reduce_mean(()).unwrap().item().unwrap();
     near(logs.get("loss").unwrap(), want.into(), "loss");
     near(logs.get("accuracy").unwrap(), right.into(), "accuracy");
-    // Nothing is left of an evaluation in the next.
+    // An evaluation does not affect the next one.
     assert_eq!(logs, model.evaluate((&x, &y), EvaluateOptions::new().batch_size(10)).unwrap());
     let some = EvaluateOptions::new().batch_size(10).steps(3);
     let first = model.evaluate((&x, &y), some).unwrap();

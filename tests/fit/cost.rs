@@ -1,4 +1,4 @@
-//! What a training costs: plans, buffers and reads; threads and futures.
+//! The cost of training: plans, buffers and reads; threads and futures.
 
 use wgrad::keras::callbacks::{Callback, EpochLogs, LambdaCallback, Run};
 use wgrad::keras::optimizers::Adam;
@@ -7,7 +7,7 @@ use wgrad::{Device, Result, Trackable};
 
 use super::{alone, data, loss, network, series};
 
-/// Counts what the device did in each epoch.
+/// Records the device's counters after each epoch.
 struct Counting {
     seen: Vec<wgrad::DeviceStats>,
 }
@@ -36,7 +36,7 @@ fn the_second_epoch_plans_and_compiles_nothing() {
             .compile(Adam::new(0.01), loss(), CompileOptions::new().metrics(["accuracy"]))
             .unwrap();
         let mut counting = Counting { seen: Vec::new() };
-        // Batches of 32, and one of 22; a validation of 32 and 18.
+        // Batches of 32, and one of 22; a validation set with batches of 32 and 18.
         let front = (x.slice(ndarray::s![..50, ..]), y.slice(ndarray::s![..50]));
         let options = FitOptions::new().epochs(4).validation_data(front);
         model.fit((&x, &y), options.callback(&mut counting)).unwrap();
@@ -74,7 +74,7 @@ fn fit_runs_on_a_thread_and_as_a_future() {
     assert_eq!(pollster::block_on(both).unwrap().shape(), [40, 3]);
 }
 
-/// Sixty epochs of a handful of examples: the device is waited for a few times, not once an epoch.
+/// Sixty epochs of a handful of examples wait for the device a few times, not once per epoch.
 #[test]
 fn short_epochs_do_not_wait_for_the_device() {
     let _alone = alone();
@@ -97,7 +97,7 @@ fn short_epochs_do_not_wait_for_the_device() {
         let (ahead, weights, reads) = trained(None);
         assert!(reads <= 30, "{reads} reads");
         assert_eq!(ahead.epochs(), (0..60).collect::<Vec<_>>());
-        // Who needs an epoch's numbers at once gets them, and the same ones.
+        // A callback that needs an epoch's numbers at once gets them, and they are the same.
         let mut seen = Vec::new();
         let note = LambdaCallback::new().on_epoch_end(|epoch, logs, run| {
             let steps = run.optimizer()?.iterations();
@@ -110,7 +110,7 @@ fn short_epochs_do_not_wait_for_the_device() {
         let losses = series(&ahead, "val_loss");
         let want: Vec<_> = (0..60).map(|at| (at, at as u64 + 1, losses[at])).collect();
         assert_eq!(seen, want);
-        // One that only writes them down hears of them in order, and later.
+        // A callback that only records them gets them in order, but later.
         let mut seen = Vec::new();
         let note =
             LambdaCallback::new().epoch_logs(EpochLogs::Behind).on_epoch_end(|epoch, logs, _| {

@@ -1,4 +1,4 @@
-//! How a training ends early: signals and errors.
+//! How training ends early: signals and errors.
 
 use wgrad::data::Dataset;
 use wgrad::keras::callbacks::LambdaCallback;
@@ -27,13 +27,13 @@ fn a_signal_ends_the_training_and_keeps_the_history() {
     let options = FitOptions::new().epochs(50).batch_size(8).stop_signal(&stop).callback(at);
     let history = model.fit((&x, &y), options.validation_data((&x, &y))).unwrap();
     assert!(history.interrupted());
-    // The batch that ran is in the history; a validation would keep the user waiting.
+    // The batch that ran is in the history; a validation would delay the end.
     assert_eq!((history.epochs(), series(&history, "loss").len()), (&[0][..], 1));
     assert_eq!(history.get("val_loss"), None);
     assert_eq!(model.trainer().optimizer().unwrap().iterations(), 2);
 }
 
-/// An error late in a training leaves the history of the epochs before.
+/// A late error during training leaves the history of the previous epochs.
 #[test]
 fn an_error_leaves_the_epochs_that_ended() {
     let _alone = alone();
@@ -74,7 +74,7 @@ fn a_message_names_the_call() {
         let error = result.unwrap_err().to_string();
         assert!(error.starts_with(&format!("{call}: the model is not compiled")), "{error}");
     }
-    // A single example, or examples that nobody has batched.
+    // A single example, or unbatched examples.
     model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
     let column = y.clone().insert_axis(ndarray::Axis(1));
     let one = Dataset::from_tensor_slices((x.clone(), column)).unwrap();

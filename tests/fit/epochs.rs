@@ -1,4 +1,4 @@
-//! What an epoch is made of: its steps, and how often the validation is measured.
+//! The parts of an epoch: its steps, and how often the validation set is measured.
 
 use wgrad::keras::layers::Dense;
 use wgrad::keras::losses::MeanSquaredError;
@@ -25,7 +25,7 @@ fn validation_data_are_measured_as_often_as_asked_for() {
     let names: Vec<&str> = history.iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["accuracy", "loss", "val_accuracy", "val_loss"]);
 
-    // What the last epoch's validation would be, is an evaluation.
+    // The last epoch's validation equals an evaluation.
     let again = network();
     again.compile(Adam::new(0.01), loss(), CompileOptions::new()).unwrap();
     let options = FitOptions::new().epochs(2).validation_data((&x, &y));
@@ -39,7 +39,7 @@ fn steps_per_epoch_goes_on_where_the_last_epoch_stopped() {
     let _alone = alone();
     let x: Vec<Vec<f32>> = (0..10).map(|i| vec![i as f32]).collect();
     let y = vec![vec![0.0f32]; 10];
-    // The model notes what it sees.
+    // The model records its inputs.
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let model = Noting { dense: Dense::new(1), seen: seen.clone(), trainer: Trainer::new() };
     model.compile(Sgd::new(0.0), MeanSquaredError::new(), CompileOptions::new()).unwrap();
@@ -59,7 +59,7 @@ fn steps_per_epoch_goes_on_where_the_last_epoch_stopped() {
         order.sort_unstable();
         assert_eq!(order, (0..10).collect::<Vec<_>>());
     }
-    // A split takes the last examples away before shuffling.
+    // A split removes the last examples before shuffling.
     model.fit((&x, &y), FitOptions::new().validation_split(0.3)).unwrap();
     let mut got = std::mem::take(&mut *seen.lock().unwrap()).concat();
     got.sort_unstable();

@@ -1,4 +1,4 @@
-//! What data and predictions may be: arrays, images, datasets, several inputs and outputs.
+//! Kinds of data and predictions: arrays, images, datasets, several inputs and outputs.
 
 use ndarray::{Array2, ArrayD};
 use wgrad as tf;
@@ -13,7 +13,7 @@ use wgrad::{Tensor, Trackable};
 
 use super::{accuracy, alone, data, loss, network, series};
 
-/// All kinds of data give the same training.
+/// All kinds of data lead to the same training.
 #[test]
 fn data_come_in_many_forms() {
     let _alone = alone();
@@ -97,7 +97,7 @@ fn several_inputs_and_outputs_are_predicted() {
     for (got, want) in all.iter().zip(&want) {
         assert_eq!(got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
     }
-    // As before, and a `y` that follows them is left alone.
+    // As before, and a `y` after them is ignored.
     let y = Tensor::zeros([10]).unwrap();
     assert_eq!(two.predict_all(((&a, &b),), PredictOptions::new()).unwrap().len(), 2);
     assert_eq!(two.predict_all(((&a, &b), &y), PredictOptions::new()).unwrap().len(), 2);
@@ -106,9 +106,9 @@ fn several_inputs_and_outputs_are_predicted() {
     let one = tf::keras::Functional::new([&left, &right], &sum).unwrap();
     let got = one.predict((&a, &b), PredictOptions::new()).unwrap();
     assert_eq!(got.to_vec::<f32>().unwrap(), want[0].to_vec::<f32>().unwrap());
-    // A model of one input takes x of (x, y).
+    // A model with one input uses x of (x, y).
     assert_eq!(network().predict((&a, &b), PredictOptions::new()).unwrap().shape(), [10, 3]);
-    // Neither one nor two fit.
+    // Neither one nor two inputs fit.
     let error = two.predict((&b, &a), PredictOptions::new()).unwrap_err().to_string();
     assert!(error.contains("2"), "{error}");
 }

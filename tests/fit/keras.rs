@@ -1,4 +1,4 @@
-//! Weights of classes and examples, and a validation split, against Keras's numbers.
+//! Class weights, sample weights and a validation split, compared with Keras's numbers.
 
 use ndarray::Array2;
 use wgrad::Trackable;

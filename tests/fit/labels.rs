@@ -1,4 +1,4 @@
-//! Labels that the loss does not have, wherever they come from.
+//! Labels outside the loss's classes, from any source.
 
 use ndarray::Array2;
 use wgrad::data::{Batch, Dataset};
@@ -45,7 +45,7 @@ fn labels_that_the_loss_ignores_are_no_mistake() {
             Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(5).unwrap();
         assert!(series(&model.fit(&batches, options_of_batches()).unwrap(), "loss")[0].is_finite());
         model.train_on_batch(tensors.clone()).unwrap().get("loss").unwrap().item::<f32>().unwrap();
-        // Others still are, and the message says which is ignored.
+        // Other labels are still refused, and the message names the ignored one.
         y[4] = 3;
         let error = model.fit((&x, &y), of_five()).unwrap_err().to_string();
         let want = format!(
@@ -103,7 +103,7 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
         let validated = options_of_batches().validation_data((&x, &y)).validation_batch_size(8);
         let error = compiled().fit((&good_x, &good_y), validated).unwrap_err();
         refused(error, "fit: validation data: ");
-        // The scalars of a single batch are the program's to read, unless the device has reported before.
+        // The program reads a single batch's scalars, unless the device has already reported the error.
         for trains in [true, false] {
             let model = compiled();
             let (logs, call) = match trains {
@@ -113,14 +113,14 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
             let read = logs.and_then(|logs| logs.get("loss").unwrap().item::<f32>());
             refused(read.unwrap_err(), call);
         }
-        // A program's own step that uses the losses of `compile` hears of it, too.
+        // A custom step that uses the losses of `compile` gets the error, too.
         let model = OwnStep { dense: Dense::new(3), trainer: Trainer::new() };
         model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
         refused(model.fit(&tensors, options_of_batches()).unwrap_err(), "fit: batch 4: ");
     }
 }
 
-/// The error comes up to 128 steps late, and the steps until then are those of weights that the batch has not changed.
+/// The error is reported up to 128 steps late, and the steps until then use weights that the batch has not changed.
 #[test]
 fn a_batch_with_a_wrong_label_changes_no_weight() {
     let _alone = alone();
@@ -146,14 +146,14 @@ fn a_batch_with_a_wrong_label_changes_no_weight() {
     assert_ne!(good, start);
     for wrong in [3, -1, i32::MAX, i32::MIN] {
         let begin = |batch| format!("fit: batch {batch}: a label is ");
-        // Twice three steps: all of them have been called when the first numbers are there.
+        // Twice three steps: all are called before the first numbers arrive.
         let model = compiled("sgd");
         let batches = [batch(0, None), batch(1, Some(wrong)), batch(2, None)];
         let error = model.fit(&batches[..], options_of_batches()).unwrap_err().to_string();
         assert!(error.starts_with(&begin(1)), "{error}");
         assert_eq!(model.get_weights().unwrap(), good, "a label {wrong}");
         assert!(model.trainer().history().unwrap().epochs().is_empty());
-        // Many epochs: the history has none, and no weight is NaN, also with slots.
+        // Many epochs: the history is empty, and no weight is NaN, even with slots.
         let model = compiled("adam");
         let error = model.fit(&batches[..], options_of_batches().epochs(300)).unwrap_err();
         assert!(error.to_string().starts_with(&begin(1)), "{error}");
@@ -164,12 +164,12 @@ fn a_batch_with_a_wrong_label_changes_no_weight() {
         assert!(model.trainer().history().unwrap().epochs().is_empty());
         let steps = model.trainer().optimizer().unwrap().iterations();
         assert!((3..=2 + 128 + 1).contains(&steps), "{steps}");
-        // The model trains on.
+        // The model can still be trained.
         let history = model.fit(&[batch(0, None)][..], options_of_batches()).unwrap();
         assert!(series(&history, "loss")[0].is_finite());
         finite(model.get_weights().unwrap());
     }
-    // A step by itself, and a program's own with the losses of `compile`.
+    // A single step, and a custom one with the losses of `compile`.
     let model = compiled("sgd");
     let logs = model.train_on_batch(batch(1, Some(3)));
     let read = logs.and_then(|logs| logs.get("loss").unwrap().item::<f32>());
@@ -184,7 +184,7 @@ fn a_batch_with_a_wrong_label_changes_no_weight() {
     assert_eq!(model.get_weights().unwrap(), start);
 }
 
-/// A step of its own with the losses of `compile`.
+/// A custom step with the losses of `compile`.
 #[derive(Trackable)]
 struct OwnStep {
     dense: Dense,
@@ -244,7 +244,7 @@ fn validation_data_are_looked_at_before_the_training() {
         refused(FitOptions::new().validation_data((&x, &narrow)), on_batches);
         refused(FitOptions::new().validation_data((&x,)), on_batches);
     }
-    // What comes only with the batches is named, too.
+    // Errors that appear only with the batches name the batch, too.
     let batches = || [(Tensor::zeros([4, 5]).unwrap(), Tensor::zeros([4]).unwrap())];
     let model = compiled();
     let options = FitOptions::new().validation_data(batches).verbose(0);

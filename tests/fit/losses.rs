@@ -1,4 +1,4 @@
-//! What a loss has in addition to its formula: the layers' own, and regularizers.
+//! Additions to a loss: the layers' own losses, and regularizers.
 
 use ndarray::Array2;
 use wgrad as tf;

@@ -1,5 +1,5 @@
-//! `compile`, `fit`, `evaluate` and `predict`: numbers against a loop by hand and against Keras, what data may be, what a
-//! step costs.
+//! `compile`, `fit`, `evaluate` and `predict`: results compared with a manual loop and with Keras, kinds of data, the cost of a
+//! step.
 #![allow(clippy::unwrap_used)]
 
 mod by_hand;
@@ -29,13 +29,13 @@ fn all_near(got: &[f64], want: &[f64], what: &str) {
     got.iter().zip(want).for_each(|(got, want)| near(*got, *want, what));
 }
 
-/// Tests draw from the one global generator, so only one runs at a time.
+/// Tests draw from the single global generator, so only one runs at a time.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Numbers without pattern between -1 and 1.
+/// Pseudorandom numbers between -1 and 1.
 fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -54,7 +54,7 @@ fn data(rows: usize) -> (Array2<f32>, Array1<i32>) {
     (x, y)
 }
 
-/// A network whose weights are the same each time.
+/// A network with the same weights each time.
 fn network() -> Sequential {
     tf::random::set_seed(3);
     Sequential::new().add(Dense::new(8).activation(Activation::Tanh)).add(Dense::new(3))

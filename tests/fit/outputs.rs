@@ -41,7 +41,8 @@ fn two_heads() -> TwoHeads {
     TwoHeads { sum: ones(), difference: ones(), trainer: Trainer::new() }
 }
 
-/// The squares' means over the two outputs, by hand: weights are ones, so the outputs are row sums.
+/// The mean squares over the two outputs, computed manually: weights are ones, so the outputs are
+/// row sums.
 fn of_rows(a: &Array2<f32>, b: &Array2<f32>, sign: f32, y: f32, weights: &[f32]) -> f64 {
     let rows = a.rows().into_iter().zip(b.rows()).zip(weights);
     let one = rows.map(|((a, b), w)| w * (a.sum() + sign * b.sum() - y).powi(2)).sum::<f32>();
@@ -83,7 +84,7 @@ fn outputs_have_losses_weights_and_metrics_each() {
     // Weights of 0, 1, 2, 3 have the mean 1.5.
     near(logs.get("sum_far").unwrap(), weighted / 1.5, "sum_far");
 
-    // One of the outputs has a loss, and the data its target alone.
+    // Only one of the outputs has a loss, and the data has only its target.
     let one = two_heads();
     one.compile("sgd", [("difference", "mse")], CompileOptions::new()).unwrap();
     let logs = one.evaluate(((&a, &b), &y[1]), EvaluateOptions::new()).unwrap();
@@ -98,7 +99,7 @@ fn outputs_have_losses_weights_and_metrics_each() {
     assert_eq!((outputs.len(), outputs[1].shape()), (2, &[20, 1][..]));
 }
 
-/// A metric of the test's own: the weighted mean of squared differences.
+/// A custom metric: the weighted mean of squared differences.
 #[derive(Trackable)]
 struct Squares(wgrad::keras::metrics::Mean);
 

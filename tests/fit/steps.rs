@@ -1,4 +1,4 @@
-//! Single batches, and steps and metrics of a model's own.
+//! Single batches, and custom steps and metrics.
 
 use wgrad as tf;
 use wgrad::data::Batch;
@@ -12,7 +12,7 @@ use wgrad::{GradientTape, Result, Tensor, Trackable};
 
 use super::{alone, data, loss, network, series};
 
-/// Trains with a step of its own.
+/// Trains with a custom step.
 #[derive(Trackable)]
 struct Own {
     dense: Dense,
@@ -63,7 +63,7 @@ fn a_model_may_have_a_step_of_its_own() {
     assert_eq!(names, ["accuracy", "loss", "size", "val_accuracy", "val_loss"]);
     let losses = series(&history, "loss");
     assert!(losses[3] < losses[0], "{losses:?}");
-    // What a trainer has is no part of the model.
+    // The trainer's variables are not part of the model.
     assert_eq!(model.variables().len(), 2);
     assert!(!model.summary().contains("rainer"), "{}", model.summary());
     assert_eq!(model.trainer().metrics()[0].0, "accuracy");
@@ -82,7 +82,7 @@ fn single_batches_can_be_trained() {
     }
     let tested: f32 = model.test_on_batch((&x, &y)).unwrap().get("loss").unwrap().item().unwrap();
     assert!(tested < first, "{tested} {first}");
-    // As Keras 3.15.1, where train_on_batch and test_on_batch begin with reset_metrics: the numbers are this batch's.
+    // As in Keras 3.15.1, where train_on_batch and test_on_batch start with reset_metrics: the numbers are this batch's.
     let names = |logs: &StepLogs| logs.iter().map(|(n, _)| n.to_string()).collect::<Vec<_>>();
     let number = |logs: &StepLogs, name: &str| logs.get(name).unwrap().item::<f32>().unwrap();
     let half =
@@ -105,7 +105,7 @@ fn single_batches_can_be_trained() {
     assert_eq!(weighted.get("loss").unwrap().item::<f32>().unwrap(), 0.0);
 }
 
-/// Counts its batches in a metric that it owns.
+/// Counts its batches in its own metric.
 #[derive(Trackable)]
 struct Watched {
     dense: Dense,
@@ -133,7 +133,7 @@ impl Model for Watched {
     }
 }
 
-// Keras 3.15.1 gives 1 to 4 in each of three epochs for a `metrics.Mean` that a model owns and counts in.
+// Keras 3.15.1 returns 1 to 4 in each of three epochs for a `metrics.Mean` that a model owns and updates.
 #[test]
 fn metrics_that_a_model_owns_begin_again_with_each_epoch() {
     let _alone = alone();

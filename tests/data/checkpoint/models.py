@@ -133,7 +133,7 @@ def one(case, inputs, folder):
     def train():
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(predict(True)))
-        # Keras's Adam treats the rows of an embedding's gradient on their own where a row comes several times.
+        # Keras's Adam handles the rows of an embedding's gradient separately if a row occurs several times.
         grads = tape.gradient(loss, model.trainable_variables)
         grads = [g if g is None else tf.convert_to_tensor(g) for g in grads]
         optimizer.apply_gradients(zip(grads, model.trainable_variables))

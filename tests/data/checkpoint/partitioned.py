@@ -35,4 +35,4 @@ tf.raw_ops.MergeV2Checkpoints(
 )
 reader = tf.train.load_checkpoint(os.path.join(folder, "ckpt"))
 assert (reader.get_tensor("rows") == rows).all() and (reader.get_tensor("columns") == columns).all()
-# It restores no strings in pieces: "Dtype string not supported".
+# It cannot restore strings in pieces: "Dtype string not supported".

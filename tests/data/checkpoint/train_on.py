@@ -115,7 +115,7 @@ def main(folder):
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(model(inputs, training=True)))
                 scaled = optimizer.scale_loss(loss) if optimizer_name == "scaled" else loss
-            # Keras's RMSprop squares the rows of an embedding's gradient one by one where a row comes several times.
+            # Keras's RMSprop squares the rows of an embedding's gradient separately if a row occurs several times.
             grads = tape.gradient(scaled, model.trainable_variables)
             grads = [g if g is None else tf.convert_to_tensor(g) for g in grads]
             optimizer.apply_gradients(zip(grads, model.trainable_variables))

@@ -82,7 +82,7 @@ def drawn():
     bottom_up[22:26] = (-13 & 0xFFFFFFFF).to_bytes(4, "little")
     files["top_down.bmp"] = bytes(bottom_up[:54] + b"".join(reversed(rows)))
     add("still.gif", color.quantize(64))
-    # The second frame differs in a corner only, so that Pillow stores no more, and the third has transparent places.
+    # The second frame differs in a corner only, so that Pillow stores only that, and the third has transparent pixels.
     second, third = rgb.copy(), rgb.copy()
     second[2:6, 3:9] = [250, 20, 30]
     third[8:11, 1:5] = [10, 240, 30]

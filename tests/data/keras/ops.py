@@ -17,7 +17,7 @@ import keras
 import numpy as np
 from keras import ops
 
-# What a call is made on, by letters: its first side, and a second one, whose whole numbers are not 0.
+# The operands of calls, by letters: a first one, and a second one whose integers are not 0.
 ARRAYS = {
     "f": np.array([[-1.5, -0.5, 0.25], [0.75, 1.5, 2.5]], "float32"),
     "i": np.array([[-2, 0, 3], [1, 5, -1]], "int32"),
@@ -29,7 +29,7 @@ ARRAYS = {
     "B": np.array([[True, True, False], [False, True, False]]),
 }
 
-# What TensorFlow refuses for no reason that Keras gives, and NumPy computes.
+# Calls that TensorFlow refuses although Keras documents no restriction, and that NumPy computes.
 ON_NUMPY = "clip einsum logsumexp normalize pad roll take top_k".split()
 ON_NUMPY_IF_BOOL = "add greater greater_equal less less_equal maximum minimum multiply".split()
 CASES = []
@@ -43,7 +43,7 @@ def is_for_numpy(op, inputs):
     return op in ON_NUMPY or (op in ON_NUMPY_IF_BOOL and all(np.asarray(x).dtype == bool for x in inputs))
 
 
-# Of one tensor, of each dtype.
+# Functions of one tensor, for each dtype.
 for name in """abs absolute arccos arccosh arcsin arcsinh arctan arctanh ceil copy cos cosh erf erfc erfinv exp expm1 floor
 hard_sigmoid hard_silu hard_tanh isfinite isinf isnan log log1p log_sigmoid logical_not negative ravel reciprocal relu relu6
 rsqrt selu sigmoid sign silu sin sinh softplus softsign sparse_plus sparse_sigmoid sqrt square tan tanh tanh_shrink
@@ -56,7 +56,7 @@ ones_like zeros_like flip transpose squeeze stop_gradient""".split():
         else:
             add(name, [ARRAYS[letter]], getattr(ops, name))
 
-# Of two, of each pair of dtypes, and with numbers.
+# Functions of two tensors, for each pair of dtypes, and with numbers.
 NUMBERS = {"2": 2, "2.5": 2.5, "True": True}
 for name in """add arctan2 divide divide_no_nan equal floor_divide greater greater_equal less less_equal logaddexp logical_and
 logical_or logical_xor maximum minimum mod multiply not_equal power subtract true_divide""".split():
@@ -66,9 +66,9 @@ logical_or logical_xor maximum minimum mod multiply not_equal power subtract tru
             add(name, [ARRAYS[a], ARRAYS[b]], f)
         for number in NUMBERS.values():
             add(name, [ARRAYS[a]], lambda x, f=f, n=number: f(x, n))
-            # A number first, and nothing is divided by zero.
+            # With the number first; nothing is divided by zero.
             add(name, [ARRAYS[a.upper()]], lambda x, f=f, n=number: f(n, x))
-        # An array of the model.
+        # With an array of the model.
         add(name, [ARRAYS[a]], lambda x, f=f: f(x, np.array([2, 1, 3], "int64")))
         add(name, [ARRAYS[a]], lambda x, f=f: f(x, np.array([2.5, 1, 3])))
         add(name, [ARRAYS[a]], lambda x, f=f: f(x, [2.5, 1.0, 3.0]))
@@ -85,7 +85,7 @@ for letter in "fiu":
     for dtype in ["float32", "int32", "int64", "uint8", "bool"]:
         for name in ["prod", "cumsum", "cumprod", "zeros_like", "ones_like"]:
             f = getattr(ops, name)
-            # On TensorFlow, Keras forgets the dtype of a product.
+            # On TensorFlow, Keras loses the dtype of a product.
             on = name != "prod"
             add(name, [ARRAYS[letter]], lambda x, f=f, dtype=dtype: f(x, dtype=dtype), tensorflow=on)
 for letter in "fiub":
@@ -303,7 +303,7 @@ def results_of(place, op, arrays, call):
 
 def main():
     if len(sys.argv) > 1:
-        # The cases that are left for NumPy.
+        # The cases that need NumPy.
         for place in json.loads(sys.stdin.read()):
             print(json.dumps(results_of(place, *CASES[place][:3])))
         return

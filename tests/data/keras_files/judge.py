@@ -18,14 +18,14 @@ for name in names:
     inputs = inputs if len(inputs) > 1 else inputs[0]
     model = keras.saving.load_model(folder / f"{name}.keras")
     np.testing.assert_allclose(np.asarray(model(inputs)), arrays["y"], rtol=2e-5, atol=2e-5, err_msg=name)
-    # The weights alone, into a model that has others.
+    # Only the weights, into a model that has others.
     other = keras.saving.load_model(folder / f"{name}.keras")
     for variable in other.variables:
         if "seed" not in variable.path:
             variable.assign(np.zeros(variable.shape, variable.dtype))
     other.load_weights(folder / f"{name}.weights.h5")
     np.testing.assert_allclose(np.asarray(other(inputs)), arrays["y"], rtol=2e-5, atol=2e-5, err_msg=name)
-    # What Keras writes of it has the same datasets.
+    # Keras writes the same datasets.
     other.save_weights(folder / f"{name}.again.weights.h5")
 
     def datasets(path):

@@ -22,7 +22,7 @@ from keras import layers, ops
 
 warnings.simplefilter("ignore")
 
-# Bases, and wrappers of what other libraries run.
+# Base classes, and wrappers of other libraries.
 NO_LAYERS = {"Layer", "InputLayer", "Wrapper", "FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper"}
 
 SIGNAL, IMAGE, VOLUME, VECTOR, STEPS = (7, 4), (8, 6, 4), (6, 5, 4, 2), (6,), (5, 4)
@@ -37,7 +37,7 @@ def case(inputs, **options):
     return inputs if isinstance(inputs, list) else [inputs], options
 
 
-# What a layer needs. A layer that wgrad lacks needs no row.
+# Required arguments. A layer that wgrad lacks needs no row.
 LAYERS = {
     "Activation": case(VECTOR, activation="selu"),
     "AdditiveAttention": case([STEPS, STEPS]),
@@ -99,7 +99,7 @@ for axes, shape in [(1, SIGNAL), (2, IMAGE), (3, VOLUME)]:
     for name in ["Cropping", "UpSampling", "ZeroPadding"]:
         LAYERS[f"{name}{axes}D"] = case(shape)
 
-# Another value than the default, for the options of all layers; `(option, with)` if others must be set beside it.
+# Values other than the default, for the options of all layers; `(option, with)` if other options must also be set.
 VALUES = {
     "activation": "sigmoid",
     "alpha": 0.5,
@@ -222,9 +222,9 @@ OWN = {
     "Cropping1D.cropping": (0, 2),
     "Cropping2D.cropping": ((0, 1), (2, 0)),
 }
-# Names and shapes of weights given by arrays are no part of a file.
+# Names, and shapes of weights given as arrays, are not stored in a file.
 NO_OPTIONS = {"name", "dtype", "weights"}
-# Sizes: any number shows that they are read.
+# Sizes: any number shows whether they are read.
 SIZES = {
     "units": 2, "filters": 2, "num_heads": 1, "key_dim": 2, "head_dim": 2, "num_query_heads": 4, "num_key_value_heads": 2,
     "input_dim": 9, "output_dim": 2, "n": 2, "height": 3, "width": 2, "height_factor": 0.5, "target_shape": (4, 5),
@@ -271,7 +271,7 @@ def options_of(layer):
     named = {p.name: p.default for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD}
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         named.setdefault("trainable", True)
-        # This layer makes one of its own options.
+        # This layer makes one from its own options.
         if layer is not keras.layers.ActivityRegularization:
             named.setdefault("activity_regularizer", None)
     return {name: default for name, default in named.items() if name not in NO_OPTIONS}
@@ -305,7 +305,7 @@ def layer_cases():
         yield name, lambda build=build: build({})
         for option, default in options_of(layer).items():
             if option == "trainable" and (name == "StackedRNNCells" or name.endswith("Cell")):
-                # A layer inside of a layer is read as one that trains (docs/weights.md).
+                # A nested layer is read as trainable (docs/weights.md).
                 continue
             beside, value = value_of(name, option, default, axes)
             yield f"{name}.{option}", lambda build=build, beside=beside, option=option, value=value: build({**beside, option: value})
@@ -444,7 +444,7 @@ def result(model, inputs):
     reset = [layer for layer in model.layers if getattr(layer, "stateful", False)]
     for layer in reset:
         layer.reset_state()
-    # Random layers compute as in training unless they are told otherwise.
+    # By default, random layers compute as in training.
     ys = model(inputs if len(inputs) > 1 else inputs[0], training=False)
     return [np.asarray(y) for y in (ys if isinstance(ys, (list, tuple)) else [ys])]
 
@@ -464,7 +464,7 @@ def make(folder, count=None, seed=0):
             xs, ys = build()
         except Exception as error:
             if "data_format" in name or "quantization" in name or "lora" in name:
-                # TensorFlow on a CPU cannot build all of these, so nobody has such a file from one.
+                # TensorFlow on a CPU cannot build all of these, so such files do not come from a CPU.
                 print("not made:", name, str(error).splitlines()[0][:100])
                 continue
             failed.append(f"{name}: {type(error).__name__} {' '.join(str(error).split())[:300]}")
@@ -481,20 +481,20 @@ def make(folder, count=None, seed=0):
         try:
             model.save(folder / f"{name}.keras")
         except Exception as error:
-            # What Keras itself cannot save, nobody has in a file.
+            # If Keras itself cannot save it, no such file exists.
             (folder / f"{name}.keras").unlink(missing_ok=True)
             print("not saved:", name, " ".join(str(error).split())[:100])
             continue
         arrays = {f"x{i}": x for i, x in enumerate(inputs)}
         try:
-            # Where TensorFlow on a processor has no kernel for channels first, it ends the process.
+            # If TensorFlow has no kernel for channels first on a processor, it ends the process.
             if name.endswith("data_format") or name.endswith("sparse"):
                 raise NotImplementedError("channels first, or a sparse result")
             if name.startswith("RandomCrop"):
                 raise NotImplementedError("Keras crops in training alone (RandomCrop's documentation)")
             arrays.update({f"y{i}": y for i, y in enumerate(result(model, inputs))})
         except Exception as error:
-            # The processor has no kernel for channels first: what refuses the file needs no result.
+            # The processor has no kernel for channels first: a reader that refuses the file needs no result.
             print("not run:", name, str(error).splitlines()[0][:100])
         np.savez(folder / f"{name}.npz", **arrays)
     if failed:
@@ -504,7 +504,7 @@ def make(folder, count=None, seed=0):
 def plain(value):
     """Options as they are compared."""
     if isinstance(value, dict):
-        # What says where the layer is and how it was built.
+        # Keys about the layer's module and how it was built.
         return {key: plain(item) for key, item in value.items() if key not in {"name", "build_config", "module", "registered_name"}}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]

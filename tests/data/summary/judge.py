@@ -61,7 +61,8 @@ def shown(value):
 for path in sorted(glob.glob(os.path.join(folder, "**", "*tfevents*"), recursive=True)):
     run = os.path.relpath(os.path.dirname(path), folder)
     events = found["runs"].setdefault(run, [])
-    # The records as they are, and as TensorBoard's newest loader hands them to its plugins.
+    # The raw records, and in the form in which TensorBoard's newest loader passes them to its
+    # plugins.
     for event in event_file_loader.LegacyEventFileLoader(path).Load():
         if event.file_version:
             events.append({"version": event.file_version})
@@ -74,7 +75,7 @@ for path in sorted(glob.glob(os.path.join(folder, "**", "*tfevents*"), recursive
             one.update({"step": event.step, "wall_time": event.wall_time})
             events.append(one)
 
-# The same by the reader that TensorBoard's documentation shows.
+# The same with the reader in TensorBoard's documentation.
 kinds = event_accumulator.EventAccumulator(os.path.join(folder, "kinds"), size_guidance={"tensors": 0})
 kinds.Reload()
 found["accumulator"] = {
@@ -83,7 +84,7 @@ found["accumulator"] = {
     if kinds.SummaryMetadata(tag).plugin_data.plugin_name == "scalars"
 }
 
-# What the web app's server answers to its pages.
+# The answers of the web app's server to its pages.
 app = program.TensorBoard()
 app.configure(logdir=folder, port=0, host="127.0.0.1", load_fast="false", reload_interval=1)
 url = app.launch()
@@ -107,10 +108,10 @@ deadline = time.time() + 60
 while set(json.loads(get("runs"))) != set(found["runs"]):
     assert time.time() < deadline, json.loads(get("runs"))
     time.sleep(0.2)
-# The last run of the list may still be read.
+# The last run of the list may still be loading.
 time.sleep(2)
 server = found["server"] = {}
-# The projector looks for its files when it is asked first.
+# The projector looks for its files at the first request.
 while "projector" not in (active := json.loads(get("plugins_listing"))) or not active["projector"]["enabled"]:
     assert time.time() < deadline, active
     time.sleep(0.2)
@@ -147,7 +148,7 @@ for run in embedding_run:
     server["vectors"] = np.frombuffer(vectors, np.float32).astype(float).tolist()
     server["labels"] = get("plugin/projector/metadata", run=run, name="embedding", num_rows=1000).decode()
 
-# The pages themselves, as a browser draws them.
+# The pages as rendered by a browser.
 browser = os.environ.get("WGRAD_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 if len(sys.argv) > 2 and browser:
     pages = ["timeseries", "scalars", "images", "histograms", "distributions", "text", "audio", "graphs", "hparams",
@@ -168,5 +169,5 @@ if len(sys.argv) > 2 and browser:
 
 json.dump(found, sys.stdout)
 sys.stdout.flush()
-# The server's threads would keep the process.
+# The server's threads would keep the process running.
 os._exit(0)
