@@ -1,6 +1,6 @@
-//! The same calls repeated are the same kernels: how many texts are compiled for loops of other lengths and for deeper
-//! nets. A text takes a driver tens to hundreds of milliseconds, so that a loop with a text for each length would
-//! compile for ever. Values are looked at, too.
+//! Repeated calls use the same kernels: counts how many shaders are compiled for loops of other lengths and for deeper nets. A
+//! driver needs tens to hundreds of milliseconds per shader, so a loop with a shader for each length would compile for ever.
+//! The values are checked, too.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,32 +8,32 @@ use ndarray::s;
 use wgrad as tf;
 use wgrad::{DType, Device, GradientTape, Tensor, Variable, where_};
 
-/// Kernels of a recurrent net over all lengths from 5 to 40, and of those what the last 34 lengths add.
+/// Kernels of a recurrent net over all lengths from 5 to 40, including those that the last 34 lengths add.
 const LSTM_ALL: u64 = 12;
 const LSTM_LATER: u64 = 5;
-/// What the other lengths from 5 to 40 add with gradients and a descent, after the lengths 12 and 40.
+/// Kernels that the other lengths from 5 to 40 add, with gradients and gradient descent, after the lengths 12 and 40.
 const LSTM_GRADIENTS_LATER: u64 = 12;
-/// Kernels that a net of 100 layers needs beyond one of 20, with its gradients.
+/// Kernels that a net of 100 layers needs in addition to those of one of 20, with its gradients.
 const DEPTH: u64 = 5;
-/// Kernels of 100 times the same function.
+/// Kernels for applying the same function 100 times.
 const CHAIN: u64 = 3;
-/// Kernels of the mean of the last two values, for each number of turns.
+/// Kernels of the mean of the last two values, for each number of iterations.
 const MEAN: u64 = 3;
 /// Kernels of 100 log-softmaxes.
 const LOG_SOFTMAX: u64 = 8;
-/// Kernels of 50 turns of z^2 + c.
+/// Kernels of 50 iterations of z^2 + c.
 const MANDELBROT: u64 = 10;
-/// Kernels that 60 generations of life need beyond 30.
+/// Kernels that 60 generations of life need in addition to those of 30.
 const LIFE: u64 = 4;
 
 fn device() -> Device {
     let device = Device::new().unwrap();
-    // The counts are those of fusion, whatever the environment says.
+    // The counts are those with fusion, whatever the environment sets.
     device.set_fusion(true);
     device
 }
 
-/// How many pipelines `f` compiles, with what it returns.
+/// The number of pipelines that `f` compiles, and its result.
 fn compiled<T>(device: &Device, f: impl FnOnce() -> tf::Result<T>) -> tf::Result<(u64, T)> {
     device.synchronize()?;
     let before = device.stats().pipelines;
@@ -42,7 +42,7 @@ fn compiled<T>(device: &Device, f: impl FnOnce() -> tf::Result<T>) -> tf::Result
     Ok((device.stats().pipelines - before, value))
 }
 
-/// Some numbers of either sign, of at most 1.
+/// Some numbers of either sign, with absolute values of at most 1.
 fn numbers(n: usize, from: usize) -> Vec<f32> {
     (from..from + n).map(|i| (i * 7 % 33) as f32 / 16.0 - 1.0).collect()
 }
@@ -57,7 +57,7 @@ fn near(what: &str, got: &[f32], want: impl IntoIterator<Item = f64>, bound: f64
     }
 }
 
-/// The fusion is off here.
+/// Runs `f` with fusion off.
 fn apart<T>(f: impl FnOnce() -> tf::Result<T>) -> tf::Result<T> {
     let device = Device::new()?;
     device.set_fusion(false);
@@ -69,7 +69,7 @@ const FEATURES: usize = 5;
 const UNITS: usize = 8;
 const MOST_STEPS: usize = 40;
 
-/// The last state of a long short-term memory (Hochreiter and Schmidhuber 1997) over the first `steps` of x.
+/// The last state of an LSTM (Hochreiter and Schmidhuber 1997) over the first `steps` of x.
 fn lstm(steps: usize) -> tf::Result<Vec<f32>> {
     let x = Tensor::from_slice(&numbers(BATCH * steps * FEATURES, 3), [BATCH, steps, FEATURES])?;
     let w = Tensor::from_slice(&numbers(FEATURES * 4 * UNITS, 1), [FEATURES, 4 * UNITS])?;
@@ -89,7 +89,7 @@ fn lstm(steps: usize) -> tf::Result<Vec<f32>> {
     h.to_vec()
 }
 
-/// The mean over time of the squares of all states, and the weights after a step of descent.
+/// The mean over time of the squares of all states, and the weights after a step of gradient descent.
 fn lstm_step(steps: usize) -> tf::Result<Vec<f32>> {
     const UNITS: usize = 16;
     let x = Tensor::from_slice(&numbers(BATCH * steps * FEATURES, 3), [BATCH, steps, FEATURES])?;
@@ -177,7 +177,7 @@ fn a_recurrent_net_has_one_set_of_kernels_for_all_lengths() -> tf::Result<()> {
     let device = device();
     let run = |steps: usize| -> tf::Result<u64> {
         let (count, h) = compiled(&device, || lstm(steps))?;
-        // A difference is halved by most gates, and enters through products of 8.
+        // Most gates halve a difference, and it enters through products of length 8.
         near(&format!("{steps} steps"), &h, lstm_in_f64(steps), 1e-4);
         Ok(count)
     };
@@ -222,7 +222,7 @@ fn a_deeper_net_needs_hardly_more_kernels() -> tf::Result<()> {
         for (i, (fused, single)) in fused.iter().zip(&single).enumerate() {
             let largest = single.iter().fold(0f32, |m, v| m.max(v.abs()));
             for (a, b) in fused.iter().zip(single) {
-                // Gradients of the first layers are small beside those of the last.
+                // Gradients of the first layers are small compared with those of the last.
                 assert!(
                     (a - b).abs() <= 1e-3 * largest + 1e-9,
                     "{layers} layers, result {i}: {a} and {b}"
@@ -244,7 +244,7 @@ fn a_hundred_times_the_same_function() -> tf::Result<()> {
         (0..100).try_fold(x, |x, _| x.tanh())?.to_vec::<f32>()
     })?;
     let want = |&x: &f32| (0..100).fold(f64::from(x), |x, _| x.tanh());
-    // Errors of a driver's tanh, of some units of 2^-23 each.
+    // Errors of a driver's tanh, some units of 2^-23 each.
     near("tanh", &y, start.iter().map(want), 1e-3);
     assert!(count <= CHAIN, "{count} texts");
     Ok(())
@@ -326,13 +326,13 @@ fn fifty_turns_of_mandelbrot() -> tf::Result<()> {
         }
         off += usize::from(got as usize != want);
     }
-    // Roundings send a few that are near the edge to the other side.
+    // Rounding puts a few points near the edge on the other side.
     assert!(off <= SIDE * SIDE / 50, "{off} of {} are wrong", SIDE * SIDE);
     assert!(count <= MANDELBROT, "{count} texts");
     Ok(())
 }
 
-/// Conway's game of life; beyond the edges nothing lives.
+/// Conway's game of life; cells beyond the edges are dead.
 fn life_on_the_host(cells: &[f32], side: usize) -> Vec<f32> {
     let at = |i: usize, j: usize| {
         // Counted from 1.

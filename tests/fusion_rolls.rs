@@ -1,4 +1,4 @@
-//! Turns of a loop that one kernel goes through: how many kernels they take, and what they compute.
+//! Loop iterations that one kernel executes: how many kernels there are, and their results.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ fn device() -> Device {
     device
 }
 
-/// Kernels of the plan that computes what `f` returns, and the values.
+/// The number of kernels of the plan that computes the result of `f`, and the values.
 fn run(device: &Device, f: impl FnOnce() -> tf::Result<Vec<Tensor>>) -> (usize, Vec<Vec<f32>>) {
     device.synchronize().unwrap();
     let tensors = device.scope(f).unwrap();
@@ -25,7 +25,7 @@ fn run(device: &Device, f: impl FnOnce() -> tf::Result<Vec<Tensor>>) -> (usize, 
     (kernels, tensors.iter().map(read).collect())
 }
 
-/// The same with fusion and without, which shall agree to the last bit but rounding.
+/// The same with fusion and without; the results must agree except for rounding.
 #[track_caller]
 fn agrees(f: impl Fn() -> tf::Result<Vec<Tensor>>) -> usize {
     let (fused, apart) = (device(), Device::new().unwrap());
@@ -72,7 +72,7 @@ fn a_thousand_additions_are_one_small_kernel() {
 
 #[test]
 fn what_each_turn_hands_on_may_be_older_than_the_last() {
-    // x[t] = (x[t-1] + x[t-3]) / 2, of which the last three are wanted.
+    // x[t] = (x[t-1] + x[t-3]) / 2; the last three are wanted.
     let kernels = agrees(|| {
         let mut x = [ramp(37)?, ramp(37)?.square()?, ramp(37)?.abs()?];
         for _ in 0..60 {
@@ -84,7 +84,7 @@ fn what_each_turn_hands_on_may_be_older_than_the_last() {
     assert!(kernels <= 6, "{kernels}");
 }
 
-/// `x[t]` of the five before it and two inputs, of which the last five are wanted.
+/// `x[t]` from the previous five and two inputs; the last five are wanted.
 fn long_memory() -> tf::Result<Vec<Tensor>> {
     let (a, b) = (ramp(29)?.multiply(0.125)?, ramp(29)?.square()?.multiply(0.0625)?);
     let mut x: Vec<Tensor> =
@@ -128,7 +128,7 @@ fn loops_beyond_what_one_kernel_goes_through() -> tf::Result<()> {
     let device = device();
     device.set_stream_limit(Some(usize::MAX));
     device.scope(|| {
-        // Eight loops side by side, of more turns than a driver lets an invocation make in all.
+        // Eight parallel loops with more iterations in total than a driver permits per invocation.
         let mut states: Vec<Tensor> =
             (0..8).map(|k| tf::constant([k as f32, -1.0])).collect::<Result<_, _>>()?;
         let step = tf::constant([1.0, 0.5])?;
@@ -151,7 +151,7 @@ fn values_of_turns_that_somebody_holds_are_stored() {
         let mut held = Vec::new();
         for turn in 0..90 {
             x = x.multiply(0.75)?.add(&y)?;
-            // In the middle, two side by side, and the one before the last.
+            // In the middle, two adjacent ones, and the last but one.
             if [40, 41, 88].contains(&turn) {
                 held.push(x.clone());
             }
@@ -169,7 +169,7 @@ fn states_keep_their_dtype_from_turn_to_turn() {
         for _ in 0..50 {
             x = x.multiply(&y)?.add(&x)?;
         }
-        // Wrapping, and exact in f32 after the shift of the range.
+        // Wraps, and is exact in f32 after the range is reduced.
         Ok(vec![x.floormod(1000)?])
     });
     agrees(|| {
@@ -195,7 +195,7 @@ fn states_keep_their_dtype_from_turn_to_turn() {
 
 #[test]
 fn invariants_may_be_views_and_states_may_not() {
-    // A broadcast row and a transposed matrix are read alike in each turn.
+    // A broadcast row and a transposed matrix are read in the same way in each iteration.
     let kernels = agrees(|| {
         let (mut x, row) = (ramp(35)?.reshape([5, 7])?, ramp(7)?);
         let turned = ramp(35)?.reshape([7, 5])?.transpose([1, 0])?;
@@ -205,7 +205,7 @@ fn invariants_may_be_views_and_states_may_not() {
         Ok(vec![x])
     });
     assert!(kernels <= 3, "{kernels}");
-    // A transposed state is another thread's: through memory, turn by turn.
+    // A transposed state belongs to another thread: it goes through memory in each iteration.
     agrees(|| {
         let mut x = ramp(36)?.reshape([6, 6])?;
         for _ in 0..40 {
@@ -213,7 +213,7 @@ fn invariants_may_be_views_and_states_may_not() {
         }
         Ok(vec![x])
     });
-    // So is a shorter row that is broadcast again in each turn.
+    // So does a shorter row that is broadcast again in each iteration.
     agrees(|| {
         let (mut x, mut row) = (ramp(35)?.reshape([5, 7])?, ramp(7)?);
         for _ in 0..40 {
@@ -233,7 +233,7 @@ fn numbers_that_change_from_turn_to_turn_are_told_apart() {
         }
         Ok(vec![x])
     });
-    // The same in all turns but one.
+    // The same in all iterations except one.
     agrees(|| {
         let mut x = ramp(9)?;
         for turn in 0..50 {

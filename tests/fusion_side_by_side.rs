@@ -1,5 +1,5 @@
-//! Small work that has nothing to do with each other shares kernels: the step of an optimizer over all parameters above
-//! all. Kernels are counted, and the numbers are those of single ops.
+//! Small unrelated computations share kernels, mainly an optimizer's step over all parameters. Kernels are counted, and the
+//! results must equal those of single ops.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, PlanReport, Tensor};
 
-/// Numbers in -1 to 1, the same in every run.
+/// Numbers from -1 to 1, the same in every run.
 fn numbers(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -23,7 +23,7 @@ fn numbers(seed: u64, n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// As `tf.clip_by_global_norm`.
+/// Like `tf.clip_by_global_norm`.
 fn clip_by_global_norm(gradients: &[Option<Tensor>], norm: f32) -> tf::Result<Vec<Option<Tensor>>> {
     let mut squares = Vec::new();
     for gradient in gradients.iter().flatten() {
@@ -38,7 +38,7 @@ fn clip_by_global_norm(gradients: &[Option<Tensor>], norm: f32) -> tf::Result<Ve
     gradients.iter().map(scaled).collect()
 }
 
-/// A network of five layers, which are ten parameters of nine sizes.
+/// A network of five layers, with ten parameters of nine sizes.
 fn network() -> tf::Result<Sequential> {
     let mut model = Sequential::new();
     for units in [64, 48, 32, 20] {
@@ -55,7 +55,7 @@ fn network() -> tf::Result<Sequential> {
     Ok(model)
 }
 
-/// A step whose gradients are clipped together.
+/// A step whose gradients are clipped by their global norm.
 fn step(model: &Sequential, optimizer: &dyn Optimizer, seed: u64) -> tf::Result<Tensor> {
     let x = Tensor::from_slice(&numbers(100 + seed, 16 * 40), [16, 40])?;
     let labels: Vec<i32> = (0..16).map(|i| (i * 7 + seed as i32) % 10).collect();
@@ -69,7 +69,7 @@ fn step(model: &Sequential, optimizer: &dyn Optimizer, seed: u64) -> tf::Result<
     Ok(loss)
 }
 
-/// The plan of a settled step, and all weights after it.
+/// The plan of a step after warm-up, and all weights after it.
 fn trained(optimizer: &dyn Optimizer, fusion: bool) -> tf::Result<(PlanReport, Vec<f32>)> {
     let device = Device::new()?;
     device.set_fusion(fusion);
@@ -86,7 +86,7 @@ fn trained(optimizer: &dyn Optimizer, fusion: bool) -> tf::Result<(PlanReport, V
     })
 }
 
-/// The plan of Adam's step over ten parameters of ten sizes, whose gradients somebody holds, and the weights after it.
+/// The plan of Adam's step over ten parameters of ten sizes with held gradients, and the weights after it.
 fn held_gradients(fusion: bool) -> tf::Result<(PlanReport, Vec<Vec<f32>>)> {
     let device = Device::new()?;
     device.set_fusion(fusion);
@@ -106,7 +106,7 @@ fn held_gradients(fusion: bool) -> tf::Result<(PlanReport, Vec<Vec<f32>>)> {
         let plan = device.last_plan().unwrap();
         let weights: tf::Result<Vec<Vec<f32>>> =
             variables.iter().map(|variable| variable.read().to_vec()).collect();
-        // They are what they were.
+        // The held gradients are unchanged.
         for (at, gradient) in gradients.iter().flatten().enumerate() {
             assert_eq!(gradient.to_vec::<f32>()?, numbers(50 + at as u64, size(at)));
         }
@@ -114,7 +114,7 @@ fn held_gradients(fusion: bool) -> tf::Result<(PlanReport, Vec<Vec<f32>>)> {
     })
 }
 
-/// Kernels of a step of each kind: with clipped gradients by Adam, with momentum, without, and over held gradients.
+/// The numbers of kernels of each kind of step: clipped gradients with Adam, with momentum, without, and held gradients.
 fn counts() -> tf::Result<[usize; 4]> {
     let kernels = |optimizer: &dyn Optimizer| -> tf::Result<usize> {
         Ok(trained(optimizer, true)?.0.kernels().len())
@@ -127,16 +127,16 @@ fn counts() -> tf::Result<[usize; 4]> {
     ])
 }
 
-/// With the eight bindings of a browser. Forward and backward take 18 kernels without the norms. Of ten norms a kernel
-/// holds four. Adam's ten steps have four bindings each and are five kernels if the gradients are there; those of clipped
-/// gradients, which are stored as well, have more.
+/// With the eight bindings of a browser. Forward and backward take 18 kernels without the norms. A kernel computes four of ten
+/// norms. Adam's ten steps have four bindings each and are five kernels if the gradients exist; those of clipped gradients,
+/// which are stored as well, have more.
 const IN_A_BROWSER: [usize; 4] = [34, 29, 28, 5];
 
 #[test]
 fn a_step_takes_as_few_kernels_as_the_bindings_allow() -> tf::Result<()> {
     let counts = counts()?;
     if Device::current()?.adapter().name.contains("llvmpipe") {
-        // Each kernel stands alone, as there are few.
+        // Each kernel stays separate, as there are few.
         assert_eq!(counts, [51, 51, 51, 10]);
         return Ok(());
     }
@@ -183,21 +183,21 @@ fn assert_close(fused: &[f32], apart: &[f32]) {
 
 #[test]
 fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
-    // Steps by the sign of a gradient, as Adam's first ones nearly are, would magnify its last digit.
+    // Steps by the sign of a gradient, like almost Adam's first ones, would amplify errors in its last place.
     let momentum = || Sgd::new(0.05).momentum(0.9);
     let (plan, fused) = trained(&momentum(), true)?;
     let together = plan.kernels().iter().any(|kernel| kernel.label.contains(" x "));
-    // A processor gives a few small kernels no other's text.
+    // On a processor, a few small kernels are not merged.
     let processor = Device::current()?.adapter().kind == tf::AdapterKind::Cpu;
     assert_eq!(together, !processor || std::env::var_os("WGRAD_PORTABLE").is_some(), "{plan}");
     assert_close(&fused, &trained(&momentum(), false)?.1);
-    // In every run the same bits.
+    // Every run produces the same bits.
     assert_eq!(fused, trained(&momentum(), true)?.1);
 
     let (fused, apart) = (held_gradients(true)?.1, held_gradients(false)?.1);
     for (k, (fused, apart)) in fused.iter().zip(&apart).enumerate() {
         assert_close(fused, apart);
-        // Three steps of the learning rate against the gradient's sign, where that is not tiny.
+        // Three steps of the learning rate against the gradient's sign, unless it is tiny.
         let (before, gradient) =
             (numbers(k as u64, fused.len()), numbers(50 + k as u64, fused.len()));
         for ((after, before), gradient) in fused.iter().zip(before).zip(gradient) {
@@ -209,12 +209,12 @@ fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
     Ok(())
 }
 
-/// Run by `a_browser_s_eight_bindings_hold_two_steps_of_adam`: a processor gives few parts kernels of their own.
+/// Run by `a_browser_s_eight_bindings_hold_two_steps_of_adam`: on a processor, few parts are separate kernels.
 fn parts_of_every_kind_share_a_kernel() -> tf::Result<()> {
     let device = Device::new()?;
     device.set_fusion(true);
     device.scope(|| {
-        // Odd sizes, turned and broadcast views, other dtypes, one element of a larger tensor.
+        // Odd sizes, transposed and broadcast views, other dtypes, one element of a larger tensor.
         let a = Tensor::from_slice(&numbers(1, 35), [5, 7])?;
         let b = Tensor::from_slice(&numbers(2, 24), [4, 6])?;
         let c = Tensor::from_slice(&[3i32, -4, 5], [3])?;
@@ -252,7 +252,7 @@ fn what_depends_on_small_work_waits_for_it() -> tf::Result<()> {
             [8, 8],
         )?;
         let (sum, product, late) = {
-            // A small fold, which a product needs, and work beside it that reads what others replace.
+            // A small reduction that a product needs, and parallel work that reads values which other work replaces.
             let scale = x.reduce_sum(())?;
             let scaled = eye.multiply(&scale)?;
             let product = scaled.matmul(&eye)?;

@@ -1,5 +1,5 @@
-//! Training steps as the planner runs them: how many kernels one takes, that nothing grows over many of them, and that
-//! the numbers are the same bits in every run and the same numbers as of single ops.
+//! Training steps as the planner runs them: the number of kernels, no growth over many steps, the same bits in every run, and
+//! the same numbers as with single ops.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, DeviceStats, Tensor};
 
-/// Numbers in -1 to 1, the same in every run.
+/// Numbers from -1 to 1, the same in every run.
 fn numbers(seed: u64, n: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -25,7 +25,7 @@ fn numbers(seed: u64, n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// The network of the MNIST example without convolutions.
+/// The MNIST example's network without convolutions.
 fn mlp() -> Sequential {
     Sequential::new()
         .add(Flatten::new())
@@ -33,7 +33,7 @@ fn mlp() -> Sequential {
         .add(Dense::new(10))
 }
 
-/// The example's network with convolutions; `width` is 1 for its size.
+/// The example's network with convolutions; `width` is 1 for its original size.
 fn cnn(width: usize) -> Sequential {
     let convolution = |filters: usize| {
         Conv2D::new(filters / width, [5, 5]).padding(tf::Padding::Same).activation(Activation::Relu)
@@ -49,7 +49,7 @@ fn cnn(width: usize) -> Sequential {
         .add(Dense::new(10))
 }
 
-/// Gives the model weights that do not depend on other tests, which draw from the global generator too.
+/// Sets weights that do not depend on other tests, which also draw from the global generator.
 fn set_weights(model: &Sequential, input: &[usize]) -> tf::Result<()> {
     model.build(input)?;
     let mut weights = model.get_weights()?;
@@ -70,7 +70,7 @@ fn batch(step: u64, n: usize, size: usize) -> tf::Result<(Tensor, Tensor)> {
     Ok((Tensor::from_slice(&images, [n, size, size, 1])?, Tensor::from_slice(&labels, [n])?))
 }
 
-/// One step, as the MNIST example makes it.
+/// One step, as in the MNIST example.
 fn train_step(
     model: &Sequential,
     optimizer: &dyn Optimizer,
@@ -85,7 +85,7 @@ fn train_step(
     Ok(loss)
 }
 
-/// Kernels and submissions of one settled step; every step must take as many.
+/// Kernels and submissions of one step after warm-up; every step must have the same numbers.
 fn per_step(model: &Sequential, n: usize) -> tf::Result<(u64, u64)> {
     let device = Device::new()?;
     device.scope(|| {
@@ -129,7 +129,7 @@ fn a_step_of_the_cnn_takes_few_kernels() -> tf::Result<()> {
     Ok(())
 }
 
-/// What must not change between two steps of a loop that has settled.
+/// The counters that must not change between two steps of a loop after warm-up.
 fn settled(stats: DeviceStats) -> [u64; 7] {
     [
         stats.pipelines,
@@ -160,7 +160,7 @@ fn nothing_grows_in_ten_thousand_steps() -> tf::Result<()> {
             loss = Some(error);
             Ok(())
         };
-        // A plan for few runs is followed by one for many after a thousand.
+        // A plan for few runs is replaced by one for many after a thousand runs.
         for i in 0..1200 {
             step(i)?;
         }
@@ -204,7 +204,7 @@ fn trajectory(
 /// A name, losses and weights.
 type Run = (&'static str, Vec<Vec<f32>>);
 
-/// The runs that are compared: a network of each kind with an optimizer of each kind.
+/// The runs to compare: a network of each kind with an optimizer of each kind.
 fn runs() -> tf::Result<Vec<Run>> {
     Device::new()?.scope(|| {
         Ok(vec![

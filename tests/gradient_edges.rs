@@ -1,5 +1,5 @@
-//! Gradients at edges (zeros, ties, large values, infinities, NaN) against TensorFlow's, first and second order:
-//! `tests/data/gradient_edges.json`, which `gradient_edges.py` beside it has written.
+//! Gradients at edge cases (zeros, ties, large values, infinities, NaN) compared with TensorFlow's, first and second order:
+//! `tests/data/gradient_edges.json`, written by `gradient_edges.py` next to it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,15 +31,15 @@ const OPS: &[(&str, Function)] = ops! {
     "clip_by_value" => |x| x[0].maximum(0.0)?.minimum(3.0)
 };
 
-/// Where wgrad's gradient is another one: the op, the order, and why.
+/// Differences of wgrad's gradients: the op, the order, and the reason.
 const DIFFERENT: &[(&str, usize, &str)] = &[
-    // The second derivatives are products of the other elements. TensorFlow gives 0 where an element is 0.
+    // The second derivatives are products of the other elements. TensorFlow returns 0 where an element is 0.
     ("reduce_prod", 2, "right where an element is 0"),
-    // d2 / da db = 1 / b. TensorFlow gives 0 where a is 0.
+    // d2 / da db = 1 / b. TensorFlow returns 0 where a is 0.
     ("xlogy", 2, "right where a is 0"),
 ];
 
-/// The numbers; none where TensorFlow has no gradient, which counts as zeros.
+/// The numbers; `None` if TensorFlow has no gradient, which counts as zeros.
 fn numbers(list: &Value) -> Option<Vec<f64>> {
     let list = list.as_array()?;
     Some(list.iter().map(|v| v.as_str().unwrap().parse().unwrap()).collect())
@@ -49,7 +49,7 @@ fn close(got: f64, want: f64) -> bool {
     if want.is_nan() || want.is_infinite() {
         return got.is_nan() == want.is_nan() && (want.is_nan() || got == want);
     }
-    // Elementary functions of both are within a few ULP; where a gradient is a difference of two, more is lost.
+    // Both libraries' elementary functions are within a few ULP; a gradient that is a difference of two loses more.
     (got - want).abs() <= 2e-6 + 2e-5 * want.abs()
 }
 

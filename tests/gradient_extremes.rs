@@ -1,6 +1,6 @@
-//! Gradients of elementwise ops at extreme numbers (1e-38 to 3e38, close to 1, infinities, NaN) against TensorFlow's in
-//! `f64`, where nothing overflows or cancels: `tests/data/gradient_extremes.json`, which `gradient_extremes.py` beside it
-//! has written.
+//! Gradients of element-wise ops at extreme numbers (1e-38 to 3e38, close to 1, infinities, NaN) compared with TensorFlow's in
+//! `f64`, where nothing overflows or cancels: `tests/data/gradient_extremes.json`, written by `gradient_extremes.py` next to
+//! it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,10 +35,10 @@ const OPS: &[(&str, Function)] = ops! {
     "complex_abs" => |x| signal::abs(&signal::complex(&x[0], &x[1])?),
 };
 
-/// An op, where its gradient is another, and why.
+/// An op, where its gradient differs, and the reason.
 type Different = (&'static str, fn(&[f64]) -> bool, &'static str);
 
-/// What counts as another gradient than the one in `f64`: the op, where, and why.
+/// Intended differences from the gradient in `f64`: the op, where, and the reason.
 const DIFFERENT: &[Different] = &[
     ("elu", |x| x[0] == -50.0, "TensorFlow's y + 1 is 0 even in f64"),
     ("selu", |x| x[0] == -50.0, "the same"),
@@ -56,7 +56,7 @@ const DIFFERENT: &[Different] = &[
     ("pow", |x| x[0] > 1e38 && x[1] == -1.0, "the result is below 1.2e-38"),
 ];
 
-/// Errors that are small beside 1, not beside the gradient: rules that start from the result, as TensorFlow's do.
+/// Errors that are small compared with 1 but not with the gradient: from rules that use the result, like TensorFlow's.
 const COARSE: &[(&str, f64)] = &[
     ("tanh", 1.2e-7),
     ("tanh_shrink", 1.2e-7),
@@ -74,7 +74,7 @@ fn close(got: f64, want: f64, coarse: f64) -> bool {
     if want.is_nan() || want.is_infinite() {
         return got == want || got.is_nan() && want.is_nan();
     }
-    // Drivers take numbers below 1.2e-38 for 0; close to the end of the range a rounding makes infinity.
+    // Drivers flush numbers below 1.2e-38 to 0; near the end of the range rounding produces infinity.
     let end = got.is_infinite() && want.abs() > 3.4e38 && got.signum() == want.signum();
     end || (got - want).abs() <= 1.2e-38 + coarse + 2e-5 * want.abs()
 }

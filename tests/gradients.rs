@@ -1,4 +1,4 @@
-//! Every gradient rule against central differences, first and second order, and what a tape promises besides.
+//! Every gradient rule compared with central differences, first and second order, and other guarantees of tapes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use wgrad::inventory::{self, ANY, Case, Gradient, Input, Kind, Values};
 use wgrad::random::Generator;
 use wgrad::{BincountOptions, DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
 
-/// A function of one input of shape [3, 5], which is no whole number of vectors.
+/// A function of one input of shape [3, 5], whose size is not a multiple of the vector length.
 fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Case {
     rule(name, &[(&[3, 5], values)], move |x| f(&x[0]))
 }
@@ -54,13 +54,12 @@ impl Numbers {
     }
 }
 
-/// The step of the differences; a power of two, so that few bits are lost in adding it.
+/// The step of the differences; a power of two, so that adding it loses few bits.
 const STEP: f64 = 1.0 / 64.0;
 
-/// The fourth-order difference (8 (f(1) - f(-1)) - (f(2) - f(-2))) / 12 h is off by h^4 / 30 = 2e-9 times the fifth
-/// derivative, which is some thousands for quotients by small numbers. Beside that there is rounding: a step or
-/// two of f32 in each element, 2e-7, over h make 1e-5 of the size of what is added up. A wrong rule is off by
-/// far more than ten times that.
+/// The fourth-order difference (8 (f(1) - f(-1)) - (f(2) - f(-2))) / 12 h has an error of h^4 / 30 = 2e-9 times the fifth
+/// derivative, which is some thousands for quotients by small numbers. Rounding adds a unit or two of f32 in each element: 2e-7
+/// divided by h is 1e-5 of the magnitude of the terms. A wrong rule has an error of far more than ten times that.
 const TOLERANCE: f64 = 1e-4;
 
 fn difference(mut f: impl FnMut(f64) -> Result<f64>) -> Result<f64> {
@@ -73,7 +72,7 @@ fn dot(a: &[f32], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * b).sum()
 }
 
-/// The sum of the sizes of what [`dot`] adds.
+/// The sum of the magnitudes of the terms of [`dot`].
 fn size(a: &[f32], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| (f64::from(a) * b).abs()).sum()
 }
@@ -86,9 +85,9 @@ fn upload(shape: &[usize], values: &[f64]) -> Result<Tensor> {
 struct Checked<'a> {
     rule: &'a Case,
     start: Vec<Vec<f32>>,
-    /// Of the result, for the loss `sum(y * weights)`.
+    /// Weights of the result, for the loss `sum(y * weights)`.
     weights: Vec<f64>,
-    /// Of the first gradients, for the second order.
+    /// Weights of the first gradients, for the second order.
     weights2: Vec<Vec<f64>>,
 }
 
@@ -113,8 +112,8 @@ impl Checked<'_> {
         Ok(dot(&y.to_vec::<f32>()?, &self.weights))
     }
 
-    /// The gradients of y, or those of y + y^2, whose own gradients reach every rule of a backward pass: from
-    /// the gradient of a linear function no path leads back to its input.
+    /// The gradients of y, or those of y + y^2, whose own gradients use every rule of a backward pass: the gradient of a linear
+    /// function does not depend on its input.
     fn gradients(&self, x: &[Tensor], curved: bool) -> Result<Vec<Option<Tensor>>> {
         let tape = GradientTape::new();
         x.iter().try_for_each(|x| tape.watch(x))?;
@@ -183,7 +182,7 @@ fn check(rule: &Case) -> Result<Vec<String>> {
             let got: f64 = grads.iter().zip(&direction).map(|(g, v)| dot(g, v)).sum();
             let scale = scale + grads.iter().zip(&direction).map(|(g, v)| size(g, v)).sum::<f64>();
             let off = (got - want).abs();
-            // NaN is a miss.
+            // NaN is a failure.
             if off > TOLERANCE * scale || off.is_nan() {
                 let name = &rule.name;
                 failures.push(format!(
@@ -200,7 +199,7 @@ fn check(rule: &Case) -> Result<Vec<String>> {
     Ok(failures)
 }
 
-/// The gradients on the host, with the shapes of the inputs; zeros where there is none.
+/// The gradients on the host, with the shapes of the inputs; zeros if there is none.
 fn read(grads: &[Option<Tensor>], inputs: &[Input]) -> Result<Vec<Vec<f32>>> {
     let each = grads.iter().zip(inputs).map(|(grad, (shape, _))| match grad {
         Some(grad) => {
@@ -224,7 +223,7 @@ fn check_all(rules: Vec<Case>) {
     assert!(failures.is_empty(), "{} failures:\n  {}", failures.len(), failures.join("\n  "));
 }
 
-/// The ops of the inventory, and where one's own cases are.
+/// Checks the ops of the inventory, and reports where custom cases are.
 fn check_ops(kind: Kind) {
     let ops = inventory::all().filter(|entry| entry.kind == kind);
     check_all(ops.flat_map(|entry| entry.own_cases()).collect());
@@ -262,7 +261,7 @@ fn several_ops() {
     ]);
 }
 
-/// Whoever adds an op says of its gradient what there is, and has it checked.
+/// Every op of the inventory declares its gradient and has a check.
 #[test]
 fn no_rule_is_forgotten() {
     let this = include_str!("gradients.rs");
@@ -308,7 +307,7 @@ fn what_is_not_connected_has_none() {
     let tape = GradientTape::new();
     assert!(tape.gradient(x.square().unwrap(), &x).unwrap().is_none());
 
-    // Through a piecewise constant op, an index, a comparison.
+    // Through a piecewise constant op, an index, and a comparison.
     let tape = GradientTape::persistent();
     tape.watch(&x).unwrap();
     let floor = x.floor().unwrap();
@@ -342,7 +341,7 @@ fn persistent_tapes_answer_again() {
         assert_eq!(item(&tape.gradient(&y, &x).unwrap()), 12.0);
         assert_eq!(item(&tape.gradient(&z, &x).unwrap()), 32.0);
     }
-    // An inner value is a source too.
+    // An intermediate value can be a source, too.
     assert_eq!(item(&tape.gradient(&z, &y).unwrap()), 2.0);
 }
 
@@ -377,10 +376,10 @@ fn several_targets_add_up() {
     let (square, inverse) = (x.square().unwrap(), x.reciprocal().unwrap());
     let fourth = square.square().unwrap();
     assert_eq!(item(&tape.gradient([&square, &inverse], &x).unwrap()), 3.75);
-    // A target that stands in the way of another, and one that is named twice.
+    // A target on the path of another one, and one that is given twice.
     assert_eq!(item(&tape.gradient([&square, &fourth], &x).unwrap()), 36.0);
     assert_eq!(item(&tape.gradient([&square, &square], &x).unwrap()), 8.0);
-    // A target that is the source.
+    // A target that is also the source.
     assert_eq!(item(&tape.gradient(&x, &x).unwrap()), 1.0);
     let seeds = [&Tensor::scalar(10f32).unwrap(), &Tensor::scalar(4f32).unwrap()];
     let grad = tape.gradient_from([&square, &inverse], Some(&seeds), &x).unwrap();
@@ -442,7 +441,7 @@ fn half_precision_gradients_are_half_precision() {
     let grad = tape.gradient(&square, &x).unwrap().unwrap();
     assert_eq!(grad.dtype(), DType::F16);
     assert_eq!(grad.to_vec::<f16>().unwrap(), [3.0, -0.5, 6.0].map(f16::from_f32));
-    // Through a cast the gradient goes back to the dtype of the source.
+    // Through a cast, the gradient is converted back to the dtype of the source.
     let grad = tape.gradient(&wide, &x).unwrap().unwrap();
     assert_eq!(grad.dtype(), DType::F16);
     assert_eq!(grad.to_vec::<f16>().unwrap(), [3.0, -0.5, 6.0].map(f16::from_f32));
@@ -457,7 +456,7 @@ fn counted(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Vec<f32> {
     let weights: Vec<f32> = (1..=y.len()).map(|i| i as f32).collect();
     let weights = Tensor::from_slice(&weights, y.shape()).unwrap();
     let dx = tape.gradient_from(&y, Some(&[&weights]), x).unwrap().unwrap();
-    // d/dx x^2 w = 2 x w, whose own derivative is 2 w: the rules hold a second time.
+    // d/dx x^2 w = 2 x w, whose own derivative is 2 w: the rules can be differentiated again.
     let second = outer.gradient(&dx, x).unwrap().unwrap();
     let twice = (&second * x).to_vec::<f32>().unwrap();
     let dx = dx.to_vec::<f32>().unwrap();
@@ -489,7 +488,7 @@ fn sizes_from_the_device_have_gradients() {
     assert_eq!(counted(&twice, |x| Ok(x.unique()?.0)), [1.0, 2.0, 0.0]);
     assert_eq!(counted(&twice, |x| Ok(x.unique_with_counts()?.0)), [1.0, 2.0, 0.0]);
 
-    // A product is no linear function of one of its factors squared: d/da a^2 b^2 = 2 a b^2.
+    // A product is not linear in the square of one of its factors: d/da a^2 b^2 = 2 a b^2.
     let tape = GradientTape::new();
     tape.watch(&row).unwrap();
     let y = row.segment_prod(&constant([0, 0, 1]).unwrap()).unwrap();
@@ -507,7 +506,7 @@ fn ties_share_the_gradient_of_extremes_as_tensorflow_shares_it() {
     let dx = tape.gradient(&y, &x).unwrap().unwrap();
     assert_eq!(dx.to_vec::<f32>().unwrap(), [0.5, 0.5, 0.0, 0.0]);
 
-    // The element itself and both updates are the largest: a third each.
+    // The element itself and both updates are the maximum: a third each.
     let (x, updates) = (constant([2.0, 0.0]).unwrap(), constant([2.0, 2.0, 1.0]).unwrap());
     let indices = constant([[0], [0], [1]]).unwrap();
     let tape = GradientTape::new();
@@ -518,7 +517,7 @@ fn ties_share_the_gradient_of_extremes_as_tensorflow_shares_it() {
     assert_eq!(dx.unwrap().to_vec::<f32>().unwrap(), [1.0, 0.0]);
     assert_eq!(du.unwrap().to_vec::<f32>().unwrap(), [1.0, 1.0, 3.0]);
 
-    // Updates of one slice: the last one counts, and each has the gradient of the slice.
+    // Updates of one slice: the last one is kept, and each gets the gradient of the slice.
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();
     tape.watch(&updates).unwrap();

@@ -1,4 +1,4 @@
-//! Small files that ask for much: none takes memory beyond a few times its size, or is refused before.
+//! Small files that claim large contents: readers use at most a few times the file's size in memory, or refuse it first.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,13 +32,13 @@ fn events(values: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     writer.close().unwrap()
 }
 
-/// What a tag says of itself counts once, however many values have the tag.
+/// A tag's metadata is stored once, however many values have the tag.
 #[test]
 fn a_description_is_there_once() {
     let plugin = [field(1, b"scalars"), field(2, &[7; 200_000])].concat();
     let metadata = [field(1, &plugin), field(3, &[b'x'; 300_000])].concat();
     let first = [field(1, b"t"), field(9, &metadata)].concat();
-    // The others have a number alone.
+    // The others have only a number.
     let number = [&[0x15][..], &1f32.to_le_bytes()].concat();
     let other = [field(1, b"t"), number].concat();
     let file = events(std::iter::once(first).chain(std::iter::repeat_n(other, 40_000)));
@@ -50,10 +50,10 @@ fn a_description_is_there_once() {
     assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
-/// A value that stands for many has room by its own bytes, not by those of its record.
+/// A value that represents many gets memory according to its own bytes, not those of its record.
 #[test]
 fn a_record_of_many_tensors_is_bounded_by_each() {
-    // Of FLOAT, with a shape [100000] and one value.
+    // Type FLOAT, with a shape [100000] and one value.
     let shape = field(2, &field(2, &[&[0x08][..], &[0xa0, 0x8d, 0x06]].concat()));
     let tensor = [&[0x08, 1][..], &shape, &field(5, &1f32.to_le_bytes())].concat();
     let value = [field(1, b"t"), field(8, &tensor)].concat();
@@ -64,7 +64,7 @@ fn a_record_of_many_tensors_is_bounded_by_each() {
     assert!(most < 100 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
-/// Two bytes of a file are an empty value, which nobody is shown; whoever reads takes no hundreds of bytes for each.
+/// Two bytes of a file are an empty value, which is not returned; the reader does not allocate hundreds of bytes for each.
 #[test]
 fn a_record_of_empty_values_is_skipped() {
     let number = [&field(1, b"t")[..], &[0x15], &2.5f32.to_le_bytes()].concat();
@@ -75,7 +75,7 @@ fn a_record_of_empty_values_is_skipped() {
     assert!(most < 40 * file.len() as i64, "{most} bytes for a file of {}", file.len());
 }
 
-/// A header that promises more columns than any record has: each record takes time and room by its own fields.
+/// A header with more columns than any record has: each record's time and memory depend on its own fields.
 #[test]
 fn a_header_of_many_columns_costs_once() {
     #[derive(serde::Deserialize, Debug)]
@@ -100,7 +100,7 @@ fn a_header_of_many_columns_costs_once() {
         "x.csv, line 200001: the record has 1 fields, and 200000 are wanted. Mend it, or choose columns by select_cols."
     );
     assert!(most < 10_000, "{most} bytes");
-    // A message names as much of the header as a reader takes in.
+    // A message quotes a bounded part of the header.
     let error = rows.next().unwrap().unwrap_err().to_string();
     assert!(
         error.len() < 1000 && error.contains(" and 199980 more: missing field `wanted`"),
@@ -115,10 +115,10 @@ fn a_header_of_many_columns_costs_once() {
     assert!(error.len() < 400 && error.contains(&"n".repeat(80)), "{error}");
 }
 
-/// A GIF whose frames are a few bytes each, and all the canvas when they are shown. `hostile_images` has such WebPs.
+/// A GIF whose frames are a few bytes each but cover the whole canvas when shown. `hostile_images` has WebPs of this kind.
 #[test]
 fn an_animation_of_tiny_frames_on_a_great_canvas_is_refused() {
-    // 4000 x 4000, no palette for all; frames of one pixel with a palette of two colours.
+    // 4000 x 4000, no global palette; frames of one pixel with a palette of two colours.
     let mut gif = b"GIF89a\xa0\x0f\xa0\x0f\x00\x00\x00".to_vec();
     for _ in 0..16 {
         gif.extend(b"\x2c\0\0\0\0\x01\0\x01\0\x80\0\0\0\xff\xff\xff\x02\x02\x44\x01\0");
@@ -127,9 +127,9 @@ fn an_animation_of_tiny_frames_on_a_great_canvas_is_refused() {
     let (read, most) = peak(|| image::decode_frames(&gif, 3));
     let error = read.unwrap_err().to_string();
     assert!(error.contains("max_animation_pixels"), "{error}");
-    // Four frames, for which a list grows by doubling.
+    // Four frames, stored in a list that grows by doubling.
     assert!(most < 3 * (4 * 4000 * 4000 * 3), "{most} bytes");
-    // One is a picture as any other.
+    // A single frame is treated like any picture.
     assert!(image::decode_gif(&gif).is_err());
     assert!(image::decode_image(&gif, 3).is_ok());
 }

@@ -1,4 +1,5 @@
-//! Small HDF5 files whose parts lie in each other, or are named a thousand times: none takes memory beyond a few times its size.
+//! Small HDF5 files whose parts overlap, or are referenced a thousand times: readers use at most a few times the file's size in
+//! memory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use peak::peak;
 use wgrad::keras::layers::Dense;
 use wgrad::keras::{Sequential, saving};
 
-/// A file that is written piece by piece, behind the superblock of one of Keras's.
+/// A file that is written piece by piece, after the superblock of one of Keras's files.
 struct Hdf5(Vec<u8>);
 
 /// Numbers as eight bytes each.
@@ -23,7 +24,7 @@ impl Hdf5 {
         Hdf5(std::fs::read(path).unwrap()[..96].to_vec())
     }
 
-    /// Appends a piece at a multiple of eight, and says where.
+    /// Appends a piece at a multiple of eight, and returns its position.
     fn put(&mut self, piece: &[u8]) -> u64 {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         let at = self.0.len() as u64;
@@ -31,7 +32,8 @@ impl Hdf5 {
         at
     }
 
-    /// Appends a root with these messages, and reads the file into a model: what was said, and how many bytes it took at most.
+    /// Appends a root with these messages, and reads the file into a model. Returns the error, the peak of memory and the
+    /// file's size.
     fn read(mut self, messages: &[(u8, Vec<u8>)]) -> (String, i64, usize) {
         let mut body = Vec::new();
         for (kind, message) in messages {
@@ -55,7 +57,7 @@ impl Hdf5 {
     }
 }
 
-/// A heap of names, and a B-tree over tables of links at `tables`; the message that names both.
+/// A heap of names, and a B-tree over tables of links at `tables`; returns the message that references both.
 fn symbols(file: &mut Hdf5, names: &[u8], tables: &[u64]) -> (u8, Vec<u8>) {
     let at = file.put(names);
     let heap = file.put(&[b"HEAP\0\0\0\0".to_vec(), words(&[names.len() as u64, 1, at])].concat());
@@ -72,7 +74,7 @@ fn symbols(file: &mut Hdf5, names: &[u8], tables: &[u64]) -> (u8, Vec<u8>) {
 fn tables_of_links_that_overlap_are_refused() {
     const TABLES: usize = 5_000;
     let mut file = Hdf5::new();
-    // Each table's head is in what an entry of the table before does not look at.
+    // Each table's header overlaps a part of the previous table's entry that the reader ignores.
     let mut tables = Vec::new();
     for table in 0..TABLES {
         tables.extend(b"SNOD\x01\0");
@@ -92,7 +94,7 @@ fn tables_of_links_that_overlap_are_refused() {
 fn a_long_name_that_thousands_of_links_share_is_refused() {
     const LINKS: usize = 5_000;
     let mut file = Hdf5::new();
-    // No UTF-8, so that each name takes three times its bytes.
+    // Invalid UTF-8, so that each name needs three times its bytes.
     let names = [vec![0xff; 4096], vec![0; 8]].concat();
     let mut table = b"SNOD\x01\0".to_vec();
     table.extend((LINKS as u16).to_le_bytes());
@@ -104,13 +106,13 @@ fn a_long_name_that_thousands_of_links_share_is_refused() {
     assert!(most < 100 * size as i64, "{most} bytes for a file of {size}");
 }
 
-/// Links of a group with names beyond ASCII: the leaves of their B-tree lie in each other.
+/// Links of a group with non-ASCII names: the leaves of their B-tree overlap.
 #[test]
 fn leaves_of_names_that_overlap_are_refused() {
     const LEAVES: usize = 2_000;
     const RECORD: usize = 32;
     let mut file = Hdf5::new();
-    // A block with one link, `a`, and the heap that consists of it: one block, offsets of four bytes, lengths of three.
+    // A block with one link, `a`, and the heap that consists of it: one block, four-byte offsets, three-byte lengths.
     let link = [vec![1, 0, 1, b'a'], words(&[96])].concat();
     let block = file.put(&[link.clone(), vec![0; 64]].concat());
     let mut heap = b"FRHP\0\0\0\0\0\0".to_vec();
@@ -123,7 +125,7 @@ fn leaves_of_names_that_overlap_are_refused() {
     heap.extend([0, 0]);
     heap.resize(146, 0);
     let heap = file.put(&heap);
-    // A record: a hash, a form, an offset and a length; what follows, and the next leaf's head, nobody looks at.
+    // A record: a hash, a form, an offset and a length; the reader ignores what follows, which is the next leaf's header.
     let record = |head: &[u8]| {
         let mut record = vec![0; 4 + 1 + 4];
         record.extend([link.len() as u8, 0, 0]);
@@ -166,7 +168,7 @@ fn a_text_to_which_thousands_of_elements_refer_is_refused() {
     heap.extend(words(&[text.len() as u64]));
     heap.extend(&text);
     let heap = file.put(&heap);
-    // An attribute: its name, texts in a heap as the type, one axis.
+    // An attribute: its name, strings in a heap as the type, one axis.
     let mut attribute = vec![1, 0, 12, 0, 8, 0, 16, 0];
     attribute.extend(b"layer_names\0\0\0\0\0");
     attribute.extend([0x19, 1, 0, 0, 16, 0, 0, 0]);

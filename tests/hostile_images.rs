@@ -1,4 +1,4 @@
-//! 300,000 broken images: no decoder panics or hangs, and none takes more memory than the file and the options allow.
+//! 300,000 broken images: no decoder panics or hangs, and none uses more memory than the file and the options permit.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ fn files() -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Changes the file in a few places: bits, bytes, sizes; cuts it, and repeats a part of it.
+/// Changes the file in a few places: bits, bytes, sizes; truncates it, or repeats a part of it.
 fn mutate(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     const TELLING: [u8; 14] = [0, 1, 2, 3, 4, 7, 8, 0x7f, 0x80, 0xff, 0xc0, 0xc4, 0xd9, 0xda];
     for _ in 0..random.usize(1..6) {
@@ -52,7 +52,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut fastrand::Rng) {
     }
 }
 
-/// A part of a WebP, with the byte that makes it even.
+/// A chunk of a WebP, padded to an even length.
 fn part(name: &[u8; 4], contents: &[u8]) -> Vec<u8> {
     let mut part = [&name[..], &(contents.len() as u32).to_le_bytes(), contents].concat();
     part.resize(part.len().next_multiple_of(2), 0);
@@ -72,20 +72,20 @@ fn animation(width: u32, height: u32, frames: &[u8]) -> Vec<u8> {
     [&b"RIFF"[..], &size, b"WEBP", &parts].concat()
 }
 
-/// What a part for a frame has: its place 0, its size, no time, that it is put in place of what is there, and parts.
+/// The contents of a frame chunk: position 0, its size, no duration, replacing what is there, and its chunks.
 fn frame(width: u32, height: u32, parts: &[u8]) -> Vec<u8> {
     [&[0; 6][..], &three(width - 1), &three(height - 1), &[0, 0, 0, 2], parts].concat()
 }
 
-/// The image of a lossless WebP of 1 x 1: the file's part, which is all of it.
+/// A lossless WebP image of 1 x 1: the chunk, which is the whole image.
 fn one_pixel() -> Vec<u8> {
-    // The signature, sizes and version; no transform, no cache; five codes of one symbol each.
+    // The signature, sizes and version; no transform, no cache; five codes with one symbol each.
     let mut bits = Bits(vec![0x2f], 0);
     for (value, count) in [(0, 14), (0, 14), (0, 1), (0, 3), (0, 1), (0, 1), (0, 1)] {
         bits.push(value, count);
     }
     for symbol in [7u32, 8, 9, 255, 0] {
-        // Simple, one symbol, of eight bits.
+        // A simple code with one symbol of eight bits.
         for (value, count) in [(1, 1), (0, 1), (1, 1), (symbol, 8)] {
             bits.push(value, count);
         }
@@ -93,7 +93,7 @@ fn one_pixel() -> Vec<u8> {
     part(b"VP8L", &bits.0)
 }
 
-/// Bytes that are filled from their lowest bits on.
+/// Bytes filled from their lowest bits.
 struct Bits(Vec<u8>, usize);
 
 impl Bits {
@@ -108,15 +108,15 @@ impl Bits {
     }
 }
 
-/// The header of a lossy image that would have 2^28 pixels, and no more of it.
+/// The header of a lossy image with 2^28 pixels, and nothing else.
 fn great_image(width: u16, height: u16) -> Vec<u8> {
     let sizes = [width.to_le_bytes(), height.to_le_bytes()].concat();
-    // A key frame that is shown, with a first partition of 8 bytes.
+    // A visible key frame, with a first partition of 8 bytes.
     let tag = three(8 << 5 | 1 << 4);
     part(b"VP8 ", &[&tag[..], &[0x9d, 0x01, 0x2a], &sizes, &[0; 64]].concat())
 }
 
-/// The text that refuses a file, which takes no more memory than `bound`.
+/// The error that refuses a file, which must use no more memory than `bound`.
 #[track_caller]
 fn refused(file: &[u8], bound: i64) -> String {
     let (result, most) = peak(|| image::decode_frames(file, 4));
@@ -129,18 +129,18 @@ fn refused(file: &[u8], bound: i64) -> String {
 #[test]
 fn an_animated_webp_takes_no_more_than_its_frames() {
     const SMALL: i64 = 1 << 20;
-    // What is right is decoded, however many frames there are.
+    // Valid frames are decoded, however many there are.
     let good = part(b"ANMF", &frame(1, 1, &one_pixel()));
     let frames = image::decode_frames(&animation(1, 1, &good.repeat(1000)), 4).unwrap();
     assert_eq!(frames.shape(), [1000, 1, 1, 4]);
     assert!(frames.rows().into_iter().all(|pixel| pixel.to_vec() == [8, 7, 9, 255]), "{frames:?}");
 
-    // Many frames of a pixel on a great canvas: each would be all of the canvas.
+    // Many frames of one pixel on a large canvas: each would be expanded to the whole canvas.
     let file = animation(4000, 4000, &good.repeat(100));
     let want = "decode_frames: the header says 100 frames of 4000 x 4000 pixels, and at most 67108864 are decoded. If the file is \
                 right, raise DecodeOptions::max_animation_pixels.";
     assert_eq!(refused(&file, SMALL), want);
-    // A canvas beyond what any image may have, and frames and images that are.
+    // A canvas larger than any image may be, and frames and images of that size.
     let file = animation(1 << 24, 1 << 24, &good);
     assert!(refused(&file, SMALL).contains("16777216 x 16777216 pixels, and at most 268435456"));
     let file = animation(1, 1, &part(b"ANMF", &frame(1 << 24, 1 << 24, &one_pixel())));
@@ -152,7 +152,7 @@ fn an_animated_webp_takes_no_more_than_its_frames() {
          leave it out."
     );
 
-    // An image that is greater than its frame: the decoder would decode all of it, and compare sizes then.
+    // An image larger than its frame: the decoder would decode all of it before comparing sizes.
     let great = great_image(16383, 16383);
     let want = "decode_frames: the image is broken: an image of 16383 x 16383 pixels is to fill its frame of 1 x 1. Replace the \
                 file, or leave it out.";
@@ -161,27 +161,28 @@ fn an_animated_webp_takes_no_more_than_its_frames() {
     assert_eq!(refused(&animation(1, 1, &part(b"ANMF", &frame(1, 1, &behind_alpha))), SMALL), want);
     let second = [&good[..], &part(b"ANMF", &frame(1, 1, &great))].concat();
     assert_eq!(refused(&animation(1, 1, &second), SMALL), want);
-    // The frame ends in the image's header, and in its first bytes.
+    // The frame ends in the image's header, or in its first bytes.
     for cut in [9, 15] {
         let mut short = part(b"ANMF", &frame(1, 1, &great));
         short[4..8].copy_from_slice(&(16 + cut as u32).to_le_bytes());
         let error = refused(&animation(1, 1, &short), SMALL);
         assert!(error.contains("the image is broken"), "{error}");
     }
-    // No animation, but a canvas of another size than its image.
+    // Not an animation, but a canvas with another size than its image.
     let mut still = animation(1, 1, &great);
     still[20] = 0;
     let error = refused(&still, SMALL);
     assert!(error.contains("16383 x 16383 pixels is to fill the canvas of 1 x 1"), "{error}");
 
-    // A frame of odd length without the byte behind it: the decoder finds the next frame, and who skips the byte does not.
+    // A frame of odd length without the padding byte: the decoder finds the next frame, but a reader that skips the byte does
+    // not.
     let mut hidden = part(b"ANMF", &frame(1, 1, &[&one_pixel()[..], &[0]].concat()));
     hidden.pop();
     hidden.extend(part(b"ANMF", &frame(1, 1, &great)));
     let error = refused(&animation(1, 1, &hidden), SMALL);
     assert!(error.contains("has no byte behind it, which makes it even"), "{error}");
 
-    // Frames in frames, a hundred thousand deep.
+    // Nested frames, a hundred thousand deep.
     let mut nested = Vec::new();
     for depth in 0..100_000u32 {
         nested.extend(b"ANMF");
@@ -196,8 +197,8 @@ fn an_animated_webp_takes_no_more_than_its_frames() {
 fn broken_files_end_in_pixels_or_in_words() {
     const CASES: usize = 300_000;
     const PIXELS: usize = 1 << 14;
-    // A JPEG of one column is decoded in blocks of 32, with numbers of 16 bits beside the pixels; the tables and windows of
-    // the decoders come on top.
+    // A JPEG of one column is decoded in blocks of 32, with 16-bit numbers in addition to the pixels; the tables and windows of
+    // the decoders are added.
     const BOUND: i64 = (PIXELS * 32 * 12 + (2 << 20)) as i64;
     let files = files();
     let mut random = fastrand::Rng::with_seed(19);
@@ -225,12 +226,12 @@ fn broken_files_end_in_pixels_or_in_words() {
             Err(error) => panic!("{name}, case {case}: {error:?}"),
         }
         most = most.max(peak);
-        // A part of a lossy WebP has a length of 24 bits, for which its decoder makes room.
+        // A chunk of a lossy WebP has a 24-bit length, which its decoder allocates.
         let part = if name.ends_with("webp") { 1 << 24 } else { 0 };
         let bound = BOUND + part + 64 * bytes.len() as i64;
         assert!(peak <= bound, "{name}, case {case}: {peak} bytes");
     }
     println!("{decoded} decoded, {refused} refused, at most {most} bytes");
-    // The test would say nothing if nearly all were refused at the first byte, or hardly any was broken.
+    // The test would be meaningless if nearly all were refused at the first byte, or hardly any were broken.
     assert!(decoded > CASES / 8 && refused > CASES / 3, "{decoded} decoded, {refused} refused");
 }

@@ -1,4 +1,4 @@
-//! `wgrad::image` against numbers of TensorFlow 2.21, where `tests/oracle.rs` has no cases.
+//! `wgrad::image` compared with numbers of TensorFlow 2.21, for functions without cases in `tests/oracle.rs`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use wgrad::image::{
 };
 use wgrad::{DType, Device, GradientTape, Result, Tensor, constant};
 
-/// Numbers from -1 to 1.5, quarters.
+/// Numbers from -1 to 1.5, in quarters.
 fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i * 7 % 11) as f32 / 4.0 - 1.0).collect()
 }
@@ -93,7 +93,8 @@ fn methods_of_resizing() {
     );
 }
 
-/// Channels fill vectors or not, and sums are short or shared by several threads: the channels are resized alike.
+/// Channels may or may not fill vectors, and sums are short or shared by several threads: all channels are resized in the same
+/// way.
 #[test]
 fn every_number_of_channels() {
     for (size, target) in [([40, 50], [3, 4]), ([6, 5], [9, 13]), ([700, 3], [1, 2])] {
@@ -274,7 +275,7 @@ fn crops_of_any_place() {
         &[3, 1, 1, 1],
         &[-0.125, 0.42125, -0.25],
     );
-    // A number that names no image.
+    // A number that is not an image's index.
     let none = constant([2, -1, 7]).unwrap();
     near(
         image::crop_and_resize_with(&image, &boxes, &none, [1, 1], outside),
@@ -345,8 +346,8 @@ fn transforms() {
     assert_eq!(turned.to_vec::<u8>().unwrap(), [4, 15, 25, 39, 25, 51, 76, 101, 93, 116, 142, 166]);
 }
 
-/// Functions of the channels of a pixel are one kernel, whatever they are composed of. What all channels need, a hue or the
-/// weights of a mixture, may be computed once, in a kernel before.
+/// Functions of a pixel's channels are one kernel, whatever their composition. Values that all channels need, a hue or the
+/// weights of a mixture, may be computed once, in a preceding kernel.
 #[test]
 fn colours_are_one_kernel_or_two() {
     let device = Device::new().unwrap();
@@ -369,7 +370,7 @@ fn colours_are_one_kernel_or_two() {
     let counts: Vec<(&str, usize, usize)> = functions
         .iter()
         .map(|(name, most, f)| {
-            // What is called once has a kernel for each op; what comes again is fused.
+            // At the first call each op has a kernel; a repeated call is fused.
             for _ in 0..2 {
                 device.synchronize().unwrap();
                 let y = f(&x).unwrap();

@@ -1,4 +1,4 @@
-//! What a program may look at: plans, their shaders, the time of each kernel, submissions, kept pipelines.
+//! Information for programs: plans, their shaders, the time of each kernel, submissions, cached pipelines.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/child.rs"]
@@ -32,9 +32,9 @@ fn a_plan_tells_its_kernels() -> tf::Result<()> {
             assert!(kernel.wgsl.contains("fn main("));
             assert!(kernel.workgroups.iter().all(|n| *n >= 1));
         }
-        // The product reads 20 and 15 floats and writes 12, whatever else is computed beside it.
+        // The product reads 20 and 15 floats and writes 12, whatever else the kernel computes.
         assert!(plan.kernels()[0].bytes >= 4 * (20 + 15 + 12));
-        // Both results live on.
+        // Both results are held.
         assert_eq!(plan.buffer_bytes(), 2 * 4 * 12);
 
         let table = plan.to_string();
@@ -69,7 +69,7 @@ fn a_shader_that_runs_twice_is_shown_once() -> tf::Result<()> {
         assert_eq!(plan.kernels()[0].wgsl, plan.kernels()[1].wgsl);
         assert_eq!(plan.wgsl().matches("fn main(").count(), 1);
         assert_every_shader_is_shown(&plan);
-        // A plan that runs again is the last one again.
+        // A plan that runs again is the last plan again.
         let z = (&a * 2.0).to_vec::<f32>()?;
         assert_eq!(z, [2.0; 16]);
         assert_eq!(device.last_plan().unwrap().kernels().len(), 1);
@@ -99,14 +99,14 @@ fn a_profile_has_every_kernel_once() -> tf::Result<()> {
         let held = &x * 3.0;
         let profile = profiler.finish()?;
 
-        // One more that waited when it was finished; none that was called before it began.
+        // One more kernel, of an op that was pending at the end; none of ops called before the start.
         assert_eq!(profile.kernels().len() as u64, kernels + 1);
         assert_eq!(held.to_vec::<f32>()?[0], 3.0 * x.to_vec::<f32>()?[0]);
         let matmul = "matmul";
         let products: Vec<_> =
             profile.kernels().iter().filter(|k| k.label.contains(matmul)).collect();
         assert!(products.len() >= 40, "{profile}");
-        // 128^3 multiplications take some time on any device.
+        // 128^3 multiplications take a measurable time on any device.
         assert!(products.iter().all(|k| k.duration.as_nanos() > 0), "{profile}");
         assert!(products.iter().all(|k| k.bytes >= 3 * 4 * 128 * 128));
         let mut starts = profile.kernels().iter().map(|k| k.start);
@@ -129,7 +129,7 @@ fn a_profile_has_every_kernel_once() -> tf::Result<()> {
         let missing = std::env::temp_dir().join("no such folder").join("trace.json");
         assert!(matches!(profile.write_chrome_trace(missing), Err(tf::Error::Io(_))));
 
-        // What is recorded ends with the profiler, whether it was finished or not.
+        // The recording ends with the profiler, whether it was finished or not.
         drop(device.profile()?);
         assert_eq!(run()?, expected);
         assert!(device.profile()?.finish()?.kernels().is_empty());
@@ -138,7 +138,7 @@ fn a_profile_has_every_kernel_once() -> tf::Result<()> {
     })
 }
 
-/// `kernels` ops that no planner can join: each reads all that the one before has written.
+/// `kernels` ops that no planner can fuse: each reads everything that the previous one wrote.
 fn chain(x: &Tensor, kernels: usize) -> tf::Result<Tensor> {
     let mut y = x.clone();
     for _ in 0..kernels / 2 {
@@ -185,7 +185,7 @@ fn long_plans_start_early_and_short_ones_stay_whole() -> tf::Result<()> {
     })
 }
 
-/// A device of an application, with these features if the adapter has them.
+/// An application's device, with those of these features that the adapter has.
 fn with_features(wanted: wgpu::Features) -> (Device, wgpu::Features) {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY,
@@ -220,7 +220,7 @@ fn a_profile_says_by_which_clock_it_was_taken() -> tf::Result<()> {
             assert!(kernels.len() >= 2, "{profile}");
             for pair in kernels.windows(2) {
                 let end = pair[0].start + pair[0].duration;
-                // Each time is rounded to nanoseconds by itself.
+                // Each time is rounded to nanoseconds separately.
                 assert!(pair[1].start + Duration::from_nanos(1) >= end, "{kernels:?}");
             }
             assert!(profile.total().as_nanos() > 0, "{profile}");
@@ -230,7 +230,7 @@ fn a_profile_says_by_which_clock_it_was_taken() -> tf::Result<()> {
     Ok(())
 }
 
-/// Runs this test program again for `name` alone, in another environment, and returns what it printed.
+/// Runs only the test `name` of this program again, in another environment, and returns its output.
 fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
     let output =
         child::command(module_path!(), name).envs(variables.iter().copied()).output().unwrap();
@@ -265,7 +265,7 @@ fn a_cache_that_cannot_be_used_is_no_error() {
     in_environment("a_small_program", &[("WGRAD_CACHE", folder.to_str().unwrap())]);
     std::fs::remove_file(&folder).unwrap();
 
-    // Files of others under every name that an adapter may have.
+    // Caches of other adapters under every name that an adapter may have.
     let kept = || -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder.join("pipelines")).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()

@@ -1,6 +1,6 @@
-//! The inventory of ops is whole, and what is made from it is true: `docs/ops.md` and the table of JavaScript.
+//! The inventory of ops is complete, and the documents derived from it are correct: `docs/ops.md` and the table of JavaScript.
 //!
-//! `WGRAD_DOCS=write cargo test --test inventory` writes the page again.
+//! `WGRAD_DOCS=write cargo test --test inventory` rewrites the page.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The functions and methods of a source that are public and give tensors.
+/// The public functions and methods of a source file that return tensors.
 fn public_functions(source: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for part in source.split("pub fn ").skip(1) {
@@ -52,7 +52,7 @@ fn names() -> impl Iterator<Item = &'static str> {
         .flat_map(|entry| std::iter::once(entry.name).chain(entry.forms.iter().copied()))
 }
 
-/// The public module that stands in front of a function's name, where others are called the same: `image::transpose`.
+/// The public module before a function's name, if others have the same name: `image::transpose`.
 fn module_of(path: &Path) -> Option<String> {
     let inside = path.strip_prefix(root().join("src/ops")).unwrap();
     let first = inside.components().next()?.as_os_str().to_str()?;
@@ -102,7 +102,7 @@ fn names_of_tensorflow_stand_once() {
     }
 }
 
-/// The methods of JavaScript by the names that they have in Rust.
+/// JavaScript's methods by their names in Rust.
 fn javascript() -> BTreeMap<String, String> {
     let mut methods = BTreeMap::new();
     for file in ["ops.rs", "tensor.rs"] {
@@ -124,10 +124,10 @@ fn javascript() -> BTreeMap<String, String> {
     methods
 }
 
-/// The rows that the tables of `web/src/ops.rs` leave out, and the method that does it.
+/// The rows missing from the tables of `web/src/ops.rs`, and the methods that replace them.
 const NOT_IN_JAVASCRIPT: [(&str, &str); 1] = [("real_divide", "divide")];
 
-/// Methods of its tables that make tensors out of nothing, and so are no ops.
+/// Methods in its tables that make tensors without inputs, and so are not ops.
 const NO_OPS: [&str; 2] = ["zeros_like", "ones_like"];
 
 #[test]
@@ -156,7 +156,7 @@ fn dtypes(entry: &Entry) -> String {
     names.join(" ")
 }
 
-/// `docs/ops.md` as it should be.
+/// The expected text of `docs/ops.md`.
 fn page() -> String {
     let golden = oracle::Oracle::open(&root().join("tests/data/oracle"));
     let mut cases: BTreeMap<&str, usize> = BTreeMap::new();
@@ -212,7 +212,7 @@ fn the_page_of_ops_is_true() {
     );
 }
 
-/// Arguments that hold indices, lengths or truth values, whatever the dtype of the others.
+/// Arguments that hold indices, lengths or booleans, whatever the dtype of the others.
 const FIXED: &[(&str, DType)] = &[
     ("indices", DType::I32),
     ("ids", DType::I32),
@@ -223,7 +223,7 @@ const FIXED: &[(&str, DType)] = &[
     ("mask", DType::Bool),
 ];
 
-/// What an attribute may be where a call needs one.
+/// A valid value of a required attribute.
 fn attribute(key: &str) -> Option<Value> {
     let ints = |list: &[i64]| Value::List(list.iter().map(|n| Value::Int(*n)).collect());
     Some(match key {
@@ -240,7 +240,7 @@ fn attribute(key: &str) -> Option<Value> {
     })
 }
 
-/// Calls an op with tensors of `dtype` and of a shape that it may take; `None` if the table above knows no such call.
+/// Calls an op with tensors of `dtype` and of a valid shape; `None` if the table above has no such call.
 fn call_with(entry: &Entry, dtype: DType, shape: &[usize]) -> Option<Result<(), Error>> {
     let make = |dtype: DType| {
         let n = shape.iter().product();
@@ -273,10 +273,10 @@ fn call_with(entry: &Entry, dtype: DType, shape: &[usize]) -> Option<Result<(), 
     None
 }
 
-/// Shapes of which an op takes one: vectors, matrices, square ones, pictures, and batches of these.
+/// Shapes, one of which suits each op: vectors, matrices, square ones, pictures, and batches of these.
 const SHAPES: [&[usize]; 5] = [&[2, 4], &[3, 3], &[4], &[4, 4, 3], &[2, 4, 4, 3]];
 
-/// Ops whose calls here say nothing of what they list, or that take more; and why.
+/// Ops whose calls here do not verify their listed dtypes, or that accept more; and the reasons.
 const OTHERWISE: &[(&str, &str)] = &[
     ("clip_by_value", "its bounds are floats here"),
     ("stop_gradient", "the call multiplies"),

@@ -1,4 +1,4 @@
-//! What wgrad writes, TensorFlow and NumPy read: `cargo xtask judge`, which brings a Python with TensorFlow.
+//! TensorFlow and NumPy read the files that wgrad writes: `cargo xtask judge`, which installs TensorFlow.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,8 +16,8 @@ use wgrad::data::example::{Example, Feature, FeatureList, SequenceExample};
 use wgrad::data::npy;
 use wgrad::data::tfrecord::{TfRecordOptions, TfRecordWriter};
 
-/// The records of each file: a label, whole numbers, four floats whose decimals are short (the JSON reader rounds long ones), and
-/// bytes as base64.
+/// The records of each file: a label, integers, four floats with short decimals (the JSON reader rounds long ones), and bytes
+/// as base64.
 #[allow(clippy::type_complexity)]
 const RECORDS: [(i64, &[i64], [f32; 4], &[(&[u8], &str)]); 3] = [
     (

@@ -1,4 +1,4 @@
-//! TensorFlow restores what wgrad saved and trains on, and the other way round: `cargo xtask judge`.
+//! TensorFlow restores wgrad's checkpoints and continues training, and vice versa: `cargo xtask judge`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ use wgrad::keras::{
 use wgrad::train::Checkpoint;
 use wgrad::{DType, GradientTape, Padding, Result, Tensor, Trackable};
 
-/// A model and an optimizer of the script.
+/// The models and optimizers of the script.
 const CASES: [&str; 22] = [
     "mlp-sgd",
     "mlp-momentum",
@@ -59,7 +59,7 @@ struct Net {
     head: Dense,
 }
 
-#[allow(clippy::large_enum_variant)] // There is one at a time.
+#[allow(clippy::large_enum_variant)] // Only one exists at a time.
 enum Model {
     Sequential(Sequential),
     Functional(Functional),
@@ -275,7 +275,7 @@ fn tensorflow_and_wgrad_go_on_from_each_others_checkpoints() {
             .map(|(name, shape)| json!([name, shape]))
             .collect();
         assert_eq!(variables, found[case]["variables"], "{case}");
-        // And back, before the model was ever called.
+        // And back, before the model's first call.
         let run = Run::new(case);
         let status = run.checkpoint().restore(folder.path(case).join("keras-1")).unwrap();
         status.assert_consumed().unwrap_or_else(|error| panic!("{case}: {error}"));
@@ -285,7 +285,7 @@ fn tensorflow_and_wgrad_go_on_from_each_others_checkpoints() {
     }
 }
 
-/// Models of which Keras numbers more than the layers, or whose optimizers have lists that are easily mistaken.
+/// Models in which Keras numbers more than the layers, or whose optimizers have lists that are easily confused.
 const MODELS: [&str; 13] = [
     "mask",
     "bimask",
@@ -302,14 +302,14 @@ const MODELS: [&str; 13] = [
     "gan",
 ];
 
-#[allow(clippy::large_enum_variant)] // There is one at a time.
+#[allow(clippy::large_enum_variant)] // Only one exists at a time.
 enum Model2 {
     Sequential(Sequential),
     Functional(Functional),
     Gan(Sequential, Sequential),
 }
 
-/// A model of `models.py`, in training.
+/// A model of `models.py` during training.
 struct Program {
     case: &'static str,
     model: Model2,
@@ -489,7 +489,7 @@ impl Program {
         y.item().unwrap()
     }
 
-    /// As `train`, to a program that saves after three steps.
+    /// Like `train`, but starts a program that saves after three steps.
     fn start(&self) {
         self.train();
         self.train();
@@ -500,7 +500,7 @@ impl Program {
     }
 }
 
-/// The model's parts have their places in Keras's numbers, and all trainable variables are in the optimizer's lists.
+/// The model's parts have Keras's numbers, and all trainable variables are in the optimizer's lists.
 #[test]
 #[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
 fn masks_heads_and_frozen_parts_keep_their_places_in_tensorflow() {

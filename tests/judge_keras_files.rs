@@ -1,4 +1,4 @@
-//! Keras loads what is written here as `.keras` and `.weights.h5`, and computes the same: `cargo xtask judge`.
+//! Keras loads `.keras` and `.weights.h5` files written here, and computes the same results: `cargo xtask judge`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use wgrad::keras::{
 };
 use wgrad::{DType, Padding, Tensor, Trackable};
 
-/// Numbers that differ from each other; moving variances stay positive.
+/// Sets distinct numbers; moving variances stay positive.
 fn shaken(model: &impl Trackable) {
     for (at, (name, variable)) in model.named_variables().into_iter().enumerate() {
         let random = wgrad::random::Generator::from_seed(16 + at as u64);
@@ -98,7 +98,7 @@ fn keras_loads_what_is_written() {
         Sequential::new().add(Dense::new(3).activation(Activation::Tanh)).add(Dense::new(3));
     let nested = Sequential::new().add(Dense::new(4)).add(inner).add(Dense::new(2));
     sequential(&folder, "nested", &nested, &normal(&[2, 4]));
-    // More layers than a node of a B-tree has room for.
+    // More layers than fit in one node of a B-tree.
     let mut deep = Sequential::new();
     for _ in 0..300 {
         deep = deep.add(Dense::new(2).activation(Activation::Tanh));
@@ -142,7 +142,7 @@ fn keras_loads_what_is_written() {
     assert!(said.contains("7 models agree"), "{said}");
 }
 
-/// What `docs/weights.md` lists between `<!-- sweep: NAME -->` and the next `<!-- end -->`.
+/// The list in `docs/weights.md` between `<!-- sweep: NAME -->` and the next `<!-- end -->`.
 fn listed(name: &str) -> Vec<String> {
     let docs = include_str!("../docs/weights.md");
     let start = docs.find(&format!("<!-- sweep: {name} -->")).expect("the docs have the list");
@@ -156,7 +156,7 @@ fn ticked(line: &str) -> Vec<String> {
     line.split('`').skip(1).step_by(2).map(String::from).collect()
 }
 
-/// The option of a layer for which `docs/weights.md` says that a file is refused, if the error names one.
+/// The option that the error names, if `docs/weights.md` lists it as refused for the layer.
 fn refused_option(case: &str, error: &str, rows: &[String]) -> Option<String> {
     let (layer, _) = case.split_once('.')?;
     let row = rows.iter().map(|row| ticked(row)).find(|row| {
@@ -167,7 +167,7 @@ fn refused_option(case: &str, error: &str, rows: &[String]) -> Option<String> {
     Some(format!("{layer}.{}", row[0]))
 }
 
-/// The results of a model on the arrays of a case, beside Keras's.
+/// Compares the results of a model on the arrays of a case with Keras's.
 fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<(), String> {
     let inputs: Vec<Tensor> = (0..)
         .map_while(|at| arrays.get(&format!("x{at}")))
@@ -177,7 +177,7 @@ fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<
     let ys = Layer::<[Tensor], Vec<Tensor>>::call(model, &inputs, INFERENCE);
     let ys = ys.map_err(|error| format!("computes not: {error}"))?;
     let wanted: Vec<&NpyArray> = (0..).map_while(|at| arrays.get(&format!("y{at}"))).collect();
-    // Keras had no kernel for it, or gave a sparse tensor: the option is refused, or Keras's file has lost it.
+    // Keras had no kernel for it, or returned a sparse tensor: the option is refused, or Keras's file does not contain it.
     if wanted.is_empty() {
         return Ok(());
     }
@@ -189,7 +189,7 @@ fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<
             return Err(format!("{:?}, and Keras's is {:?}", y.shape(), wanted.shape()));
         }
         let numbers = |x: &Tensor| x.cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
-        // Keras counts places in 64 bits.
+        // Keras has 64-bit indices.
         let wanted = wanted.to_tensor().map_err(|error| error.to_string())?;
         for (at, (y, want)) in numbers(y).iter().zip(numbers(&wanted)).enumerate() {
             if !((y - want).abs() <= 2e-5 * (1.0 + want.abs()) || (y.is_nan() && want.is_nan())) {
@@ -200,8 +200,8 @@ fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<
     Ok(())
 }
 
-/// Keras makes a model of each layer and each option (`sweep.py`), wgrad reads, compares and writes it, and Keras judges that.
-/// `WGRAD_SWEEP_FOLDER` keeps the files.
+/// Keras makes a model with each layer and each option (`sweep.py`); wgrad reads, compares and writes it, and Keras judges the
+/// result. `WGRAD_SWEEP_FOLDER` keeps the files.
 fn sweep(draw: &[String]) -> (usize, Vec<String>, BTreeSet<String>) {
     let kept = std::env::var("WGRAD_SWEEP_FOLDER").ok();
     let own = Folder::new("judge-sweep");
@@ -268,7 +268,7 @@ fn sweep(draw: &[String]) -> (usize, Vec<String>, BTreeSet<String>) {
 #[test]
 #[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
 fn layers_and_options_go_to_wgrad_and_back() {
-    // All of them (WGRAD_SWEEP=all) take a quarter of an hour. Else 60 are drawn; the seed is WGRAD_SWEEP, or the day.
+    // All of them (WGRAD_SWEEP=all) take a quarter of an hour. Otherwise 60 are selected; the seed is WGRAD_SWEEP, or the day.
     let day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 86_400;
     let seed = std::env::var("WGRAD_SWEEP").unwrap_or_else(|_| day.to_string());
     let whole = seed == "all";

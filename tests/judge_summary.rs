@@ -1,4 +1,4 @@
-//! What wgrad writes, TensorBoard reads and shows: `cargo xtask judge`, which brings a Python with TensorBoard.
+//! TensorBoard reads and shows wgrad's files: `cargo xtask judge`, which installs TensorBoard.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ use wgrad::summary::{
 };
 use wgrad::{DType, Tensor};
 
-/// One of each kind, with values that are known.
+/// One summary of each kind, with known values.
 fn kinds(folder: &Path) -> tf::Result<()> {
     let writer = summary::create_file_writer(folder.join("kinds"))?;
     let default = writer.as_default();
@@ -83,7 +83,7 @@ fn trials(folder: &Path) -> tf::Result<()> {
     Ok(())
 }
 
-/// A training by the callback, with all that it writes.
+/// A training with the callback, with everything that it writes.
 fn training(folder: &Path) -> tf::Result<()> {
     let model = Sequential::new()
         .add(Conv2D::new(8, [3, 3]).activation(Activation::Relu))
@@ -109,7 +109,7 @@ fn training(folder: &Path) -> tf::Result<()> {
     Ok(())
 }
 
-/// Vectors of eight words.
+/// Vectors for eight words.
 fn words(folder: &Path) -> tf::Result<()> {
     let model = Sequential::new()
         .add(Embedding::new(8, 4))
@@ -149,7 +149,7 @@ fn tensorboard_reads_and_shows_what_is_written() {
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!("TensorBoard {}", found["tensorboard"].as_str().unwrap());
 
-    // What lies in the files, by their runs.
+    // The contents of the files, by run.
     let runs = found["runs"].as_object().unwrap();
     let names: Vec<&str> = runs.keys().map(String::as_str).collect();
     let wanted = ["kinds", "train", "trials", "trials/0", "trials/1", "validation", "words/train"];
@@ -167,7 +167,7 @@ fn tensorboard_reads_and_shows_what_is_written() {
     check_kinds(&of);
     assert_eq!(found["accumulator"]["loss"].as_array().unwrap().len(), 50);
 
-    // Keras's names. 160 images in batches of 20: 8 steps an epoch, of which every second is written.
+    // Keras's names. 160 images in batches of 20: 8 steps per epoch, of which every second one is written.
     assert_eq!(steps("train", "epoch_loss"), [0, 1, 2]);
     assert_eq!(steps("validation", "epoch_accuracy"), [0, 1, 2]);
     assert_eq!(steps("train", "epoch_learning_rate"), [0, 1, 2]);
@@ -179,7 +179,7 @@ fn tensorboard_reads_and_shows_what_is_written() {
     assert_eq!((filters.len(), &filters[0]["size"]), (3, &json!([3, 3])));
     assert_eq!(filters[0]["pixels"].as_array().unwrap().len(), 8);
 
-    // What the web app's server answers.
+    // The answers of the web app's server.
     let server = &found["server"];
     let plugins = server["plugins"].as_array().unwrap();
     for plugin in [
@@ -231,7 +231,7 @@ fn tensorboard_reads_and_shows_what_is_written() {
 
     match found["screenshots"].as_array() {
         Some(pages) => {
-            // An empty page is some 10 kB.
+            // An empty page has about 10 kB.
             for page in pages {
                 assert!(page[1].as_u64().unwrap() > 20_000, "{page} is empty");
             }
@@ -288,7 +288,7 @@ fn check_kinds<'a>(of: &dyn Fn(&str, &str) -> Vec<&'a Value>) {
         for c in 0..2 {
             let wanted =
                 0.5 * (t as f64 * 440.0 * (1 + c) as f64 * std::f64::consts::TAU / 8000.0).sin();
-            // 16 bits, and f32 of large angles.
+            // 16-bit samples, and f32 at large angles.
             assert!((sample[c].as_f64().unwrap() - wanted).abs() < 5e-4, "{t}: {sample}");
         }
     }

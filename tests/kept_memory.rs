@@ -1,5 +1,5 @@
-//! Host memory of what a program keeps: small tensors, and the plans of structures that come once. Counted are all bytes
-//! that the process has allocated.
+//! Host memory of values that a program holds: small tensors, and plans of structures that occur once. All bytes that the
+//! process allocates are counted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,14 +25,14 @@ fn count(bytes: i64) {
     BYTES.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// One test at a time, as all share the count.
+/// One test at a time, as all share the counter.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn bytes() -> i64 {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// The loss of a step: computed, and of a few numbers.
+/// The loss of a step, computed from a few numbers.
 fn loss(x: &Tensor, step: usize) -> Result<Tensor> {
     let loss = x.multiply(step as f32)?.reduce_sum(())?;
     x.device().flush()?;
@@ -53,7 +53,7 @@ fn a_kept_scalar_takes_less_than_500_bytes() -> Result<()> {
             device.synchronize()?;
             Ok(bytes())
         };
-        // Some wait until there are many.
+        // Some are pending until there are many.
         let before = until(3_000)?;
         let each = (until(8_000)? - before) / 5_000;
         println!("{each} bytes each");
@@ -89,7 +89,7 @@ fn a_scalar_that_was_kept_can_be_replaced_and_shared() -> Result<()> {
         step()?;
         step()?;
         let kept = (0..3_000).map(|i| loss(&x, i)).collect::<Result<Vec<_>>>()?;
-        // The plan of the step is the one that it was.
+        // The plan of the step is reused.
         let misses = device.stats().plan_misses;
         step()?;
         step()?;
@@ -119,7 +119,7 @@ fn a_scalar_that_was_kept_can_be_replaced_and_shared() -> Result<()> {
     })
 }
 
-/// A training step whose loss is read.
+/// A training step that reads its loss.
 fn train(model: &Sequential, adam: &Adam, step: usize) -> Result<()> {
     let x = Tensor::from_slice(&[step as f32 % 7.0; 4 * 64], [4, 8, 8, 1])?;
     let tape = GradientTape::new();
@@ -132,7 +132,7 @@ fn train(model: &Sequential, adam: &Adam, step: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that the program has allocated, and those that the system counts for all of the process, after every `each` of
+/// Bytes that the program has allocated, and the resident bytes of the process according to the system, after every `each` of
 /// `steps` steps.
 fn curve(warm_up: usize, steps: usize, each: usize) -> Result<Vec<(i64, Option<i64>)>> {
     let model = Sequential::new()
@@ -152,11 +152,11 @@ fn curve(warm_up: usize, steps: usize, each: usize) -> Result<Vec<(i64, Option<i
     Ok(curve)
 }
 
-/// Whatever the driver takes for itself.
+/// Not counting the driver's own memory.
 #[test]
 fn steps_that_repeat_keep_no_bytes() -> Result<()> {
     let _alone = ALONE.lock();
-    // The plan for many runs comes after a thousand.
+    // The plan for many runs is made after a thousand.
     let curve = Device::new()?.scope(|| curve(1_100, 600, 300))?;
     let [(first, _), .., (last, _)] = curve[..] else { unreachable!() };
     println!("{curve:?}");
@@ -174,21 +174,21 @@ fn twenty_thousand_steps_keep_no_bytes() -> Result<()> {
     }
     let [(first, _), .., (last, held)] = curve[..] else { unreachable!() };
     assert!(last - first < 20_000, "{} bytes: {curve:?}", last - first);
-    // A driver may take memory once; a leak of 400 bytes a step would show here.
+    // A driver may allocate memory once; a leak of 400 bytes per step would show here.
     if let (Some(half), Some(held)) = (curve[10].1, held) {
         assert!(held - half < 4 << 20, "{} bytes in the second half: {curve:?}", held - half);
     }
     Ok(())
 }
 
-/// What this process holds in memory, where the system says so.
+/// The resident memory of this process, if the system reports it.
 fn resident_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<i64>().ok()? * 1024)
 }
 
-/// A device that takes every call and computes nothing.
+/// A device that accepts every call and computes nothing.
 fn idle_device() -> Device {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::NOOP,
@@ -206,7 +206,7 @@ fn idle_device() -> Device {
     device
 }
 
-/// A structure of its own for each `n`, of about so many kernels.
+/// A different structure for each `n`, with about this many kernels.
 fn run(device: &Device, x: &Tensor, n: usize) -> Result<()> {
     let y = (0..n).try_fold(x.clone(), |y, _| y.multiply(x))?;
     device.flush()?;
@@ -254,7 +254,7 @@ fn structures_that_come_once_do_not_fill_the_memory() -> Result<()> {
     }
     let stats = device.stats();
     assert!((20..100).contains(&stats.plans), "{stats:?}");
-    // What ran often is still there, and so is what came last.
+    // Plans that ran often are still cached, and so are the latest ones.
     run(&device, &x, 50)?;
     run(&device, &x, 2_099)?;
     assert_eq!(device.stats().plan_misses, stats.plan_misses);

@@ -1,4 +1,4 @@
-//! Layers, models, losses, metrics and optimizers as a program sees them; `tests/oracle.rs` has TensorFlow's numbers.
+//! Layers, models, losses, metrics and optimizers as a program uses them; `tests/oracle.rs` has TensorFlow's numbers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -125,7 +125,7 @@ fn dropout_leaves_out_its_part() {
     assert_eq!(values(&layer.call(&x, INFERENCE).unwrap()), vec![1.0; n]);
     let first = values(&layer.call(&x, TRAINING).unwrap());
     let kept = first.iter().filter(|&&v| v != 0.0).count() as f64 / n as f64;
-    // Five deviations of a binomial share: 5 sqrt(0.3 0.7 / 1e5) = 0.0072.
+    // Five deviations of a binomial fraction: 5 sqrt(0.3 0.7 / 1e5) = 0.0072.
     assert!((kept - 0.7).abs() < 0.0073, "{kept}");
     assert!(first.iter().all(|&v| v == 0.0 || (v - 1.0 / 0.7).abs() < 1e-6));
     assert_ne!(first, values(&layer.call(&x, TRAINING).unwrap()));
@@ -208,7 +208,7 @@ fn weights_go_to_the_host_and_back() {
     let error = b.set_weights(&weights[1..]).unwrap_err();
     assert!(matches!(error, Error::Checkpoint(_)));
     assert!(error.to_string().contains("has 4 variables, and 3 arrays were given"), "{error}");
-    // Before the first call, too: the layers start from them.
+    // Also before the first call: the layers start with these weights.
     b.set_weights(&weights).unwrap();
     assert_eq!(values(&b.call(&x, INFERENCE).unwrap()), y);
     let c = small_model();
@@ -260,7 +260,7 @@ fn training_goes_on_on_another_device() {
 #[test]
 fn losses_by_hand() {
     let truth = constant([[0.0, 1.0], [1.0, 0.0]]).unwrap();
-    // The second row is scaled to 0.2, 0.8 first.
+    // The second row is first scaled to 0.2, 0.8.
     let shares = constant([[0.5, 0.5], [0.1, 0.4]]).unwrap();
     let want = (2f32.ln() + 5f32.ln()) / 2.0;
     let loss = CategoricalCrossentropy::default().call(&truth, &shares).unwrap();
@@ -268,7 +268,7 @@ fn losses_by_hand() {
     let logits = CategoricalCrossentropy::new().from_logits(true);
     let loss = logits.call(&truth, &shares.log().unwrap()).unwrap();
     assert!((loss.item::<f32>().unwrap() - want).abs() < 1e-6);
-    // A certain and wrong prediction costs -ln(1e-7), no infinity.
+    // A confident wrong prediction costs -ln(1e-7), not infinity.
     let loss = CategoricalCrossentropy::default();
     let loss =
         loss.call(&constant([[1.0, 0.0]]).unwrap(), &constant([[0.0, 1.0]]).unwrap()).unwrap();
@@ -280,7 +280,7 @@ fn losses_by_hand() {
     let error = apart.call(&constant([1.0, 2.0]).unwrap(), &truth).unwrap_err().to_string();
     assert!(error.starts_with("MeanSquaredError: y_true is [2] and y_pred is [2, 2]"), "{error}");
 
-    // Labels may be a column, as they come from files.
+    // Labels may be a column, as in files.
     let column = scce().call(&constant([[1], [0]]).unwrap(), &truth).unwrap();
     let flat = scce().call(&constant([1, 0]).unwrap(), &truth).unwrap();
     assert_eq!(values(&column), values(&flat));
@@ -354,7 +354,7 @@ fn slots_are_named_after_variables() {
             "optimizer/momentum/model/dense/bias"
         ]
     );
-    // Alone it does not know whose they are.
+    // Without the model, the optimizer does not know the variables' names.
     assert_eq!(names(&adam)[..3], ["momentum/0", "velocity/0", "momentum/1"]);
     let slots = adam.variables();
     assert!(slots.iter().all(|slot| !slot.trainable()));
@@ -388,7 +388,7 @@ fn steps_without_gradients() {
     assert_eq!(sgd.iterations(), 1);
 }
 
-/// One step; the loss is counted in.
+/// Makes one step, and adds the loss to the mean.
 fn step(
     model: &Sequential,
     adam: &Adam,
@@ -418,7 +418,7 @@ fn a_failed_step_changes_nothing() {
                 (model.get_weights().unwrap(), slots)
             };
             let before = state();
-            // What is held fits, and nothing more.
+            // The held memory fits, and nothing more.
             device.trim().unwrap();
             device.set_memory_limit(Some(device.stats().live_bytes));
             for _ in 0..2 {
@@ -455,7 +455,7 @@ fn later_steps_plan_and_allocate_nothing() {
             assert_eq!(after.plan_misses, before.plan_misses);
             assert_eq!(after.pipelines, before.pipelines);
             assert_eq!(after.buffers, before.buffers);
-            // The optimizer's, as the loss that is read afterwards is computed with it.
+            // The name is the optimizer's, as the loss that is read afterwards is computed with it.
             if std::env::var_os("WGRAD_EAGER_SYNC").is_none() {
                 assert_eq!(after.flushes, before.flushes + 1);
             }
@@ -465,7 +465,7 @@ fn later_steps_plan_and_allocate_nothing() {
 
 #[test]
 fn the_seed_decides_where_training_starts() {
-    // Other tests draw from the global generator too, so each start draws from one of its own.
+    // Other tests also draw from the global generator, so each start has its own.
     let weights = |seed| {
         let generator = Generator::from_seed(seed);
         values(&Initializer::GlorotUniform.init([3, 4], &generator.split()).unwrap())

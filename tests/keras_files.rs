@@ -1,5 +1,5 @@
-//! Keras's own files: what Keras wrote gives its outputs here. `tests/data/keras_files/make.py` made them; what is written here
-//! Keras judges in `tests/judge_keras_files.rs`.
+//! Keras's own files: models written by Keras compute Keras's outputs here. `tests/data/keras_files/make.py` made the files; in
+//! `tests/judge_keras_files.rs`, Keras judges files written here.
 
 #![allow(clippy::unwrap_used)]
 
@@ -116,7 +116,7 @@ fn models_without_weights_are_saved_and_loaded() {
     read.unwrap().assert_consumed().unwrap();
     assert!(saved.get_weights().unwrap().is_empty());
     same(&other);
-    // Weights of another model are still refused.
+    // Weights of another model are refused.
     let error = saving::load_weights(&other, data("nested.weights.h5")).unwrap_err().to_string();
     assert!(error.contains("has no such variable; it has nothing"), "{error}");
 }
@@ -160,7 +160,7 @@ fn attention_of_a_program_writes_its_causal_mask_into_the_call() {
         ys[0].to_vec::<f32>().unwrap()
     };
     assert_eq!(run(&copy), run(&model));
-    // The calls are the same; what a layer was built with is written where it is known.
+    // The calls are the same; the build shape of a layer is written if it is known.
     let calls = |model: &Functional| {
         let json: serde_json::Value = serde_json::from_str(&model.to_json().unwrap()).unwrap();
         let layers = json["config"]["layers"].as_array().unwrap().clone();
@@ -181,7 +181,7 @@ fn what_a_file_cannot_have_is_told_with_a_remedy() {
             && text.contains("Leave it at its default in Keras"),
         "{text}"
     );
-    // At its default it refuses nothing.
+    // At its default, the option is accepted.
     for (class, options) in [
         ("Dense", serde_json::json!({"units": 2, "lora_rank": null, "quantization_config": null})),
         ("Flatten", serde_json::json!({"data_format": "channels_last"})),
@@ -206,7 +206,7 @@ fn what_a_file_cannot_have_is_told_with_a_remedy() {
 }
 
 fn nested() -> Sequential {
-    // A layer without weights more, and another name, change no place in the file.
+    // An additional layer without weights, and another name, do not change any path in the file.
     let inner = Sequential::new()
         .add_named("free_name", Dense::new(3))
         .add(Activate::new(Activation::Tanh))
@@ -231,7 +231,7 @@ fn weights_alone_go_into_a_model_of_the_same_layers() {
     close(&call(&old, &inputs), &y, "legacy");
 }
 
-/// HDF5 keeps the links of a group that has such a name in another form, and many of them in a third one.
+/// HDF5 stores the links of a group with such names in another format, and many links in a third one.
 #[test]
 fn names_beyond_ascii_are_read_from_old_files() {
     use std::io::Read;
@@ -253,7 +253,7 @@ fn names_beyond_ascii_are_read_from_old_files() {
                 (Some(&[value][..]), Some(&[-value][..]))
             );
         }
-        // Wherever the file is cut or changed, there is an error or other numbers, and no panic.
+        // Wherever the file is truncated or changed, the result is an error or other numbers, but no panic.
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..300 {
             let mut broken = bytes.clone();

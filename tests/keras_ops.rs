@@ -1,4 +1,4 @@
-//! Calls of `keras.ops` in models of Keras's compute what Keras computed: `tests/data/keras/ops.py` wrote the cases.
+//! Calls of `keras.ops` in Keras's models compute Keras's results: `tests/data/keras/ops.py` wrote the cases.
 
 #![cfg(all(feature = "json", feature = "gzip"))]
 #![allow(clippy::unwrap_used)]
@@ -9,7 +9,7 @@ use serde_json::Value;
 use wgrad::keras::{Functional, INFERENCE, Layer};
 use wgrad::{DType, Result, Tensor};
 
-/// A tensor as the cases have it.
+/// A tensor in the cases' format.
 struct Array {
     shape: Vec<usize>,
     dtype: DType,
@@ -36,16 +36,16 @@ impl Array {
         Tensor::from_slice(&floats, &self.shape[..])?.cast(self.dtype)
     }
 
-    /// How the shape or dtype of `y` differs.
+    /// Describes how the shape or dtype of `y` differs.
     fn differs(&self, y: &Tensor) -> Option<String> {
         let (got, want) = ((y.dtype(), y.shape()), (self.dtype, &self.shape[..]));
         (got != want).then(|| format!("{got:?} is not {want:?}"))
     }
 
-    /// How the numbers of `y` differ.
+    /// Describes how the numbers of `y` differ.
     fn numbers_differ(&self, y: &Tensor) -> Option<String> {
         let got = y.cast(DType::F32).and_then(|y| y.to_vec::<f32>()).unwrap();
-        // Functions of f32 differ by a few units in the last place; those of integers may not.
+        // Functions of f32 may differ by a few units in the last place; integers must be equal.
         let tolerance = if self.dtype.is_float() { 2e-5 } else { 0.0 };
         let near = |(&got, &want): (&f32, &f64)| {
             let got = f64::from(got);
@@ -58,7 +58,7 @@ impl Array {
     }
 }
 
-/// What is refused although Keras takes it, on NumPy alone: the op, a part of the model's JSON, and what the error says.
+/// Calls that are refused although Keras accepts them, on NumPy alone: the op, a part of the model's JSON, and the error.
 const REFUSED: [(&str, &str, &str); 7] = [
     ("pad ", r#""mode": "linear_ramp""#, "has the mode 'linear_ramp'"),
     ("pad ", r#""mode": "maximum""#, "has the mode 'maximum'"),
@@ -69,25 +69,25 @@ const REFUSED: [(&str, &str, &str); 7] = [
     ("pad uint8", r#""constant_values": Infinity"#, "fills integers with inf"),
 ];
 
-/// Whether the numbers are Keras's on NumPy alone: it cuts off the fractions by which it scales integers to a norm of order 2, and
-/// gives equal elements in no order.
+/// Whether the numbers are those of Keras on NumPy alone: it truncates the fractions by which it scales integers to a norm of
+/// order 2, and returns equal elements in no particular order.
 fn is_numpys(title: &str) -> bool {
     let integers = ["normalize int32", "normalize uint8", "normalize bool"];
     let scaled = integers.iter().any(|begin| title.starts_with(begin));
     (scaled && title.contains(r#""order": 2,"#)) || title.starts_with("top_k bool")
 }
 
-/// A case, and what came of it.
+/// A case and its result.
 struct Case {
     title: String,
-    /// What the error says if it is one of [`REFUSED`].
+    /// The error if it is one of [`REFUSED`].
     refused: Option<&'static str>,
     results: Result<Vec<Tensor>>,
     wanted: Vec<Array>,
 }
 
 impl Case {
-    /// What is wrong, apart from the numbers, which nobody reads for it.
+    /// Describes differences other than the numbers, which are not read for this.
     fn differs(&self) -> Option<String> {
         match &self.results {
             Err(error) if self.is_refused() => {
@@ -136,7 +136,7 @@ fn case(line: &str) -> Case {
     Case { title, refused, results, wanted: arrays("outputs") }
 }
 
-/// Compares the shapes and dtypes of all cases, and the numbers of those that `chosen` chooses.
+/// Compares the shapes and dtypes of all cases, and the numbers of those that `chosen` selects.
 fn compare(mut chosen: impl FnMut() -> bool) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras/ops.json.gz");
     let file = flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap());
@@ -147,7 +147,7 @@ fn compare(mut chosen: impl FnMut() -> bool) {
         refused += usize::from(case.is_refused());
         match case.differs() {
             Some(what) => wrong.push(format!("{}: {what}", case.title)),
-            // What is dropped here is never computed.
+            // Values dropped here are never computed.
             None if chosen() => to_read.push(case),
             None => {}
         }

@@ -1,5 +1,5 @@
-//! What `WGRAD_KERNEL_CAPTURE` writes down; and programs and trainings that `cargo xtask races` runs with it, at sizes where
-//! loops turn several times.
+//! The files that `WGRAD_KERNEL_CAPTURE` writes; and programs and trainings that `cargo xtask races` runs with it, at sizes
+//! where loops have several iterations.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +31,7 @@ use wgrad::keras::{
 };
 use wgrad::{DType, Device, GradientTape, Padding, Result, Tensor, Trackable};
 
-/// Runs one of the tests below in a process of its own, with these variables.
+/// Runs one of the tests below in a separate process, with these variables.
 fn in_a_process(test: &str, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]);
@@ -82,11 +82,11 @@ fn a_plan_is_written_once_with_what_was_in_its_buffers() {
     let header: serde_json::Value = serde_json::from_slice(parts.next().unwrap()).unwrap();
     assert_eq!(header["launches"][0]["grid"], serde_json::json!([1, 1, 1]));
     assert_eq!(header["results"][0]["dtype"], "f32");
-    // The leaf, filled up to a whole vector, and the result of the first step.
+    // The leaf, padded to a whole vector, and the result of the first step.
     let floats: Vec<f32> = bytemuck::pod_collect_to_vec(parts.next().unwrap());
     assert_eq!(floats[..3], [1.0, 2.0, 3.0]);
     assert_eq!(floats[floats.len() / 2..][..3], [0.5, 1.0, 1.5]);
-    // Another process writes nothing new.
+    // Another process writes no new files.
     let written = std::fs::metadata(path.join(&plans[0])).unwrap().modified().unwrap();
     assert!(in_a_process("ten_steps", &[("WGRAD_KERNEL_CAPTURE", name)]).status.success());
     assert_eq!(std::fs::metadata(path.join(&plans[0])).unwrap().modified().unwrap(), written);
@@ -103,10 +103,10 @@ fn every_nth_run_is_written_and_large_plans_are_not() {
         assert!(output.status.success(), "{}", words(&output));
         files(&path, ".plan").len()
     };
-    // The first of ten runs, and those behind three, six and nine others.
+    // The first of ten runs, and every third one after it.
     assert_eq!(count("every", &[("WGRAD_KERNEL_CAPTURE_EVERY", "3")]), 4);
     assert_eq!(count("bytes", &[("WGRAD_KERNEL_CAPTURE_BYTES", "8")]), 0);
-    // On a processor and on a GPU the kernel is the same, where subgroups make no difference to it.
+    // The kernel is the same on a processor and on a GPU, if it does not use subgroups.
     let adapters = [("WGRAD_KERNEL_CAPTURE_ADAPTERS", "gpu, short-loops")];
     assert!(count("adapters", &adapters) <= 2);
 }
@@ -125,7 +125,7 @@ fn variables_that_mean_nothing_are_refused() {
         let said = words(&output);
         assert!(!output.status.success() && said.contains(complaint), "{said}");
     }
-    // What cannot be written is an error, too.
+    // A failure to write is an error, too.
     let file = folder.write("file", b"");
     let output = in_a_process("ten_steps", &[("WGRAD_KERNEL_CAPTURE", file.to_str().unwrap())]);
     assert!(!output.status.success() && words(&output).contains("file"), "{}", words(&output));
@@ -139,8 +139,7 @@ fn first_seed() -> u64 {
     }
 }
 
-/// Runs random programs; what they compute `tests/fusion_property.rs` checks. 300 of them, unless
-/// `WGRAD_PROPERTY_CASES` says otherwise.
+/// Runs random programs, by default 300, or as `WGRAD_PROPERTY_CASES` sets; `tests/fusion_property.rs` checks their results.
 #[test]
 #[ignore = "it checks little unless WGRAD_KERNEL_CAPTURE is set; `cargo xtask races` runs it"]
 fn random_programs() {
@@ -173,7 +172,7 @@ fn random_programs() {
             .unwrap_or_else(|e| panic!("gradients {seed}: {e}\n{program}"));
         count += 1;
     }
-    // Beside the 300: turns by the hundred.
+    // In addition to the 300: hundreds of iterations.
     for seed in seeds(16) {
         let recurrence = recurrences::Recurrence::random(seed);
         let program = recurrence.unrolled();
@@ -185,7 +184,7 @@ fn random_programs() {
     assert!(count >= 11);
 }
 
-/// The numbers of a batch: from -1 to 1, and labels from 0 to `classes` - 1.
+/// A batch: numbers from -1 to 1, and labels from 0 to `classes` - 1.
 fn batch(shape: &[usize], classes: usize, step: usize) -> (Tensor, Tensor) {
     let count: usize = shape.iter().product();
     let value = |i: usize| ((i * 7919 + step * 104_729) % 2003) as f32 / 1001.5 - 1.0;
@@ -194,7 +193,7 @@ fn batch(shape: &[usize], classes: usize, step: usize) -> (Tensor, Tensor) {
     (Tensor::from_slice(&values, shape).unwrap(), Tensor::from_slice(&labels, [shape[0]]).unwrap())
 }
 
-/// Three steps of a training; the loss stays a number. `WGRAD_CAPTURE_TRAINING` names the only one that runs.
+/// Three training steps; the loss must stay finite. `WGRAD_CAPTURE_TRAINING` names the only training that runs.
 fn train(
     name: &str,
     model: &dyn Layer,
@@ -228,7 +227,7 @@ fn train(
     assert!(losses.iter().all(|loss| loss.is_finite()), "{name}: {losses:?}");
 }
 
-/// A block of a transformer.
+/// A transformer block.
 #[derive(Trackable)]
 struct Block {
     attention: MultiHeadAttention,

@@ -1,7 +1,8 @@
-//! What a process leaves that is killed while it writes: of each file, or each set of files, the old contents or the new ones.
+//! The files of a process that is killed while it writes: each file, or each set of files, has the old contents or the new
+//! ones.
 //!
-//! The process, this file's test program started again, writes with all writers at once, each in a thread of its own, so that one
-//! kill meets all of them. `survival` kills trainings, `summary_kill` what writes event files, which grow.
+//! The process, which is this test program started again, writes with all writers at once, each in its own thread, so that one
+//! kill interrupts all of them. `survival` kills trainings, `summary_kill` kills writers of event files, which grow.
 #![cfg(all(unix, not(target_family = "wasm")))]
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +23,7 @@ use wgrad::train::{self, Best, Checkpoint, CheckpointManager};
 use wgrad::weights::{self, LoadOptions, SaveOptions};
 use wgrad::{Trackable, Variable};
 
-/// What writes, by the name of its folder.
+/// The writers, by the names of their folders.
 const WRITERS: [&str; 12] = [
     "safetensors",
     "shards",
@@ -44,14 +45,14 @@ fn model() -> Sequential {
     model
 }
 
-/// Gives all weights one value.
+/// Sets all weights to one value.
 fn fill(model: &impl Trackable, value: f32) {
     for variable in model.variables() {
         variable.assign(tf::Tensor::full(variable.shape(), value).unwrap()).unwrap();
     }
 }
 
-/// The one value of all weights.
+/// The value of all weights.
 fn value_of(model: &impl Trackable, what: &str) -> u64 {
     let values: Vec<f32> =
         model.get_weights().unwrap().iter().flat_map(|array| array.iter().copied()).collect();
@@ -63,14 +64,14 @@ fn small_shards() -> SaveOptions {
     SaveOptions::new().max_shard_size(5000)
 }
 
-/// Writes with a writer into its folder; all of it says `value`.
+/// Writes `value` with a writer into its folder.
 fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Result<()> {
     fill(model, value as f32);
     let path = |name: &str| folder.join(name);
     match writer {
         "safetensors" => model.save_weights(path("w.safetensors")),
         "shards" => model.save_weights_with(path("w.safetensors"), small_shards()),
-        // One file, and several, by turns.
+        // One file and several, alternately.
         "forms" if value.is_multiple_of(2) => model.save_weights(path("w.safetensors")),
         "forms" => model.save_weights_with(path("w.safetensors"), small_shards()),
         "npz" => weights::save_npz(model, path("w.npz")),
@@ -84,7 +85,7 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
         }
         "dataset" => data::range(0..500).map(move |_| value as i64).save(path("set")),
         "file" => tf::io::write_file(path("w.json"), value.to_string().repeat(2000)),
-        // A checkpoint, the state that names it, and the numbers by which the best one stays.
+        // A checkpoint, the state file that names it, and the metrics that select the best one.
         "manager" => {
             let checkpoint = Checkpoint::new().with("model", model);
             let manager = CheckpointManager::new(&checkpoint, folder)?.max_to_keep(1);
@@ -100,7 +101,7 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
     }
 }
 
-/// What a writer's folder says; none before the first save.
+/// The value in a writer's folder; `None` before the first save.
 fn read(writer: &str, folder: &Path) -> Option<u64> {
     let path = |name: &str| folder.join(name);
     let fresh = model();
@@ -135,7 +136,7 @@ fn read(writer: &str, folder: &Path) -> Option<u64> {
             let manager = CheckpointManager::new(&checkpoint, folder).unwrap().max_to_keep(2);
             let manager = manager.best(Best::Max);
             let newest = manager.restore_or_initialize().unwrap()?;
-            // Each save is better than the one before, by the numbers that lie beside the state.
+            // Each save is better than the previous one, according to the metrics next to the state file.
             assert_eq!(manager.best_checkpoint(), Some(newest));
         }
         "tfrecord" => {
@@ -175,7 +176,7 @@ fn say(line: &str) {
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).unwrap();
 }
 
-/// Writes for ever, with greater and greater values.
+/// Writes for ever, with increasing values.
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn writes() {
@@ -237,7 +238,7 @@ fn kill(kills: usize) {
         all.extend(lines.iter());
         for line in &all {
             let Some(rest) = line.strip_prefix("done ") else { continue };
-            // A line that the kill has cut off.
+            // A line truncated by the kill.
             let Some((writer, value)) = rest.split_once(' ') else { continue };
             let Ok(value) = value.parse::<u64>() else { continue };
             let known = done.entry(writer.to_string()).or_default();
@@ -250,15 +251,15 @@ fn kill(kills: usize) {
             seen += usize::from(found.is_some());
             let value = found.unwrap_or(0);
             assert!(value >= known, "{writer}: save {known} was done, and {value} is there");
-            // One more may have become valid before it was told; in another life that is the first.
+            // One more may have become valid before it was reported; after a restart that is the first.
             assert!(value <= known.max(begin) + 1, "{writer}: {value} is there behind {known}");
             done.insert(writer.to_string(), value);
             greatest = greatest.max(value);
         }
     }
-    // How many depends on what else the machine does.
+    // How many depends on other load on the machine.
     assert!(seen > kills * WRITERS.len() / 8, "some lives must have saved something: {seen}");
-    // Two more saves take away what the killed ones have left.
+    // Two more saves remove the files that the killed ones left.
     let ended = life(&folder, greatest + 1, 2).wait().unwrap();
     assert!(ended.success());
     for writer in WRITERS {
@@ -271,7 +272,7 @@ fn kill(kills: usize) {
         assert!(!names.iter().any(|name| name.ends_with(".tmp")), "{writer}: {names:?}");
         let shards = names.iter().filter(|name| name.contains("-of-0")).count();
         assert!(shards <= 4, "{writer}: {names:?}");
-        // The manager's are a checkpoint of two files, the state and the numbers.
+        // The manager's are a checkpoint of two files, the state and the metrics.
         let most = if writer == "manager" { 4 } else { shards + 2 };
         assert!(names.len() <= most, "{writer}: {names:?}");
     }
@@ -290,7 +291,7 @@ fn each_writer_is_killed_fifty_times() {
     kill(50);
 }
 
-/// A sharded save leaves no part of the one before, and takes other names while that one counts.
+/// A sharded save leaves no part of the previous one, and uses other names while that one is valid.
 #[test]
 fn parts_of_older_saves_go() {
     let folder = std::env::temp_dir().join(format!("wgrad-parts-{}", std::process::id()));
@@ -303,7 +304,7 @@ fn parts_of_older_saves_go() {
         names.sort();
         names
     };
-    // Another model's parts, and names that are only alike.
+    // Another model's parts, and names that are only similar.
     for name in
         ["ww-00001-of-00002.safetensors", "w.x-00001-of-00002.safetensors", "w-1-of-2.safetensors"]
     {

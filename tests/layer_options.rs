@@ -1,4 +1,4 @@
-//! What holds for all layers beside their formulas: penalties, constraints, initializers, dtype policies.
+//! Options of all layers in addition to their formulas: penalties, constraints, initializers, dtype policies.
 
 #![allow(clippy::unwrap_used)]
 
@@ -127,7 +127,7 @@ fn a_mixed_policy_computes_in_half_and_trains_in_single_precision() {
     let grad = tape.required_gradient(&loss, &kernel).unwrap();
     assert_eq!(grad.dtype(), DType::F32);
     assert_eq!(grad.to_vec::<f32>().unwrap(), [1.0, 1.0, 2.0, 2.0]);
-    // A layer of another policy brings what it gets into its own dtype.
+    // A layer with another policy casts its input to its own dtype.
     let last = Dense::new(1).kernel_initializer(Initializer::Ones);
     let z = last.call(&y, INFERENCE).unwrap();
     assert_eq!(z.dtype(), DType::F32);

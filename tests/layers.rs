@@ -1,4 +1,4 @@
-//! Layers against Keras's numbers and formulas, beyond the golden cases of `tests/oracle.rs`.
+//! Layers compared with Keras's numbers and formulas, beyond the golden cases of `tests/oracle.rs`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn values(x: &Tensor) -> Vec<f32> {
     x.to_vec().unwrap()
 }
 
-/// Within what `f32` sums of a few terms round.
+/// Within the rounding of `f32` sums of a few terms.
 #[track_caller]
 fn near(got: &Tensor, want: &[f32]) {
     let got = values(got);
@@ -47,9 +47,9 @@ fn activations_have_keras_names_and_values() {
     // (x + 1)^2 / 4 within -1 to 1
     near(&of("sparse_plus"), &[0.0, 0.0225, 0.16, 0.3025, 0.64, 3.0]);
     near(&of("sparse_sigmoid"), &[0.0, 0.15, 0.4, 0.55, 0.8, 1.0]);
-    // max(x - 2, 0): the largest is further from the others than 1.
+    // max(x - 2, 0): the largest exceeds the others by more than 1.
     near(&of("sparsemax"), &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
-    // Of 0.5 and 0.1 in the middle: (0.6 + 0.1 - 1) / 2 = -0.15.
+    // For 0.5 and 0.1 in the middle: (0.6 + 0.1 - 1) / 2 = -0.15.
     let pair = constant([[0.6, 0.1], [-3.0, -3.0]]).unwrap();
     near(&Activation::sparsemax().apply(&pair).unwrap(), &[0.75, 0.25, 0.5, 0.5]);
     let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
@@ -67,7 +67,7 @@ fn activations_have_keras_names_and_values() {
 fn rectifiers_follow_their_options() {
     let x = constant([[-1.0, 0.5, 1.0, 1.5, 3.0]]).unwrap();
     let layer = ReLU::new().max_value(2.0).negative_slope(0.5).threshold(1.0);
-    // 0.5 (x - 1) below 1; at 1 itself nothing passes, as in Keras's formula.
+    // 0.5 (x - 1) below 1; at 1 itself the output is 0, as in Keras's formula.
     near(&run(layer, &x), &[-1.0, -0.25, 0.0, 1.5, 2.0]);
     let nan = constant([f32::NAN, f32::NEG_INFINITY]).unwrap();
     let y = values(&run(ReLU::new().threshold(1.0), &nan));
@@ -107,7 +107,7 @@ fn reshaping_moves_what_it_says() {
     let empty = Tensor::zeros([0, 4, 3]).unwrap();
     assert_eq!(run(Reshape::new([-1, 2]), &empty).shape(), [0, 6, 2]);
     assert_eq!(run(Flatten::new(), &empty).shape(), [0, 12]);
-    // Whole numbers stay what they are.
+    // Integers keep their dtype.
     assert_eq!(
         run(Reshape::new([6]), &constant([[1, 2, 3, 4, 5, 6]]).unwrap()).dtype(),
         DType::I32
@@ -135,7 +135,7 @@ fn a_mask_passes_only_where_the_steps_stay() {
         .add(Embedding::new(10, 4).mask_zero(true))
         .add(GlobalAveragePooling1D::new());
     let y = model.call(&constant([[3, 0, 0], [3, 3, 0]]).unwrap(), INFERENCE).unwrap();
-    // The fill does not count, so both are the row of 3.
+    // Padding does not count, so both are the row of 3.
     let y = values(&y);
     assert!(y[..4].iter().zip(&y[4..]).all(|(a, b)| (a - b).abs() < 1e-6), "{y:?}");
 }
@@ -169,7 +169,7 @@ fn convolutions_of_every_rank_count_their_windows() {
 fn transposed_convolutions_are_as_long_as_in_keras() {
     let x = constant([1.0, 2.0, 3.0]).unwrap().reshape([1, 3, 1]).unwrap();
     let layer = || Conv1DTranspose::new(1, 3).strides(2).kernel_initializer(Initializer::Ones);
-    // Each place adds itself to three, two apart.
+    // Each element is added to three, two apart.
     near(&run(layer(), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0]);
     near(&run(layer().output_padding(1), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0, 0.0]);
     assert_eq!(run(layer().padding(Padding::Same), &x).shape(), [1, 6, 1]);
@@ -184,7 +184,7 @@ fn transposed_convolutions_are_as_long_as_in_keras() {
 fn pools_take_what_they_say() {
     let x = counted([1, 5, 1]);
     near(&run(MaxPooling1D::new(2), &x), &[1.0, 3.0]);
-    // Of the last window one place lies outside, and does not count.
+    // One position of the last window is outside, and does not count.
     near(&run(AveragePooling1D::new(2).padding(Padding::Same), &x), &[0.5, 2.5, 4.0]);
     near(&run(AdaptiveMaxPooling1D::new(2), &x), &[2.0, 4.0]);
     let volume = counted([1, 2, 2, 2, 1]);
@@ -213,12 +213,12 @@ fn batch_normalization_moves_its_statistics_only_while_it_trains() {
         &layer.call(&x, TRAINING).unwrap(),
         &[-root(1.0), -10.0 * root(100.0), root(1.0), 10.0 * root(100.0)],
     );
-    // Half of 0 and the mean; half of 1 and the biased variance.
+    // Half of 0 and half of the mean; half of 1 and half of the biased variance.
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
     assert_eq!(state(&layer, "moving_variance"), [1.0, 50.5]);
     near(&layer.call(&x, INFERENCE).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
-    // A frozen layer is one in inference.
+    // A frozen layer runs in inference mode.
     layer.set_trainable(false);
     near(&layer.call(&x, TRAINING).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
@@ -264,7 +264,7 @@ fn batch_normalization_along_another_axis_and_in_half_precision() {
     if let Ok(half) = x.cast(DType::F16) {
         use wgrad::keras::DTypePolicy;
         let layer = BatchNormalization::new().dtype(DTypePolicy::MIXED_FLOAT16);
-        // Squares of these leave the range of f16.
+        // The squares of these exceed the range of f16.
         let y = layer.call(&half.multiply(1000.0).unwrap(), TRAINING).unwrap();
         assert_eq!(y.dtype(), DType::F16);
         let y: Vec<f32> = y.cast(DType::F32).unwrap().to_vec().unwrap();
@@ -280,7 +280,7 @@ fn other_normalizations_follow_their_axes() {
     let other = run(GroupNormalization::new().groups(2), &x.transpose([0, 2, 1]).unwrap());
     near(&one, &values(&other.transpose([0, 2, 1]).unwrap()));
     let each = run(GroupNormalization::new().groups(-1), &x);
-    // Each channel by itself: 0, 3, 6, 9 of variance 11.25.
+    // Each channel separately: 0, 3, 6, 9 with variance 11.25.
     let root = 1.0 / (11.25f32 + 1e-3).sqrt();
     near(
         &each.slice(&[0, 0, 0], &[1, -1, 1]).unwrap(),
@@ -310,7 +310,7 @@ fn an_embedding_gathers_rows_and_sums_their_gradients() {
     assert_eq!(values(&y), [2.0, 3.0, 6.0, 7.0, 2.0, 3.0]);
     let grad = tape.required_gradient(y.reduce_sum(()).unwrap(), &table).unwrap();
     assert_eq!(values(&grad), [0.0, 0.0, 2.0, 2.0, 0.0, 0.0, 1.0, 1.0]);
-    // Floats are rounded towards 0; what is not in the table is a row of zeros.
+    // Floats are rounded towards 0; indices outside the table give rows of zeros.
     assert_eq!(
         values(&run(&layer, &constant([2.9, 4.0, -1.0]).unwrap())),
         [4.0, 5.0, 0.0, 0.0, 0.0, 0.0]
@@ -334,7 +334,7 @@ fn einsum_dense_sizes_its_weights_as_keras_does() {
     let layer = EinsumDense::new("ab...,bc->ac...", 2).bias_axes("c");
     assert_eq!(layer.call(&x, INFERENCE).unwrap().shape(), [1, 2, 3]);
     assert_eq!(shapes(&layer), [vec![3, 2], vec![2, 1]]);
-    // The query of an attention: heads of their own.
+    // The query projection of attention, with separate heads.
     let layer = EinsumDense::new("abc,cde->abde", [None, Some(4), Some(5)]);
     let layer = layer.kernel_initializer(Initializer::Ones);
     let y = layer.call(&x, INFERENCE).unwrap();
@@ -393,7 +393,7 @@ fn merging_layers_fold_their_inputs() {
     assert_eq!(of(&Concatenate::new()), [1.0, 4.0, 3.0, 2.0]);
     assert_eq!(of(&Concatenate::new().axis(0)), [1.0, 4.0, 3.0, 2.0]);
     assert_eq!(of(&Dot::new(-1)), [11.0]);
-    // A lower rank gets axes behind that of the batch.
+    // A lower rank gets axes after the batch axis.
     let mixed = [Tensor::ones([2, 3]).unwrap(), Tensor::ones([2, 4, 3]).unwrap()];
     assert_eq!(Add::new().call(&mixed, INFERENCE).unwrap().shape(), [2, 4, 3]);
     let (a, b) = (counted([1, 3, 4]), counted([1, 4, 2]));
@@ -449,7 +449,7 @@ fn random_moves_go_where_their_factors_say() {
     let x = constant([1.0, 2.0, 3.0, 4.0]).unwrap().reshape([1, 2, 2, 1]).unwrap();
     let train = |layer: &dyn Layer| layer.call(&x, TRAINING).unwrap();
     let nearest = Interpolation::Nearest;
-    // A quarter of a turn against the clock: the right column comes to the top.
+    // A quarter turn counterclockwise: the right column becomes the top row.
     let y = train(&RandomRotation::new([0.25, 0.25]).interpolation(nearest));
     near(&y, &[2.0, 4.0, 1.0, 3.0]);
     let y = train(
@@ -459,7 +459,7 @@ fn random_moves_go_where_their_factors_say() {
     let y = train(&RandomTranslation::new([-0.5, -0.5], 0.0).fill_mode(FillMode::Wrap));
     near(&y, &[3.0, 4.0, 1.0, 2.0]);
     let y = train(&RandomZoom::new([1.0, 1.0]).fill_mode(FillMode::Constant));
-    // Twice as much is seen: places -0.5 and 1.5 of two.
+    // Zoomed out by 2: positions -0.5 and 1.5 of two.
     assert_eq!(y.shape(), [1, 2, 2, 1]);
     let y = train(&RandomContrast::new([0.0, 0.0]));
     near(&y, &[1.0, 2.0, 3.0, 4.0]);
@@ -491,7 +491,7 @@ fn each_image_of_a_batch_draws_for_itself() {
     assert_eq!(kinds(&RandomCrop::new(1, 2).seed(2), 2), 3);
     assert_eq!(kinds(&RandomBrightness::new([0.0, 0.5]).seed(3), 4), 64);
     assert!(kinds(&RandomRotation::new(0.5).seed(4), 4) > 32);
-    // One seed, one result; a second call goes on.
+    // The same seed gives the same result; a second call continues the sequence.
     let layer = |seed| RandomZoom::new(0.5).seed(seed);
     let (a, b) = (layer(7), layer(7));
     let train = |layer: &RandomZoom| values(&layer.call(&x, TRAINING).unwrap());
@@ -524,7 +524,7 @@ fn normalization_adapts_to_all_batches_alike() {
     near(&run(all, &constant([[5.0]]).unwrap()), &[3.0]);
     let middle = Normalization::new().axis(1);
     middle.adapt(&counted([2, 2, 2])).unwrap();
-    // Of 0, 1, 4, 5 and of 2, 3, 6, 7.
+    // From 0, 1, 4, 5 and from 2, 3, 6, 7.
     assert_eq!(
         (state(&middle, "mean"), state(&middle, "variance")),
         (vec![2.5, 4.5], vec![4.25, 4.25])
@@ -535,7 +535,7 @@ fn normalization_adapts_to_all_batches_alike() {
 
 #[test]
 fn a_training_step_of_them_all_plans_once() {
-    // Other tests run beside this one on the current device.
+    // Other tests run concurrently on the current device.
     let device = wgrad::Device::new().unwrap();
     device.scope(|| settles(&device));
 }
@@ -590,7 +590,7 @@ fn spectral_normalization_is_keras() {
     named[0].1.assign(Tensor::from_slice(&start, [4, 3]).unwrap()).unwrap();
     named[1].1.assign(constant([0.1, 0.2, 0.3]).unwrap()).unwrap();
     named[2].1.assign(constant([[0.5, -0.25, 0.75]]).unwrap()).unwrap();
-    // Inference changes nothing.
+    // Inference does not change the vectors.
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(values(&named[0].1.read()), start);
     // Keras 3.15's results and vectors of two calls in training.
@@ -606,10 +606,10 @@ fn spectral_normalization_is_keras() {
         &[0.249_274_73, 0.080_580_205, 0.210_435_17, 0.249_274_7, -0.038_839_564, -0.028_404_385],
     );
     near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
-    // The gradient is that of the normalized kernel, as in Keras.
+    // The gradient is with respect to the normalized kernel, as in Keras.
     let [gradient] = tape.gradient(y.reduce_sum(()).unwrap(), [&named[0].1]).unwrap();
     near(gradient.as_ref().unwrap(), &[0.4, 0.4, 0.4, 0.6, 0.6, 0.6, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0]);
-    // A kernel of zeros stays.
+    // A kernel of zeros stays unchanged.
     named[0].1.assign(Tensor::zeros([4, 3]).unwrap()).unwrap();
     layer.call(&x, TRAINING).unwrap();
     assert_eq!(values(&named[0].1.read()), [0.0; 12]);

@@ -1,5 +1,4 @@
-//! Linear algebra: TensorFlow's values and gradients, what factors must come to at all sizes, and the bounds on their
-//! errors that the documentation gives.
+//! Linear algebra: TensorFlow's values and gradients, properties of the factors at all sizes, and the documented error bounds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,9 +8,9 @@ use wgrad::inventory::{self, Args, Value};
 use wgrad::linalg::{self, QrOptions, SvdOptions, TriangularSolveOptions};
 use wgrad::{DType, GradientTape, Tensor};
 
-// ---- TensorFlow's values, on inputs by a formula (tests/data/linalg.json) ----
+// ---- TensorFlow's values, with inputs from a formula (tests/data/linalg.json) ----
 
-/// `sin(1.7 i + 0.3 + at)` for input number `at`, as matrices of these sizes, prepared as the case says.
+/// `sin(1.7 i + 0.3 + at)` for input number `at`, as matrices of these sizes, prepared as the case specifies.
 fn input(shape: &[usize], how: &str, at: usize) -> Vec<f64> {
     let count: usize = shape.iter().product();
     let x: Vec<f64> = (0..count).map(|i| (1.7 * i as f64 + 0.3 + at as f64).sin()).collect();
@@ -72,7 +71,7 @@ fn host(x: &Tensor) -> Vec<f64> {
     }
 }
 
-/// The inputs are of a size of 1 to 15 and well conditioned, so results are off by some tens of 6e-8 of that.
+/// The inputs have magnitudes of 1 to 15 and are well conditioned, so results have errors of some tens of 6e-8 of that.
 const TOLERANCE: f64 = 2e-5;
 
 fn misses(got: &[f64], want: &[f64]) -> Option<String> {
@@ -141,7 +140,7 @@ fn tensorflow_has_the_same_values_and_gradients() {
     assert!(failures.is_empty(), "{} failures:\n  {}", failures.len(), failures.join("\n  "));
 }
 
-// ---- what factors come to, at all sizes ----
+// ---- properties of the factors, at all sizes ----
 
 /// A matrix on the host.
 #[derive(Clone)]
@@ -157,7 +156,7 @@ impl Matrix {
         Matrix { rows, columns, values }
     }
 
-    /// Numbers between -1 and 1, as `f32` has them.
+    /// Numbers between -1 and 1, exact in `f32`.
     fn random(rows: usize, columns: usize, seed: u64) -> Self {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut next = || {
@@ -202,7 +201,7 @@ impl Matrix {
         tensor(&self.values, &[self.rows, self.columns])
     }
 
-    /// How far it is from `other`, as a part of that one's size.
+    /// The difference from `other`, relative to the magnitude of `other`.
     fn off(&self, other: &Matrix) -> f64 {
         assert_eq!((self.rows, self.columns), (other.rows, other.columns));
         let apart = self.values.iter().zip(&other.values).map(|(a, b)| (a - b).powi(2));
@@ -219,12 +218,12 @@ impl Matrix {
     }
 }
 
-/// On both sides of a block, of two, and large.
+/// Sizes below and above a block and two blocks, and large ones.
 const SIZES: [usize; 10] = [1, 2, 3, 17, 31, 64, 65, 130, 257, 512];
-/// `f32` rounds to this part of a number.
+/// The relative rounding error of `f32`.
 const ROUND: f64 = 6e-8;
 
-/// An error of `n` roundings, as sums of random errors have it: their root, with a margin.
+/// Checks an error of `n` roundings, which grows with the square root of `n` for random errors, with a margin.
 #[track_caller]
 fn small(off: f64, n: usize, what: &str) {
     let bound = 8.0 * ROUND * (n as f64).sqrt().max(2.0);
@@ -237,7 +236,7 @@ fn cholesky_factors_give_the_matrix_back() {
         let x = Matrix::random(n, n, n as u64);
         let mut x = x.times(&x.t());
         (0..n).for_each(|i| x.values[i * n + i] += 1.0);
-        // What is above the diagonal is not read.
+        // The part above the diagonal is not read.
         let lower = Matrix::new(n, n, |r, c| if c <= r { x.at(r, c) } else { 7.0 });
         let y = Matrix::read(&linalg::cholesky(&lower.device()).unwrap());
         assert!((0..n).all(|r| (r + 1..n).all(|c| y.at(r, c) == 0.0)), "{n}");
@@ -288,13 +287,13 @@ fn systems_are_solved_to_their_residual() {
         let x = Matrix::random(n, n, n as u64 + 13);
         let b = Matrix::random(n, 3, n as u64 + 17);
         let y = Matrix::read(&linalg::solve(&x.device(), &b.device()).unwrap());
-        // The residual is small beside |x| |y|, whatever the condition.
+        // The residual is small compared with |x| |y|, whatever the condition number.
         let residual = x.times(&y);
         let apart = Matrix::new(n, 3, |r, c| residual.at(r, c) - b.at(r, c)).size();
         small(apart / (x.size() * y.size()), n, "solve");
         for (lower, adjoint) in [(true, false), (true, true), (false, false), (false, true)] {
             let kept = |r: usize, c: usize| if lower { c <= r } else { r <= c };
-            // Far from singular: the diagonal is larger than the rest of its row.
+            // Far from singular: the diagonal is larger than the sum of the rest of its row.
             let t = Matrix::new(n, n, |r, c| match r == c {
                 true => 2.0,
                 false => x.at(r, c) / n as f64,
@@ -348,7 +347,7 @@ fn batches_are_matrices_by_themselves() {
         let inverse = Matrix { values: inverse[25 * i..25 * i + 25].to_vec(), ..part.clone() };
         assert!(part.times(&inverse).off(&Matrix::unit(5)) < 1e-4);
     }
-    // One matrix for several right sides, and the reverse.
+    // One matrix for several right-hand sides, and the reverse.
     let (a, b) = (tf::fill([1, 4, 2, 2], 0.0).unwrap(), Tensor::ones([3, 1, 2, 5]).unwrap());
     let a = linalg::set_diag(&a, &tf::fill([1, 4, 2], 2.0).unwrap()).unwrap();
     for y in [linalg::solve(&a, &b).unwrap(), linalg::triangular_solve(&a, &b).unwrap()] {
@@ -357,7 +356,7 @@ fn batches_are_matrices_by_themselves() {
     }
 }
 
-// ---- matrices that are hard, or have no factors ----
+// ---- matrices that are ill-conditioned, or have no factors ----
 
 /// The Hilbert matrix has a condition number of about e^(3.5 n).
 fn hilbert(n: usize) -> Matrix {
@@ -384,7 +383,7 @@ fn ill_conditioned_matrices_keep_the_bounds() {
     let (x, ones) = (hilbert(4), Matrix::new(4, 1, |_, _| 1.0));
     let y = Matrix::read(&linalg::solve(&x.device(), &x.times(&ones).device()).unwrap());
     assert!(y.off(&ones) < 1.6e4 * 1e-7 * 4.0, "{:?}", y.values);
-    // Numbers whose squares overflow or vanish.
+    // Numbers whose squares overflow or underflow.
     for scale in [1e30, 1e-30] {
         let x = Matrix::random(6, 6, 3);
         let scaled = Matrix::new(6, 6, |r, c| x.at(r, c) * scale);
@@ -396,7 +395,7 @@ fn ill_conditioned_matrices_keep_the_bounds() {
 
 #[test]
 fn matrices_without_factors_give_what_is_documented() {
-    // Not positive definite: NaN from the column on that cannot be had.
+    // Not positive definite: NaN from the first impossible column on.
     let y = linalg::cholesky(
         &tf::constant([[4.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 1.0]]).unwrap(),
     );
@@ -411,7 +410,7 @@ fn matrices_without_factors_give_what_is_documented() {
     assert_eq!(log.item::<f32>().unwrap(), f32::NEG_INFINITY);
     assert!(host(&linalg::inv(&flat).unwrap()).iter().any(|v| !v.is_finite()));
     assert_eq!(linalg::matrix_rank(&flat).unwrap().item::<i32>().unwrap(), 1);
-    // Zeros: vectors all the same.
+    // Zeros: the vectors are still valid.
     for n in [1, 3, 20] {
         let zeros = Tensor::zeros([n, n]).unwrap();
         let (s, u, v) = linalg::svd(&zeros).unwrap();
@@ -427,14 +426,14 @@ fn matrices_without_factors_give_what_is_documented() {
     let e = host(&e);
     assert!((e[0] + 1.0).abs() < 1e-6 && (e[1] - 1.0).abs() < 1e-6);
     assert!(Matrix::read(&v).skewness() < 1e-6);
-    // A column sum beyond the squarings.
+    // A column sum beyond the number of squarings.
     let far = linalg::expm(&tf::constant([[-5000.0]]).unwrap()).unwrap();
     assert!(far.item::<f32>().unwrap().is_nan());
     let near = linalg::expm(&tf::constant([[-20.0]]).unwrap()).unwrap().item::<f32>().unwrap();
     assert!((f64::from(near) / (-20f64).exp() - 1.0).abs() < 1e-4);
 }
 
-/// Sizes that are not given: a square matrix, or the other side as short as it can be.
+/// Sizes that are not given: a square matrix, or the other side as short as possible.
 #[test]
 fn diagonals_choose_tensorflows_sizes() {
     use wgrad::linalg::{DiagOptions, diag_with};

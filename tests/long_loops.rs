@@ -1,5 +1,5 @@
-//! Work for which an invocation alone would loop longer than some drivers let it: Mesa's llvmpipe ends all loops of an
-//! invocation after 65,535 turns without a word. Each op's longest loop, with sums that are whole numbers.
+//! Work that a single invocation would compute with longer loops than some drivers permit: Mesa's llvmpipe silently ends all
+//! loops of an invocation after 65,535 iterations. Tests each op's longest loop, with sums that are integers.
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
@@ -16,7 +16,7 @@ fn ids(values: &[i32]) -> Result<Tensor> {
 
 #[test]
 fn segments_of_many_rows_are_summed() -> Result<()> {
-    // 40,000 ones are 40,000, wherever they lie.
+    // 40,000 ones sum to 40,000, wherever they are.
     let all = ids(&[0; 40_000])?;
     for (inner, want) in [(1, 1), (3, 3), (4, 4)] {
         let y = Tensor::ones([40_000, inner])?.unsorted_segment_sum(&all, 2)?;
@@ -24,12 +24,12 @@ fn segments_of_many_rows_are_summed() -> Result<()> {
         sums.resize(2 * want, 0.0);
         assert_eq!(y.to_vec::<f32>()?, sums, "{inner}");
     }
-    // Seven segments in turn, of 100,003 rows; those with the number 6 belong to none.
+    // Seven segments cyclically, over 100,003 rows; those with the number 6 belong to no segment.
     let turns = ids(&cycle(100_003, 7))?;
     let y = Tensor::ones([100_003, 2])?.unsorted_segment_sum(&turns, 6)?.to_vec::<f32>()?;
     let want: Vec<f32> = (0..12).map(|e| if e / 2 < 1 { 14_287.0 } else { 14_286.0 }).collect();
     assert_eq!(y, want);
-    // Segments that begin and end within the pieces that a long list is cut into; every row its own number.
+    // Segments that begin and end within the pieces of a long list; every row has its own number.
     let order: Vec<i32> = (0..90_000).map(|i| i / 25_000).collect();
     let x = Tensor::from_slice(&cycle(90_000, 5), [90_000])?;
     let y = x.unsorted_segment_sum(&ids(&order)?, 4)?.to_vec::<i32>()?;
@@ -94,14 +94,14 @@ fn windows_of_pools_may_be_large() -> Result<()> {
 
 #[test]
 fn places_may_belong_to_many_windows() -> Result<()> {
-    // All 130 x 130 windows hold all places.
+    // All 130 x 130 windows contain all positions.
     let x = Tensor::ones([1, 130, 130, 1])?;
     let options = Pool2dOptions::new().strides([1, 1]).padding(Padding::Same);
     let tape = GradientTape::persistent();
     tape.watch(&x)?;
     let window = [259, 259];
     let (max, mean) = (x.max_pool2d(window, options)?, x.avg_pool2d(window, options)?);
-    // Of equals the first has the gradient: of all windows that is the first place.
+    // The first of equal elements gets the gradient: for all windows that is the first position.
     let dx = tape.gradient(&max, &x)?.unwrap().to_vec::<f32>()?;
     assert_eq!((dx[0], dx[1], dx[16_899]), (16_900.0, 0.0, 0.0));
     let dx = tape.gradient(&mean, &x)?.unwrap().to_vec::<f32>()?;
@@ -120,7 +120,7 @@ fn convolved([image, filter]: [[usize; 4]; 2], depthwise: bool, want: [f32; 3]) 
     let [dx, dw] = tape.gradient(&y, [&x, &w])?;
     let (dx, dw) = (dx.unwrap().to_vec::<f32>()?, dw.unwrap().to_vec::<f32>()?);
     assert!(y.to_vec::<f32>()?.iter().all(|v| *v == want[0]), "{image:?}: {y}");
-    // The place in the middle lies in the most windows.
+    // The position in the middle is in the most windows.
     let [_, h, w, c] = image;
     assert_eq!(dx[(h / 2 * w + w / 2) * c], want[1], "{image:?}, dx");
     assert!(dw.iter().all(|v| *v == want[2]), "{image:?}, dw: {:?}", &dw[..dw.len().min(9)]);
@@ -129,14 +129,14 @@ fn convolved([image, filter]: [[usize; 4]; 2], depthwise: bool, want: [f32; 3]) 
 
 #[test]
 fn convolutions_sum_over_many_places() -> Result<()> {
-    // A filter of the image's size, and one place less.
+    // A filter of the image's size, and one smaller by one.
     convolved([[1, 300, 300, 1], [300, 300, 1, 1]], false, [9e4, 1.0, 1.0])?;
     convolved([[1, 300, 300, 4], [299, 300, 4, 2]], false, [299.0 * 1200.0, 4.0, 2.0])?;
     // Few small filters over a large image: the sums of their gradients are long.
     convolved([[1, 602, 602, 1], [3, 3, 1, 8]], false, [9.0, 72.0, 36e4])?;
     convolved([[1, 602, 602, 4], [3, 3, 4, 5]], false, [36.0, 45.0, 36e4])?;
     convolved([[1, 1, 600_002, 1], [1, 3, 1, 5]], false, [3.0, 15.0, 6e5])?;
-    // One place, many channels.
+    // One position, many channels.
     convolved([[1, 2, 2, 300_000], [2, 2, 300_000, 1]], false, [12e5, 1.0, 1.0])?;
     convolved([[1, 2, 2, 1], [2, 1, 1, 300_000]], false, [2.0, 3e5, 2.0])
 }
@@ -149,9 +149,9 @@ fn depthwise_convolutions_sum_over_many_places() -> Result<()> {
         convolved([[1, 1026, 1026, c], [3, 3, c, m]], true, [9.0, 9.0 * n, 1_048_576.0])?;
         convolved([[1, 1, 300_002, c], [1, 3, c, m]], true, [3.0, 3.0 * n, 3e5])?;
     }
-    // The filters' gradient over 1,048,352 places: 1024 rows of 1,023.78 are 181 of 5792.
+    // The filters' gradient over 1,048,352 positions: 1024 rows of 1,023.78 are 181 of 5792.
     convolved([[1, 183, 5794, 1], [3, 3, 1, 1]], true, [9.0, 9.0, 1_048_352.0])?;
-    // Many filters to a channel.
+    // Many filters per channel.
     convolved([[1, 2, 2, 1], [1, 1, 1, 80_000]], true, [1.0, 8e4, 4.0])
 }
 
@@ -179,7 +179,7 @@ fn long_rows_and_columns_are_reduced() -> Result<()> {
         let want = vec![shape[axis as usize] as i32; long / shape[axis as usize]];
         assert_eq!(x.reduce_sum(axis)?.to_vec::<i32>()?, want, "{shape:?}");
     }
-    // Nothing is summed along an axis of 1.
+    // An axis of size 1 needs no sum.
     let x = Tensor::full([1, 1_000_000], 1i32)?.reduce_sum(0)?;
     assert_eq!(x.reduce_sum(())?.item::<i32>()?, 1_000_000);
     Ok(())
@@ -202,7 +202,7 @@ fn the_largest_of_many_is_found() -> Result<()> {
 
 #[test]
 fn long_rows_are_normalized() -> Result<()> {
-    // Several walks along a row, in one kernel where there are many rows.
+    // Several passes over a row, in one kernel if there are many rows.
     for (rows, len) in [(1, 1 << 22), (250, 1 << 17)] {
         let y = Tensor::zeros([rows, len])?.add(Tensor::zeros([rows, 1])?)?.softmax(1)?;
         let sums = y.reduce_sum(1)?.to_vec::<f32>()?;
@@ -214,7 +214,7 @@ fn long_rows_are_normalized() -> Result<()> {
 
 #[test]
 fn loops_within_ops_count_in_every_turn() -> Result<()> {
-    // log(1 + x) has a loop of its own.
+    // log(1 + x) has its own loop.
     let mut x = Tensor::from_slice(&[0.25f32, 1.0, 0.5, 0.125], [4])?;
     let mut want = x.to_vec::<f32>()?.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
     for _ in 0..4200 {
@@ -229,7 +229,7 @@ fn loops_within_ops_count_in_every_turn() -> Result<()> {
 
 #[test]
 fn small_folds_side_by_side_are_whole() -> Result<()> {
-    // On a processor one thread goes through all of them.
+    // On a processor one thread processes all of them.
     let xs: Vec<Tensor> = (0..16)
         .map(|i| Tensor::from_slice(&vec![i + 1; 4 * 8000], [8000, 4]))
         .collect::<Result<_>>()?;

@@ -1,4 +1,4 @@
-//! Loops that never ask for a flush: where their streams are cut, by the counters, and what they compute.
+//! Loops without explicit flushes: where their streams are split, according to the counters, and their results.
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
@@ -10,8 +10,8 @@ use wgrad::{Device, DeviceStats, Tensor, Variable};
 
 type Result<T> = tf::Result<T>;
 
-/// Runs `turn` so many times on `device`. Gives the counters after five turns, or where they were taken last, and at
-/// the end.
+/// Runs `turn` this many times on `device`. Returns the counters after five iterations, or where they were last recorded, and
+/// at the end.
 fn run(
     device: &Device,
     turns: usize,
@@ -35,7 +35,7 @@ fn nothing_new((before, after): &(DeviceStats, DeviceStats)) {
     assert_eq!(after.buffers, before.buffers);
 }
 
-/// As [`nothing_new`], but that a structure may be planned in full after a thousand runs.
+/// Like [`nothing_new`], but a structure may be planned in full after a thousand runs.
 #[track_caller]
 fn one_plan_more((before, after): &(DeviceStats, DeviceStats)) {
     assert!(after.plan_misses <= before.plan_misses + 1, "{before:?}\n{after:?}");
@@ -50,7 +50,7 @@ fn close(a: &[f32], b: &[f32]) {
     assert!(a.iter().zip(b).all(near), "{a:?} and {b:?}");
 }
 
-/// README's line, fitted by hand.
+/// README's line, fitted manually.
 struct Line {
     inputs: Tensor,
     outputs: Tensor,
@@ -115,7 +115,7 @@ fn ten_thousand_turns_take_no_more_memory() -> Result<()> {
     })
 }
 
-/// An image that comes nearer to a pattern.
+/// An image that approaches a pattern.
 fn image(turns: usize, flush: bool) -> Result<((DeviceStats, DeviceStats), Vec<f32>)> {
     let device = Device::new()?;
     device.scope(|| {
@@ -147,7 +147,7 @@ fn a_loop_of_assignments_settles() -> Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let (x, v) = (Variable::new(&Tensor::ones([64])?), Variable::new(&Tensor::zeros([64])?));
-        // A spring with friction, by hand.
+        // A spring with friction, computed manually.
         let turn = |_| -> Result<()> {
             let force = (x.read() * -1.0 - v.read() * 0.1).tanh()?;
             let drag = (v.read().square()? + 1.0).sqrt()? * 0.01 * v.read();
@@ -157,7 +157,7 @@ fn a_loop_of_assignments_settles() -> Result<()> {
         let stats = run(&device, 1000, turn)?;
         nothing_new(&stats);
         assert_eq!(stats.1.flushes - stats.0.flushes, 995, "one flush a turn");
-        // At the end of the turn: nothing waits, so a flush does nothing.
+        // At the end of the iteration nothing is pending, so a flush does nothing.
         device.flush()?;
         assert_eq!(device.stats().flushes, stats.1.flushes);
         assert!(x.read().to_vec::<f32>()?[0].abs() < 1.0);
@@ -192,7 +192,7 @@ fn sixty_parameters_with_momentum_are_one_flush() -> Result<()> {
     })
 }
 
-/// `ops` ops of a turn without marks, the last of which is another.
+/// `ops` ops per iteration without marks; the last op is different.
 fn pure_turn(x: &Tensor, ops: usize) -> Result<Tensor> {
     let mut y = x.clone();
     for _ in 0..ops - 1 {
@@ -222,7 +222,7 @@ fn loops_without_marks_settle() -> Result<()> {
 
 #[test]
 fn a_turn_longer_than_the_limit_settles() -> Result<()> {
-    // Without marks, and with a tape around some of it.
+    // Without marks, and with a tape around a part of it.
     for with_tape in [false, true] {
         let device = Device::new()?;
         device.scope(|| {
@@ -277,7 +277,7 @@ fn an_optimizer_s_loop_is_flushed_by_the_optimizer_alone() -> Result<()> {
             nothing_new(&stats);
             assert_eq!(stats.1.flushes - stats.0.flushes, 25, "{tapes} tapes a step");
         }
-        // A loop by hand between them changes nothing.
+        // A manual loop in between changes nothing.
         let line = Line::new()?;
         run(&device, 50, |_| line.turn())?;
         let stats = run(&device, 30, |_| step(1))?;
@@ -319,7 +319,7 @@ fn a_cut_s_error_is_told_later() -> Result<()> {
         device.flush()?;
         device.set_memory_limit(Some(device.stats().live_bytes));
         let big = Tensor::ones([4 << 20])?;
-        // The tapes' cuts run what cannot run; no call panics, and the next flush tells it.
+        // The tapes' splits run ops that fail; no call panics, and the next flush reports it.
         run(&device, 3, |_| line.turn())?;
         assert!(device.flush().unwrap_err().is_out_of_memory());
         drop(big);

@@ -1,6 +1,6 @@
 //! Keras's losses beyond TensorFlow's golden cases: options, weights, masks, reductions, edges and their gradients.
 //!
-//! Expected numbers are Keras 3.15.1's for the same inputs, which are fractions that `f32` holds exactly.
+//! The expected numbers are Keras 3.15.1's for the same inputs, which are fractions that `f32` represents exactly.
 
 #![allow(clippy::unwrap_used)]
 
@@ -158,7 +158,7 @@ fn weights_masks_and_reductions() {
         let y = y.call_weighted(&labels(4, &[5]), &logits(&[5, 4]), Some(&weights(&[5])));
         close(&y.unwrap(), ignored_weighted[at]);
     }
-    // As Keras: a column of weights makes a column of losses, where nothing is reduced.
+    // As in Keras: a column of weights makes a column of losses without a reduction.
     let column = MeanSquaredError::new().reduction(NONE);
     let column = column.call_weighted(&shares(&[3, 4]), &ones(&[3, 4]), Some(&weights(&[3, 1])));
     assert_eq!(column.unwrap().shape(), [3, 1]);
@@ -173,7 +173,7 @@ fn nothing_costs_nothing() {
         assert_eq!(loss.shape(), want);
         assert!(loss.to_vec::<f32>().unwrap().iter().all(|v| *v == 0.0), "{reduction:?}");
     }
-    // A mask that leaves nothing.
+    // A mask that excludes everything.
     let mask = constant([false, false, false]).unwrap();
     let mse = MeanSquaredError::new();
     let y = mse.call_masked(&shares(&[3, 4]), &ones(&[3, 4]), None, Some(&mask)).unwrap();
@@ -261,7 +261,7 @@ fn gradients_are_differences() {
     let start = y_pred.to_vec::<f32>().unwrap();
     for name in PLAIN {
         let loss = losses::get(name).unwrap();
-        // Against a truth of 0 the percentage is some 10^8, whose differences rounding swallows.
+        // With a target of 0 the percentage is about 10^8, and rounding hides its differences.
         let y_true = if name == "mape" { y_true.add(0.5).unwrap() } else { y_true.clone() };
         let (_, slopes) = slope(&*loss, &y_true, &y_pred);
         for (at, slope) in slopes.iter().enumerate() {
@@ -292,7 +292,7 @@ fn no_edge_has_a_gradient_of_nan() {
     for name in PLAIN {
         let loss = losses::get(name).unwrap();
         let (value, slopes) = slope(&*loss, &edges, &sure);
-        // Scaled to the sum 1, a row of zeros is 0 / 0, in Keras too.
+        // Scaling a row of zeros to the sum 1 is 0 / 0, in Keras too.
         if name.starts_with("categorical_") && name.ends_with("crossentropy") {
             assert!(slopes[..8].iter().all(|v| v.is_finite()), "{name}: {slopes:?}");
             continue;
@@ -315,14 +315,14 @@ fn no_edge_has_a_gradient_of_nan() {
     }
     let logits = SparseCategoricalCrossentropy::new().from_logits(true);
     assert!(slope(&logits, &labels(4, &[3]), &large).1.iter().all(|v| v.is_finite()));
-    // Powers of 0 and 1 of what is predicted surely.
+    // Powers of 0 and 1 for confident predictions.
     for gamma in [0.0, 1.0, 2.0, 3.5] {
         let focal = BinaryFocalCrossentropy::new().gamma(gamma);
         let (value, slopes) =
             slope(&focal, &constant([[1.0, 0.0]]).unwrap(), &constant([[1.0, 0.0]]).unwrap());
         assert!(value.abs() < 1e-6 && slopes.iter().all(|v| v.is_finite()), "{gamma}: {slopes:?}");
     }
-    // Nobody shares the label, all do, and one is alone.
+    // All labels differ, all are equal, and one differs.
     for y in [[0, 1, 2], [1, 1, 1], [0, 0, 1]] {
         let (value, slopes) = slope(&Circle::new(), &constant(y).unwrap(), &hot(4, &[3]));
         assert!(
@@ -330,11 +330,11 @@ fn no_edge_has_a_gradient_of_nan() {
             "{y:?}: {value} {slopes:?}"
         );
     }
-    // A predicted probability of 0 has an infinite slope, and the others' stay 0.
+    // A predicted probability of 0 has an infinite slope, and those of the others stay 0.
     let general = CategoricalGeneralizedCrossEntropy::new();
     let (_, slopes) = slope(&general, &constant([0]).unwrap(), &constant([[0.0, 1.0]]).unwrap());
     assert_eq!((slopes[0], slopes[1]), (f32::NEG_INFINITY, 0.0));
-    // Where truth and prediction are equal, the absolute error is flat.
+    // Where target and prediction are equal, the absolute error is flat.
     let (_, slopes) = slope(&MeanAbsoluteError::new(), &ones(&[2, 2]), &ones(&[2, 2]));
     assert_eq!(slopes, [0.0; 4]);
 }
@@ -367,7 +367,7 @@ fn functions_closures_and_pointers_are_losses() {
     );
 }
 
-/// A loss that has its own way to a batch's number: the largest of its losses.
+/// A loss with a custom reduction of the batch: the largest of its losses.
 struct Worst;
 
 impl Loss for Worst {

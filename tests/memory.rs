@@ -1,4 +1,4 @@
-//! The pool of device memory: what counts, what a limit refuses, what is given back.
+//! The pool of device memory: what counts, what a limit refuses, what is released.
 #![allow(clippy::unwrap_used)]
 
 use wgrad as tf;
@@ -11,7 +11,7 @@ fn limited(bytes: u64) -> Device {
     Device::open(&DeviceOptions::new().memory_limit(bytes)).unwrap()
 }
 
-/// A tensor of so many bytes that is computed, not uploaded.
+/// A computed (not uploaded) tensor with this many bytes.
 fn ones(bytes: u64) -> tf::Result<Tensor> {
     Tensor::ones([bytes as usize / 4])
 }
@@ -35,7 +35,7 @@ fn what_is_live_and_what_waits_for_reuse_add_up() -> tf::Result<()> {
         drop(a);
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (3 * MB, MB, 4 * MB));
-        // The freed buffer serves again, so nothing grows.
+        // The freed buffer is reused, so nothing grows.
         let a = computed(MB)?;
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes, stats.peak_bytes), (4 * MB, 0, 4 * MB));
@@ -70,8 +70,7 @@ fn a_limit_that_is_far_too_small_refuses_everything_and_can_be_raised() -> tf::R
 
 #[test]
 fn a_limit_is_used_to_the_last_byte() -> tf::Result<()> {
-    // Buffers are rounded up to classes; where the limit has no room for that they are not. 4.25 MB would
-    // become 5 MB.
+    // Buffers are rounded up to classes, unless the limit has no room for that. 4.25 MB would become 5 MB.
     let bytes = 4 * MB + 256 * KB;
     let device = limited(bytes);
     device.scope(|| {
@@ -93,7 +92,7 @@ fn pooled_memory_counts_and_makes_room() -> tf::Result<()> {
     device.scope(|| {
         let kept = computed(MB)?;
         drop((computed(2 * MB)?, computed(3 * MB)?));
-        // 1 live; 3 pooled, in which the 2 lay as well or beside it.
+        // 1 live; 3 pooled, which include the 2 or are next to it.
         assert!(device.stats().pooled_bytes >= 3 * MB);
         let large = computed(7 * MB)?;
         let stats = device.stats();
@@ -114,12 +113,12 @@ fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()
         drop(computed(3 * MB)?);
         assert_eq!(device.stats().pooled_bytes, 3 * MB);
         device.set_memory_limit(Some(3 * MB));
-        // What waited for reuse is given back at once; what is live stays and stays readable.
+        // Pooled memory is released at once; live memory stays and stays readable.
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes), (6 * MB, 0));
         assert!(computed(256).is_err());
         assert_eq!(b.to_vec::<f32>()?[..2], [1.0, 1.0]);
-        // A buffer that is freed beyond the limit is not kept.
+        // A buffer that is freed beyond the limit is not pooled.
         drop(a);
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes), (2 * MB, 0));
@@ -138,7 +137,7 @@ fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()
 fn a_failed_flush_returns_what_it_took() -> tf::Result<()> {
     let device = limited(4 * MB);
     device.scope(|| {
-        // Results of 1, 2 and 3 MB in one plan; the third finds no room.
+        // Results of 1, 2 and 3 MB in one plan; there is no memory for the third.
         let all = (ones(MB)?, ones(2 * MB)?, ones(3 * MB)?);
         let error = device.flush().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");

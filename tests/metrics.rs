@@ -1,6 +1,6 @@
 //! Keras's metrics beyond TensorFlow's golden cases: options, weights, long runs, failed steps, checkpoints.
 //!
-//! Expected numbers are Keras 3.15.1's for the same inputs, which are fractions that `f32` holds exactly.
+//! The expected numbers are Keras 3.15.1's for the same inputs, which are fractions that `f32` represents exactly.
 
 #![allow(clippy::unwrap_used)]
 
@@ -22,7 +22,7 @@ use wgrad::keras::metrics::{
 };
 use wgrad::{DType, Device, GradientTape, Tensor, Trackable, constant};
 
-/// Truth, predictions and weights.
+/// Targets, predictions and weights.
 type Batch = (Tensor, Tensor, Option<Tensor>);
 
 fn batch(y_true: Tensor, y_pred: Tensor) -> Batch {
@@ -107,7 +107,7 @@ fn areas_under_curves() {
     check(small().label_weights(labels), &rows[..1], &[0.4861111]);
 }
 
-/// With NaN among them, which is above no threshold.
+/// With some NaNs, which are above no threshold.
 #[test]
 fn many_predictions_at_once_count_as_a_few_at_a_time() {
     let rows = 3_000;
@@ -195,7 +195,7 @@ fn regions_of_classes() {
         [batch(labels(4, &[3, 3]), shifted), batch(reversed(labels(4, &[7])), labels(4, &[7]))];
     check(IoU::new("", 4, &[0, 2]), &maps, &[0.5833334]);
     check(MeanIoU::new("", 4).ignore_class(1), &maps, &[0.375]);
-    // Positions of a fourth class do not count.
+    // Positions with a fourth class do not count.
     check(MeanIoU::new("", 3), &maps, &[0.5555556]);
     let binary = BinaryIoU::default().target_class_ids([0]).threshold(0.3);
     check(binary, &[batch(ones(&[8]), shares(&[8]))], &[0.2857143]);
@@ -203,7 +203,7 @@ fn regions_of_classes() {
     check(OneHotIoU::new("", 4, &[1, 3]), &largest, &[0.1666667]);
     let sparse = [batch(hot(4, &[2]), constant([3, 0]).unwrap())]; // labels 3 and 2
     check(OneHotMeanIoU::new("", 4).sparse_y_pred(true), &sparse, &[1.0 / 3.0]);
-    // Classes 0 and 1, of which the second position has weight 1.5: 1 / 2.5 and 0, or 1 / 2 and 0 without fractions.
+    // Classes 0 and 1; the second position has weight 1.5: 1 / 2.5 and 0, or 1 / 2 and 0 without fractions.
     let weighted = [(
         constant([0, 0]).unwrap(),
         constant([0, 1]).unwrap(),
@@ -259,13 +259,13 @@ fn values_and_weights_of_several_shapes() {
     sum.update(&shares(&[2, 3, 2]), Some(&weights(&[2]))).unwrap();
     sum.update(&shares(&[2, 3]), Some(&weights(&[2, 3]))).unwrap();
     close(&sum.result().unwrap(), &[11.746094]);
-    // No examples are no change.
+    // An empty batch changes nothing.
     mean.update_state(&Tensor::zeros([0, 4]).unwrap()).unwrap();
     mean.update(&Tensor::zeros([0]).unwrap(), Some(&Tensor::zeros([0]).unwrap())).unwrap();
     close(&mean.result().unwrap(), &[0.5285203]);
 }
 
-/// One of each kind, with what it takes.
+/// One metric of each kind, with its inputs.
 fn kinds() -> Vec<(Box<dyn Metric>, Batch)> {
     let truths = batch(ones(&[8, 4]), shares(&[8, 4]));
     let classes = batch(labels(4, &[8]), shares(&[8, 4]));
@@ -388,7 +388,7 @@ fn metrics_go_on_from_their_weights() {
     second.set_weights(&first.get_weights().unwrap()).unwrap();
     let results = [first.result().unwrap(), second.result().unwrap()];
     assert_eq!(results[0].item::<f32>().unwrap(), results[1].item::<f32>().unwrap());
-    // One that has seen nothing takes them too.
+    // A metric without any input yet can restore it, too.
     let third = AUC::default();
     third.set_weights(&first.get_weights().unwrap()).unwrap();
     assert_eq!(third.result().unwrap().item::<f32>().unwrap(), results[0].item::<f32>().unwrap());

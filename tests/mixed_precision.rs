@@ -1,4 +1,4 @@
-//! Models made under `mixed_float16`. The policy is all threads', so that these tests have a process of their own, and only one.
+//! Models made with `mixed_float16`. The policy is shared by all threads, so this test has its own process.
 #![allow(clippy::unwrap_used)]
 
 use wgrad::keras::layers::Dense;
@@ -32,7 +32,7 @@ fn mixed_float16_scales_the_loss() {
     assert_eq!(kind(&mixed, CompileOptions::new().auto_scale_loss(false), false), 1.0);
     assert_eq!(kind(&mixed, CompileOptions::new(), true), 32768.0);
     assert_eq!(kind(&single, CompileOptions::new(), false), 1.0);
-    // Trained, the weights stay finite where the adapter has f16.
+    // The weights stay finite during training if the adapter has f16.
     if constant(1.0).unwrap().cast(DType::F16).is_ok() {
         mixed.compile("sgd", "mse", CompileOptions::new()).unwrap();
         let (x, y) = (Tensor::ones([32, 4]).unwrap(), Tensor::ones([32, 1]).unwrap());

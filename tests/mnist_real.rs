@@ -1,4 +1,4 @@
-//! Training on the real MNIST, beside TensorFlow's own runs. Needs the files: set `MNIST_DIR`.
+//! Training on the real MNIST, compared with TensorFlow's own runs. Needs the files: set `MNIST_DIR`.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/driver.rs"]
@@ -32,14 +32,14 @@ fn mnist() -> Mnist {
     Mnist::load(&MnistOptions::default()).unwrap()
 }
 
-/// The start values of a trajectory, by name.
+/// The initial values of a trajectory, by name.
 fn start(tensors: &HashMap<String, Array>, names: &[&str]) -> Vec<Variable> {
     names
         .iter()
         .map(|name| {
             let value = match tensors.get(&format!("init.{name}")) {
                 Some(array) => Tensor::from_array(array.f32()).unwrap(),
-                // The large kernel is stored as q, the value being q / 4096.
+                // The large kernel is stored as q with the value q / 4096.
                 None => {
                     let q = tensors[&format!("init.{name}.i8")].i32();
                     Tensor::from_array(&q.mapv(|q| q as f32 / 4096.0)).unwrap()
@@ -64,7 +64,7 @@ fn cnn(p: &[Variable], x: &Tensor) -> tf::Result<Tensor> {
     (x.matmul(&p[4])?.add(&p[5])?).relu()?.matmul(&p[6])?.add(&p[7])
 }
 
-/// The convolutions of [`cnn`], whose 64 channels an LSTM then reads one after another, as layers.
+/// The convolutions of [`cnn`] as layers, followed by an LSTM that reads their 64 channels one after another.
 fn cnn_lstm() -> Sequential {
     let conv = |filters| {
         let conv = Conv2D::new(filters, [5, 5]).padding(Padding::Same);
@@ -81,7 +81,7 @@ fn cnn_lstm() -> Sequential {
         .add(Dense::new(10))
 }
 
-/// Follows TensorFlow's 20 steps from the same start over the same batches.
+/// Compares with TensorFlow's 20 steps from the same start with the same batches.
 fn follow(model: &str, names: &[&str], forward: fn(&[Variable], &Tensor) -> tf::Result<Tensor>) {
     follow_from(model, names, |variables| {
         (variables.clone(), Box::new(move |x| forward(&variables, x)))
@@ -90,7 +90,7 @@ fn follow(model: &str, names: &[&str], forward: fn(&[Variable], &Tensor) -> tf::
 
 type Forward = Box<dyn Fn(&Tensor) -> tf::Result<Tensor>>;
 
-/// As [`follow`]: `make` gives the variables that train and the model, from the start values.
+/// Like [`follow`]: `make` returns the trainable variables and the model, from the initial values.
 fn follow_from(
     model: &str,
     names: &[&str],
@@ -103,8 +103,8 @@ fn follow_from(
     let series = |key: &str| -> Vec<f64> {
         json[key].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
     };
-    // Rounding spreads so fast that TensorFlow's own f32 run leaves its f64 run by up to 1.7e-3 (cnn) in these
-    // 20 steps; the f64 run is what a good f32 run stays near.
+    // Rounding errors grow so fast that TensorFlow's own f32 run differs from its f64 run by up to 1.7e-3 (cnn) in these 20
+    // steps; a good f32 run stays near the f64 run.
     let (want, rough) = (series("losses_f64"), series("losses_f32"));
     let batches = tensors["batch_indices"].i32();
     let (variables, forward) = make(start(&tensors, names));
@@ -215,7 +215,7 @@ fn an_epoch_of_the_mlp_is_as_accurate_as_tensorflows() {
     train(&data, &model, 1200, 1);
     let accuracy = accuracy(&data, &model, 10_000);
     println!("test accuracy {accuracy} (TensorFlow's lowest of three: {least})");
-    // Half a percent is what seeds differ by.
+    // Seeds differ by half a percent.
     assert!(accuracy > least - 0.005, "{accuracy} against {least}");
 }
 
@@ -236,13 +236,13 @@ fn fit_is_as_accurate_as_tensorflows() {
     let history = model.fit(&data.train, options).unwrap();
     let measured = history.get("val_accuracy").unwrap()[0];
     println!("test accuracy {measured} (TensorFlow's lowest of three: {least})");
-    // Half a percent is what seeds differ by.
+    // Seeds differ by half a percent.
     assert!(measured > least - 0.005, "{measured} against {least}");
-    // The loop by hand says the same of the model.
+    // A manual loop measures the same accuracy.
     assert!((accuracy(&data, &model, 10_000) - measured).abs() < 1e-6);
 }
 
-/// The digits that stand in for the real ones teach a network to read those.
+/// A network trained on the drawn digits recognizes the real ones.
 #[test]
 #[ignore = "needs the real MNIST: set MNIST_DIR"]
 fn drawn_digits_teach_real_ones() {
@@ -283,7 +283,7 @@ fn the_cnn_learns_as_tensorflows_does() {
     println!(
         "after 60 steps: loss {loss}, accuracy {accuracy}; TensorFlow's mean loss over 100: {mean_100}"
     );
-    // The mean of steps 41 to 60 lies below TensorFlow's mean of steps 1 to 100.
+    // The mean of steps 41 to 60 is below TensorFlow's mean of steps 1 to 100.
     assert!(f64::from(loss) < mean_100, "{loss} against {mean_100}");
     assert!(accuracy > 0.85, "{accuracy}");
 }

@@ -1,4 +1,4 @@
-//! Models as JSON: Keras's own files are read, ours come back, hostile ones are told.
+//! Models as JSON: Keras's files are read, ours are read back, hostile ones are refused.
 
 #![cfg(feature = "json")]
 #![allow(clippy::unwrap_used)]
@@ -25,8 +25,7 @@ fn keras(name: &str) -> String {
     std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap()
 }
 
-/// The numbers -0.5, -0.49, ... as the weights, in their order, and 0, 0.01, ... as the inputs: Keras's results for them
-/// are below.
+/// Sets the weights to -0.5, -0.49, ... in order, and the inputs to 0, 0.01, ...: Keras's results for them are below.
 fn count_weights(model: &impl Trackable) {
     let mut next = 0;
     for variable in model.variables() {
@@ -88,7 +87,7 @@ fn masks_that_keras_writes_are_read() {
 #[test]
 fn sequences_under_masks_are_those_of_keras() {
     let model = Functional::from_json(&keras("sequence")).unwrap();
-    // Recurrent layers, attention over padded queries, and a mean over all places, the padding's too.
+    // Recurrent layers, attention over padded queries, and a mean over all positions, including the padding.
     let words = wgrad::constant([[1, 2, 0, 0], [3, 9, 4, 0]]).unwrap();
     model.call(&words, INFERENCE).unwrap();
     count_weights(&model);
@@ -123,7 +122,7 @@ fn what_is_written_comes_back() {
     let x = counted(&[3, 8, 8, 1]);
     let of = |model: &Functional| values(&model.call(&x, INFERENCE).unwrap());
     assert_eq!(of(&copy), of(&model));
-    // What Keras computes for the text with these weights.
+    // Keras's results for this text with these weights.
     count_weights(&copy);
     let y = values(&copy.call(&counted(&[1, 8, 8, 1]), INFERENCE).unwrap());
     let want = [-0.546_667_5, -0.260_001_03, 0.026_665_6, 0.313_332_35, 0.599_999, 0.213_332_3];
@@ -261,7 +260,7 @@ fn hostile_texts_are_told() {
     Sequential::from_json(&nested).unwrap();
 }
 
-/// The result of a call of `keras.ops` on `x`, as a model of it computes it: `config` and `more` arguments as JSON.
+/// The result of a call of `keras.ops` on `x` in a model: `config` and `more` arguments as JSON.
 fn of_op(class: &str, config: &str, more: &str, x: &Tensor) -> Result<Tensor> {
     let sizes = |shape: &[usize]| shape.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     let dtype = if x.dtype() == DType::F32 { "float32" } else { "int32" };
@@ -282,7 +281,7 @@ fn of_op(class: &str, config: &str, more: &str, x: &Tensor) -> Result<Tensor> {
     );
     let ends = r#""input_layers": [["x", 0, 0]], "output_layers": [["a", 0, 0]]"#;
     let model = Functional::from_json(&graph(&[input, op].join(","), ends))?;
-    // What is written is read again as the same.
+    // Reading the written text gives the same model.
     let again = Functional::from_json(&model.to_json()?)?;
     let (y, same) = (model.call(x, INFERENCE)?, again.call(x, INFERENCE)?);
     assert_eq!((y.shape(), y.dtype()), (same.shape(), same.dtype()), "{class}");
@@ -333,7 +332,7 @@ fn numbers_beside_tensors_have_the_dtypes_of_keras() -> Result<()> {
     assert_eq!(of_op("Clip", r#"{"x_min": 0, "x_max": 9}"#, "", &n)?.to_vec::<i32>()?, [2, 9, 0]);
     let x = Tensor::from_slice(&[0.6f32, 0.6], [1, 2])?;
     assert_eq!(of_op("Greater", "{}", "[0.5, 0.7]", &x)?.to_vec::<bool>()?, [true, false]);
-    // A number that Rust adds to integers stays one, also in a file.
+    // A number that Rust adds to integers stays an integer, also in a file.
     let ids = Input::new([3]).dtype(DType::I32);
     let model = Functional::new(&ids, &*ids + 1.0)?;
     let again = Functional::from_json(&model.to_json()?)?;
@@ -367,7 +366,7 @@ fn hostile_calls_of_ops_are_errors() -> Result<()> {
     Ok(())
 }
 
-/// Keras fills in the masks that a call leaves out.
+/// Keras fills in the masks that a call omits.
 #[test]
 fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
     let input = |name: &str, dtype: &str| {
@@ -403,7 +402,7 @@ fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
     };
     let before = heard()?;
     let table = model.variables().into_iter().find(|v| v.shape() == [5, 4]).unwrap();
-    // What stands for no word is heard by nobody.
+    // Padding words are not attended to.
     let other = Tensor::from_slice(&[100.0f32; 4], [1, 4])?;
     let rest = table.read().slice(&[1, 0], &[4, 4])?;
     table.assign(wgrad::concat([&other, &rest], 0)?)?;
@@ -411,7 +410,7 @@ fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
     Ok(())
 }
 
-/// TensorFlow's checkpoints know layers by numbers, and operators count among them.
+/// TensorFlow's checkpoints identify layers by numbers, and operators count.
 #[cfg(feature = "checkpoint")]
 #[test]
 fn operators_of_a_file_are_numbered_as_those_of_a_program() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Models three ways: stacks, functional models and structs, nested in each other; their names, tables and weights.
+//! Three kinds of models: stacks, functional models and structs, nested in each other; their names, tables and weights.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ impl Layer<[Tensor]> for Sum {
     }
 }
 
-/// A layer of one's own with two results: `x kernel` and its square.
+/// A custom layer with two results: `x kernel` and its square.
 #[derive(Trackable)]
 struct Two {
     kernel: Weight,
@@ -62,7 +62,7 @@ fn shapes_are_found_without_data() {
     let y = Flatten::new().on(&y).unwrap();
     assert_eq!(y.shape(), [None, Some(5408)]);
 
-    // Sizes that vary stay unknown, through layers that halve them, too.
+    // Variable sizes stay unknown, also through layers that halve them.
     let any = Input::new([None, None, Some(3)]);
     let y = Conv2D::new(4, [5, 5]).strides([2, 2]).on(&any).unwrap();
     assert_eq!(y.to_string(), "(None, None, None, 4) f32");
@@ -80,7 +80,7 @@ fn shapes_are_found_without_data() {
 
 #[test]
 fn layers_that_refuse_small_sizes_are_tried_with_larger_ones() {
-    // Windows of 101 fit into none of the first sizes.
+    // Windows of 101 do not fit in any of the first sizes.
     let x = Input::new([None, Some(1)]);
     let windowed = x.map("window", |x| {
         let n = x.shape()[1].checked_sub(100).filter(|n| *n > 0);
@@ -89,7 +89,7 @@ fn layers_that_refuse_small_sizes_are_tried_with_larger_ones() {
     });
     let windowed = windowed.unwrap();
     assert_eq!(windowed.to_string(), "(None, None, 1) f32");
-    // The next layer is tried with the same sizes, and one that halves them fits what doubles them.
+    // The next layer is tried with the same sizes, and a layer that halves them fits one that doubles them.
     let both = SymbolicTensor::map_all("both", [&windowed, &*x], |x| {
         assert_eq!(x[0].shape()[1] + 100, x[1].shape()[1]);
         Ok(x[1].clone())
@@ -113,7 +113,7 @@ fn building_computes_nothing_but_weights() {
             y = Dense::new(64).activation(Activation::Relu).on(&y).unwrap().add(&x).unwrap();
         }
         let model = Functional::new(&x, &y).unwrap();
-        // A kernel draws its numbers in one launch, and a bias is sent.
+        // A kernel is drawn in one launch, and a bias is uploaded.
         let launched = device.stats().kernels;
         assert!(launched <= 6, "{launched} kernels were launched for six layers");
         assert_eq!(model.count_params(), 6 * (64 * 64 + 64));
@@ -146,7 +146,7 @@ fn building_tells_tapes_nothing_and_changes_no_variable() {
     assert_eq!(model.variables()[0].read().item::<f32>().unwrap(), 1.0);
 }
 
-// ---- what a model computes ---------------------------------------------------------------------------------
+// ---- results of models --------------------------------------------------------------------------------------
 
 #[test]
 fn branches_merge() {
@@ -178,7 +178,7 @@ fn a_shared_layer_is_tracked_once() {
     let y = model.call(&x, INFERENCE).unwrap();
     assert_eq!((values(&y[0]), values(&y[1])), (vec![7.0, 7.0], vec![6.0, 6.0]));
 
-    // Layers without any state in them are not shared by chance.
+    // Stateless layers are not shared by mistake.
     let x = Input::new([2]);
     let y = Sum.on_all([&Sum.on_all(&x).unwrap(), &*x]).unwrap();
     assert_eq!(Functional::new(&x, &y).unwrap().layers().count(), 2);
@@ -231,7 +231,7 @@ fn parts_of_a_model_are_models() {
     features.variables()[0].assign(Tensor::zeros([3, 4]).unwrap()).unwrap();
     assert_eq!(values(&whole.call(&input, INFERENCE).unwrap()), [0.0; 2]);
 
-    // A frozen trunk under a new head.
+    // A frozen base with a new head.
     whole.get_layer("hidden").unwrap().set_trainable(false);
     let transfer = Functional::new(&x, Dense::new(5).on_named("new", &hidden).unwrap()).unwrap();
     assert_eq!(names(&transfer), ["hidden/kernel", "hidden/bias", "new/kernel", "new/bias"]);
@@ -250,7 +250,7 @@ impl Layer for Residual {
     }
 }
 
-/// A struct with a stack and a functional model in it.
+/// A struct with a stack and a functional model.
 #[derive(Trackable)]
 struct Mixed {
     stack: Sequential,
@@ -332,13 +332,13 @@ fn long_chains_take_linear_time_and_no_deep_stack() {
     drop(model);
 }
 
-/// What must be tried on other sizes than before is tried once, for all that is computed from it.
+/// A layer that must be tried with other sizes is tried once for everything computed from it.
 #[test]
 fn layers_before_symbols_of_other_sizes_are_tried_once() -> Result<()> {
     const COUNT: usize = 10_000;
     let calls = Arc::new(AtomicUsize::new(0));
     let x = Input::new([None, Some(1)]);
-    // A window for which the first sizes, 64 and 192, have no room.
+    // A window that does not fit in the first sizes, 64 and 192.
     let mut long = Conv1D::new(1, 200).on(&x)?;
     let mut short = (*x).clone();
     for _ in 0..COUNT {
@@ -460,7 +460,7 @@ Model: \"unused\"
     assert_eq!(values(&model.call(&xs, INFERENCE).unwrap()[0]), want);
     let predicted = model.predict((&xs[0], &xs[1], &xs[2]), PredictOptions::new()).unwrap();
     assert_eq!(values(&predicted), want);
-    // They are among what a call takes, and must fit.
+    // They are arguments of a call, and must fit.
     let error = model.call(&[xs[1].clone()], INFERENCE).map(drop).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -492,7 +492,7 @@ Model: \"unused\"
     }
     assert_eq!(trained[0], trained[1]);
 
-    // A model in another one: what leads to its unused input has no gradient, and stays as it is.
+    // A nested model: the layers before its unused input get no gradient, and stay unchanged.
     let lost = Dense::new(2).on_named("lost", &b).unwrap();
     let y = model.clone().on_all([&lost, &*a, &*b]).unwrap();
     let outer = Functional::new([&a, &b], y).unwrap();
@@ -538,7 +538,7 @@ Model: \"sequential\"
     );
 }
 
-// What Keras 3.15 prints in a terminal of 80 columns.
+// The output of Keras 3.15 in a terminal of 80 columns.
 #[test]
 fn a_table_fits_into_a_terminal() {
     let model = Sequential::new().add(Flatten::new()).add(Dense::new(10));
@@ -724,7 +724,7 @@ fn graphviz_has_a_node_for_each_layer_and_a_cluster_for_each_model() {
     );
 }
 
-/// The numbers behind `name="` in each line that begins with `start`.
+/// The numbers after `name="` in each line that begins with `start`.
 fn attributes(svg: &str, start: &str, name: &str) -> Vec<f64> {
     let lines = svg.lines().filter(|line| line.starts_with(start));
     let value = |line: &str| {
@@ -760,7 +760,7 @@ fn an_image_has_a_box_for_each_layer_and_none_lies_on_another() {
             );
         }
     }
-    // An arrow for each input, one inside the inner model, and the head of all arrows.
+    // An arrow per input, one inside the inner model, and the head of all arrows.
     assert_eq!(svg.matches("<path").count(), 9 + 1 + 1 + 1);
     assert!(
         svg.contains(">inner (Sequential)</text>") && svg.contains(">86,544 parameters</text>")
@@ -776,7 +776,7 @@ fn pictures_of_large_models_are_made_at_once() {
     let mut last = x.add(1.0).unwrap();
     let mut y = last.clone();
     for _ in 0..2000 {
-        // Each takes from the two before it.
+        // Each has the previous two as inputs.
         (last, y) = (y.clone(), y.add(&last).unwrap());
     }
     let model = Functional::new(&x, &y).unwrap();
@@ -785,6 +785,6 @@ fn pictures_of_large_models_are_made_at_once() {
     let svg = model.to_svg();
     assert_eq!(svg.matches("<rect").count(), 2002);
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
-    // Lanes are free again: arrows over one layer need but two of them.
+    // Lanes are reused: arrows over one layer need only two of them.
     assert!(attributes(&svg, "<svg", "width")[0] < 500.0);
 }

@@ -1,5 +1,5 @@
-//! Where a slice begins, how far a roll goes and where a padding puts its elements may differ from step to step: the
-//! structure stays the same, so one plan serves all steps. Values are compared with those of the host.
+//! The start of a slice, the shift of a roll and the offset of a padding may change from step to step: the structure is the
+//! same, so one plan serves all steps. Values are compared with those of the host.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,13 +9,13 @@ use wgrad::{Device, GradientTape, Tensor, Variable};
 
 fn device() -> Device {
     let device = Device::new().unwrap();
-    // The counts are those of fusion, whatever the environment says.
+    // The counts are those with fusion, whatever the environment sets.
     device.set_fusion(true);
     device
 }
 
-/// Calls `step` with each number, in `epochs` epochs. Returns how many plans and pipelines that took, and how many of
-/// them after the first `settled` steps.
+/// Calls `step` with each number, in `epochs` epochs. Returns how many plans and pipelines were made, and how many of them
+/// after the first `settled` steps.
 fn counts(
     device: &Device,
     epochs: usize,
@@ -113,7 +113,7 @@ fn training_on_slices_takes_one_plan() -> tf::Result<()> {
 
 #[test]
 fn random_crops_settle_on_few_plans() -> tf::Result<()> {
-    // Eight crops a step: whether each begins at a multiple of four, and which agree, forms ever new patterns.
+    // Eight crops per step: which of them begin at multiples of four, and which are equal, forms new patterns.
     let device = device();
     let side = 20;
     let host = ramp(side * side);
@@ -139,7 +139,7 @@ fn random_crops_settle_on_few_plans() -> tf::Result<()> {
 
 #[test]
 fn slices_of_computed_values_take_one_plan() -> tf::Result<()> {
-    // What is sliced is computed where it is needed: broadcast, transposed, backwards, sliced again.
+    // Sliced values are computed where they are needed: broadcast, transposed, reversed, sliced again.
     let device = device();
     let (rows, columns) = (40, 24);
     let (host, bias) = (ramp(rows * columns), ramp(columns));
@@ -168,7 +168,7 @@ fn slices_of_computed_values_take_one_plan() -> tf::Result<()> {
         equal(&format!("step {i}"), &y, &want);
         Ok(())
     };
-    // Which begins are multiples of four forms eight patterns at most, and all others are one.
+    // Which starts are multiples of four forms at most eight patterns, and all others are one.
     let [plans, _, _, pipelines] = counts(&device, 2, 0..100, 40, step)?;
     assert!(plans <= 10 && pipelines == 0, "{plans} plans, {pipelines} pipelines");
     Ok(())
@@ -230,7 +230,7 @@ fn gradients_of_moving_views_take_one_plan() -> tf::Result<()> {
     Ok(())
 }
 
-/// The token's key is written into a buffer of fixed size, and the query attends to what is there.
+/// A token's key is written into a buffer of fixed size, and the query attends to the written part.
 #[test]
 fn a_cache_of_fixed_size_takes_one_plan_for_all_tokens() -> tf::Result<()> {
     let device = device();
@@ -276,7 +276,7 @@ fn equal_offsets_are_computed_once_only_where_they_are_equal() -> tf::Result<()>
 
 #[test]
 fn a_slice_at_the_beginning_may_not_be_overwritten_by_its_reader() -> tf::Result<()> {
-    // The first step reads the front half, where an index is its own; the plan serves the others as well.
+    // The first step reads the first half, where indices are unchanged; the plan also serves the other steps.
     let device = device();
     for i in 0..4 {
         let y = device.scope(|| {

@@ -1,4 +1,4 @@
-//! What holds for every optimizer and each of its options: steps that settle, exact resumes, Keras's semantics.
+//! Properties of every optimizer and each of its options: no growth after warm-up, exact resuming, Keras's semantics.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ use wgrad::{Device, GradientTape, Tensor, Trackable, Variable, constant};
 
 type Made = Box<dyn Optimizer>;
 
-/// Every optimizer, and every option on one of them.
+/// Every optimizer, and every option of one of them.
 type Named = (&'static str, fn() -> Made);
 
 fn all() -> Vec<Named> {
@@ -57,7 +57,7 @@ fn all() -> Vec<Named> {
     ]
 }
 
-/// A model whose numbers do not depend on what other tests draw.
+/// A model whose numbers do not depend on other tests' random draws.
 fn model() -> tf::Result<Sequential> {
     let model =
         Sequential::new().add(Dense::new(9)).add(Dropout::new(0.2).seed(3)).add(Dense::new(3));
@@ -76,7 +76,7 @@ fn step(model: &Sequential, optimizer: &dyn Optimizer, number: u64) -> tf::Resul
     optimizer.minimize(&loss, tape, model)
 }
 
-/// The bits of all weights and slots, in their order.
+/// The bits of all weights and slots, in order.
 fn bits(model: &Sequential, optimizer: &Made) -> tf::Result<Vec<(String, Vec<u32>)>> {
     let bits = |(name, v): (String, Variable)| {
         let values = v.read().cast(tf::DType::F32)?.to_vec::<f32>()?;
@@ -100,7 +100,7 @@ fn every_optimizer_settles_and_lets_the_loss_fall() -> tf::Result<()> {
             let stats = |_| device.stats();
             let steps = (0..12).map(|number| step(&model, &*optimizer, number).map(stats));
             let steps = steps.collect::<tf::Result<Vec<_>>>()?;
-            // Where every second step is another, the third of each kind has come by then.
+            // If every second step is different, the third of each kind has run by then.
             let several = ["ema overwrites", "accumulation", "all at once"].contains(&name);
             let (early, late) = (&steps[if several { 5 } else { 1 }], &steps[11]);
             assert_eq!(late.plan_misses, early.plan_misses, "{name} plans");
@@ -127,7 +127,7 @@ fn every_optimizer_goes_on_from_a_checkpoint_bit_for_bit() -> tf::Result<()> {
             device.scope(|| {
                 let (mut model, mut optimizer) = (model()?, make());
                 for number in 0..8 {
-                    // In the middle of what is added up, too.
+                    // Also in the middle of an accumulation.
                     if number == 3 {
                         Checkpoint::new()
                             .with("model", &model)
@@ -180,7 +180,7 @@ fn pointers_to_optimizers_are_optimizers() -> tf::Result<()> {
     Ok(())
 }
 
-/// `w` after steps with gradients of these numbers.
+/// `w` after steps with these gradients.
 fn path(optimizer: &dyn Optimizer, start: f32, grads: &[f32]) -> tf::Result<Vec<f32>> {
     let w = Variable::new(constant(start)?);
     let step = |g: &f32| {
@@ -198,7 +198,7 @@ fn gradients_are_added_up_and_schedules_go_by_gradients() -> tf::Result<()> {
     assert_eq!(sgd.iterations(), 2);
     sgd.set_iterations(5);
     assert_eq!((sgd.iterations(), sgd.learning_rate()), (5, 1.0 / 11.0));
-    // The mean is clipped, not each part: (3 + 1) / 2 is 2, and the limit 1.
+    // The mean is clipped, not each part: (3 + 1) / 2 is 2, and the limit is 1.
     let sgd = Sgd::new(1.0).clipvalue(1.0).gradient_accumulation_steps(2);
     assert_eq!(path(&sgd, 0.0, &[3.0, 1.0])?, [0.0, -1.0]);
     Ok(())
@@ -215,7 +215,7 @@ fn averages_follow_the_weights_and_become_them() -> tf::Result<()> {
     assert_eq!(w.read().item::<f32>()?, 3.0);
     sgd.finalize_variable_values(&w)?;
     assert_eq!(w.read().item::<f32>()?, 2.25);
-    // With the average as the weight at every second step: 1 (1), 2 -> 1.5, 2.5 (2), 3.5 -> 2.75.
+    // With the average as the weight after every second step: 1 (1), 2 -> 1.5, 2.5 (2), 3.5 -> 2.75.
     let sgd = Sgd::new(1.0).use_ema(true).ema_momentum(0.5).ema_overwrite_frequency(2);
     assert_eq!(path(&sgd, 0.0, &[-1.0; 4])?, [1.0, 1.5, 2.5, 2.75]);
     // Without the option nothing happens.
@@ -256,10 +256,10 @@ fn the_scale_of_the_loss_goes_its_way() -> tf::Result<()> {
         scales.push(optimizer.dynamic_scale()?.item::<f32>()?);
         weights.push(w.read().item::<f32>()?);
     }
-    // Two good steps double it, a bad one halves it and counts again.
+    // Two good steps double the scale; a bad one halves it and restarts the count.
     assert_eq!(scales, [8.0, 16.0, 16.0, 8.0, 8.0, 4.0, 4.0, 8.0]);
     assert_eq!(weights, [-1.0, -2.0, -3.0, -3.0, -4.0, -4.0, -5.0, -6.0]);
-    // A slot stays as it was, too.
+    // Slots stay unchanged, too.
     let adam = LossScaleOptimizer::new(Adam::new(0.1));
     let v = Variable::new(constant([1.0, 1.0])?);
     adam.apply_gradients(&[Some(constant([1.0, 2.0])?)], &v)?;
@@ -317,7 +317,7 @@ fn a_constraint_comes_after_the_step_and_the_average() -> tf::Result<()> {
     sgd.apply_gradients(&[Some(constant([1.0, 0.25])?)], &w)?;
     assert_eq!(w.read().to_vec::<f32>()?, [0.5, 0.75]);
     assert_eq!(sgd.variables()[0].read().to_vec::<f32>()?, [0.0, 0.75]);
-    // What is assigned stays as it is.
+    // An assigned value stays unchanged.
     w.assign(&constant([-1.0, -1.0])?)?;
     assert_eq!(w.read().to_vec::<f32>()?, [-1.0, -1.0]);
     Ok(())
@@ -351,7 +351,7 @@ fn f16_weights_and_gradients_of_another_dtype() -> tf::Result<()> {
     Ok(())
 }
 
-/// Fits the numbers of Keras: beyond the golden cases, whose steps are ten.
+/// Keras's numbers beyond the golden cases, which have ten steps.
 #[test]
 fn schedules_hold_at_their_ends() {
     let last = CosineDecay::new(0.1, 200).at(u64::MAX);
@@ -380,8 +380,8 @@ fn schedules_come_back_from_their_configs() -> tf::Result<()> {
     Ok(())
 }
 
-/// Options together, after eight steps: `sum (i + 1) w[i]` of each variable as Keras 3.15 has it. The variable `k` starts at
-/// `sin(i + 10 k)`, its gradient at step `s` is `2 cos(i + 100 k + 7 s)`.
+/// Combined options after eight steps: `sum (i + 1) w[i]` of each variable in Keras 3.15. The variable `k` starts at `sin(i +
+/// 10 k)`, its gradient at step `s` is `2 cos(i + 100 k + 7 s)`.
 #[test]
 fn options_together_do_what_keras_s_do() -> tf::Result<()> {
     let all = |adam: Adam| adam.amsgrad(true).weight_decay(0.02).global_clipnorm(2.0).use_ema(true);
@@ -455,14 +455,14 @@ fn options_together_do_what_keras_s_do() -> tf::Result<()> {
         for (k, (variable, want)) in variables.iter().zip(want).enumerate() {
             let values = variable.read().to_vec::<f32>()?;
             let sum: f32 = values.iter().enumerate().map(|(i, w)| (i + 1) as f32 * w).sum();
-            // Signs of sums near 0 and the order of additions: a few units of the fourth place.
+            // Signs of sums near 0 and the order of additions: a few units in the fourth decimal place.
             assert!((sum - want).abs() < 1e-3, "case {number}, variable {k}: {sum}, not {want}");
         }
     }
     Ok(())
 }
 
-/// A program that imports no trait sets the options of every optimizer.
+/// A program that imports no trait can set the options of every optimizer.
 mod without_the_trait {
     use wgrad::keras::optimizers as o;
 
@@ -516,9 +516,9 @@ fn options_need_no_trait() {
         for _ in 0..2 {
             optimizer.apply_gradients(&[Some(constant([0.0, 0.0]).unwrap())], &w).unwrap();
         }
-        // Gradients of 0: only the decay moves the weights, in the second call, which accumulates two.
+        // Gradients of 0: only the decay changes the weights, in the second call, which completes an accumulation of two.
         let got = w.read().to_vec::<f32>().unwrap();
-        // Ftrl sets weights from its sums alone, which are 0.
+        // Ftrl computes weights from its sums only, which are 0.
         assert!(got[0] < 1.0 && got[1] < 2.0 && (got[0] > 0.9 || got == [0.0, 0.0]), "{got:?}");
         assert_eq!(optimizer.iterations(), 1);
     }

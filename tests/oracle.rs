@@ -1,8 +1,8 @@
-//! The golden cases of TensorFlow, through the public API: values, gradients, second order, training.
+//! TensorFlow's golden cases with the public API: values, gradients, second order, training.
 //!
 //! A case is run in three ways (`golden/run.rs`), or listed with a reason (`golden/missing.rs`); each family prints both
-//! numbers. Where an op's name becomes a call is `calls.rs`; what may differ is in `golden/exceptions.rs`. With
-//! `WGRAD_ORACLE=<folder>` all of it is about the whole collection there.
+//! numbers. `calls.rs` maps ops' names to calls; permitted differences are in `golden/exceptions.rs`. With
+//! `WGRAD_ORACLE=<folder>` all of this applies to the full collection in that folder.
 
 #![allow(clippy::unwrap_used)]
 
@@ -47,11 +47,11 @@ macro_rules! family_tests {
         )*
     };
 }
-// Each becomes a test that runs all cases of the family, prints what came of them and lists those that failed.
+// Each becomes a test that runs all cases of the family, prints the results and lists failures.
 family_tests!(unary binary reduction matmul conv pool softmax losses norm gather array image rnn layers optimizers
     schedules metrics higher_order random);
 
-/// Runs a family; the last of all also prints the total.
+/// Runs a family; the last family also prints the total.
 fn finish(family: &str) {
     static DONE: Mutex<Vec<Tally>> = Mutex::new(Vec::new());
     let golden = the_oracle();
@@ -63,7 +63,7 @@ fn finish(family: &str) {
         if done.len() == FAMILIES.len() {
             let mut total = Tally::default();
             done.iter().for_each(|tally| total.add(tally));
-            // The selection in the repository has no need of most entries.
+            // The repository's selection does not need most entries.
             if oracle::whole().is_some() {
                 let idle = missing::idle(&total.used);
                 total.failures.extend(idle.iter().cloned());
@@ -104,13 +104,13 @@ fn every_case_can_be_read() {
         ];
         let singles = singles.into_iter().flatten().map(|(_, name)| name);
         for name in lists.chain(singles) {
-            // Panics where there is none.
+            // Panics if there is none.
             golden.tensor(case, name);
         }
     }
 }
 
-/// Files and folders beside the cases, and where their business is done, or why it is not.
+/// Files and folders next to the cases, and where they are tested, or why they are not.
 const BESIDE: &[(&str, &str)] = &[
     ("errors.json", "wrong calls: tests/errors makes them"),
     ("mnist_reference.json", "needs the real MNIST: tests/mnist_real.rs"),
@@ -129,7 +129,7 @@ const BESIDE: &[(&str, &str)] = &[
     ("formats/tfrecord", "no reader of TFRecord"),
 ];
 
-/// The collection has more than cases; nothing of it is left out without a word.
+/// The collection has more than cases; every part of it must be listed.
 #[test]
 fn what_stands_beside_the_cases_is_listed() {
     let mut tally = Tally::default();
@@ -144,7 +144,7 @@ fn what_stands_beside_the_cases_is_listed() {
     report(&tally.failures);
 }
 
-/// What is in the folder and is neither a case's nor a script or a text for people.
+/// Entries of the folder that are neither a case's nor a script or a text.
 fn beside_the_cases(dir: &Path) -> Vec<String> {
     let names = |dir: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(dir).unwrap();
@@ -161,7 +161,7 @@ fn beside_the_cases(dir: &Path) -> Vec<String> {
             found.push(name);
             continue;
         }
-        // The tensors of a trajectory go with its text.
+        // The tensors of a trajectory are listed with its text.
         let inside = names(&dir.join(&name))
             .into_iter()
             .filter(|inside| !inside.ends_with(".safetensors") && !inside.ends_with(".py"));
@@ -171,7 +171,7 @@ fn beside_the_cases(dir: &Path) -> Vec<String> {
     found
 }
 
-/// The three ways are three: what they run differs as they say.
+/// The three ways really differ in what they run.
 #[test]
 fn the_ways_differ() {
     let golden = the_oracle();
@@ -191,7 +191,7 @@ fn the_ways_differ() {
     }
 }
 
-/// A copy of a case with something changed, run late. Returns what came of it.
+/// Runs a changed copy of a case in the late way. Returns its result.
 fn changed(name: &str, change: impl FnOnce(&mut Case)) -> (Fate, Tally) {
     let golden = the_oracle();
     let mut case = golden.all().iter().find(|case| case.name == name).unwrap().clone();
@@ -216,7 +216,7 @@ fn what_nobody_knows_is_listed_and_fails() {
         ]
     );
 
-    // An attribute that no call reads, one of a kind that no call understands, an argument too many, one too few.
+    // An unread attribute, one of an unknown kind, an additional argument, a missing one.
     let set = |case: &mut Case, key: &str, value: Value| _ = case.attrs.insert(key.into(), value);
     let (fate, tally) = changed("conv2d_k3_s1_SAME", |case| set(case, "turned", true.into()));
     assert_eq!((fate, tally.failures.len()), (lacks("turned"), 1));
@@ -256,7 +256,7 @@ fn what_is_listed_and_runs_all_the_same_fails() {
 fn a_wrong_number_is_found_in_every_way() {
     let golden = the_oracle();
     let case = golden.all().iter().find(|case| case.name == "second_mlp").unwrap();
-    // Another function of the same arguments.
+    // Another function with the same arguments.
     let mut wrong = case.clone();
     wrong.op = "matmul".into();
     wrong.inputs[0].0 = "a".into();
@@ -271,7 +271,7 @@ fn a_wrong_number_is_found_in_every_way() {
 
 #[test]
 fn an_exception_excuses_its_own_elements_alone() {
-    // The cosine has the exception that the sine of huge angles has, and is no sine of the others.
+    // The cosine has the same exception as the sine for huge angles, but differs from the sine elsewhere.
     let (fate, tally) = changed("sin_special", |case| case.op = "tf.math.cos".into());
     assert_eq!(fate, Fate::Run);
     assert!(tally.failures[0].starts_with("first run, out.0: "), "{:?}", tally.failures);

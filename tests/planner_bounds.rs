@@ -1,5 +1,5 @@
-//! Planning takes memory in proportion to the graph, whatever its form, and never makes a kernel of endless text. Counted
-//! are allocations, on a device that computes nothing; the values are looked at on one that does, in smaller graphs.
+//! Planning needs memory in proportion to the graph, whatever its form, and never makes an excessively long kernel. Allocations
+//! are counted on a device that computes nothing; the values are checked on one that does, with smaller graphs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,16 +17,16 @@ use wgrad::Device;
 use wgrad::interop::DeviceExt;
 use wgrad::interop::wgpu;
 
-/// Twice the graph may take so many times the memory: 2, and room for tables that double.
+/// The permitted growth of memory for twice the graph: 2, plus room for tables that double.
 const GROWTH: f64 = 2.6;
-/// Bytes held at once while a graph is called and flushed, for each of its nodes.
+/// The peak of bytes per node while a graph is called and flushed.
 const PEAK_PER_NODE: u64 = 20_000;
-/// Allocations for each node.
+/// Allocations per node.
 const ALLOCATIONS_PER_NODE: u64 = 1_000;
-/// Bytes of one kernel's text.
+/// Bytes of one kernel's source.
 const TEXT: usize = 28 << 10;
 
-/// What this thread has allocated. Others compile pipelines, which is no planning.
+/// This thread's allocations. Other threads compile pipelines, which is not planning.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     current: i64,
@@ -39,7 +39,7 @@ thread_local! {
 }
 
 fn count(bytes: i64) {
-    // Threads that end are past counting.
+    // Ending threads are not counted.
     let _ = COUNTS.try_with(|counts| {
         let mut now = counts.get();
         now.current += bytes;
@@ -52,16 +52,16 @@ fn count(bytes: i64) {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting(count);
 
-/// How many tensors a kernel may bind, which is what ends most kernels' growth.
+/// The number of tensors that a kernel may bind, which limits the growth of most kernels.
 #[derive(Clone, Copy, Debug)]
 enum Bindings {
-    /// As WebGPU guarantees.
+    /// WebGPU's guaranteed number.
     Eight,
-    /// As many as anybody asks for: so do most native adapters.
+    /// Practically unlimited, as on most native adapters.
     Many,
 }
 
-/// A device that takes every call and computes nothing.
+/// A device that accepts every call and computes nothing.
 fn idle_device(bindings: Bindings) -> Device {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::NOOP,
@@ -86,7 +86,7 @@ fn idle_device(bindings: Bindings) -> Device {
     device
 }
 
-/// What calling and flushing a graph has taken.
+/// The cost of calling and flushing a graph.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     nodes: u64,
@@ -94,7 +94,7 @@ struct Cost {
     allocations: u64,
 }
 
-/// Calls and flushes the graph twice: the first time its pipelines are made, the second time it is planned only.
+/// Calls and flushes the graph twice: the first time its pipelines are made, the second time it is only planned.
 fn cost(device: &Device, build: Build, n: usize) -> tf::Result<Cost> {
     device.scope(|| {
         let run = || -> tf::Result<Cost> {
@@ -125,7 +125,7 @@ fn cost(device: &Device, build: Build, n: usize) -> tf::Result<Cost> {
     })
 }
 
-/// The costs of graphs up to size `2 * n`, the small ones first: what grows without bounds is told by them.
+/// The costs of graphs up to size `2 * n`, small ones first, so that unbounded growth is found early.
 fn bounded(name: &str, n: usize, build: Build) -> tf::Result<()> {
     for bindings in [Bindings::Eight, Bindings::Many] {
         let device = idle_device(bindings);
@@ -133,7 +133,7 @@ fn bounded(name: &str, n: usize, build: Build) -> tf::Result<()> {
         for size in [n / 16, n / 8, n / 4, n / 2, n, 2 * n].into_iter().filter(|&size| size > 1) {
             let now = cost(&device, build, size)?;
             println!("{name} {size}, {bindings:?}: {now:?}, a node {}", now.peak / now.nodes);
-            // A plan has some parts that do not grow.
+            // Some parts of a plan do not grow.
             let nodes = now.nodes.max(30);
             assert!(now.peak <= PEAK_PER_NODE * nodes, "{name} of {size}: {now:?}");
             assert!(now.allocations <= ALLOCATIONS_PER_NODE * nodes, "{name} of {size}: {now:?}");
@@ -148,7 +148,7 @@ fn bounded(name: &str, n: usize, build: Build) -> tf::Result<()> {
     Ok(())
 }
 
-/// Fused as one by one, in graphs of `n`.
+/// Fused and op by op are equal, for graphs of size `n`.
 fn right(name: &str, n: usize, build: Build) -> tf::Result<()> {
     let (fused, apart) = (Device::new()?, Device::new()?);
     apart.set_fusion(false);
@@ -162,7 +162,7 @@ fn right(name: &str, n: usize, build: Build) -> tf::Result<()> {
     let (fused, apart) = (run(&fused)?, run(&apart)?);
     assert_eq!(fused.len(), apart.len());
     for (i, (fused, apart)) in fused.iter().zip(&apart).enumerate() {
-        // Values are of the size of 1, and none of these graphs makes differences larger.
+        // Values are of magnitude 1, and none of these graphs amplifies differences.
         let size = apart.iter().fold(1f32, |m, v| m.max(v.abs()));
         for (a, b) in fused.iter().zip(apart) {
             assert!((a - b).abs() <= 1e-4 * size, "{name} {n}: result {i}: {a} and {b}");

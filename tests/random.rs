@@ -1,7 +1,7 @@
-//! The distributions: moments, Kolmogorov and Smirnov's distance for those with a density, chi-square for whole numbers.
+//! The distributions: moments, the Kolmogorov-Smirnov distance for those with a density, chi-square for integers.
 //!
-//! Seeds are fixed, so a test gives the same result in every run. Bounds are those that a right distribution breaks once in
-//! a thousand samples or less often.
+//! Seeds are fixed, so a test has the same result in every run. A correct distribution exceeds the bounds in at most one of a
+//! thousand samples.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn integers(x: Result<Tensor>) -> Vec<f64> {
     list(x.unwrap().cast(DType::F32))
 }
 
-/// The largest distance between the distribution function of `drawn` and `cdf`, times the root of how many there are.
+/// The largest distance between the distribution function of `drawn` and `cdf`, times the square root of the sample size.
 #[track_caller]
 fn fits(what: &str, mut drawn: Vec<f64>, cdf: impl Fn(f64) -> f64) {
     drawn.sort_by(f64::total_cmp);
@@ -31,11 +31,11 @@ fn fits(what: &str, mut drawn: Vec<f64>, cdf: impl Fn(f64) -> f64) {
         (cdf(x) - below).abs().max((above - cdf(x)).abs())
     });
     let distance = apart.fold(0.0, f64::max) * n.sqrt();
-    // Kolmogorov's distribution: beyond 1.95 with a chance of 0.001.
+    // Kolmogorov's distribution: beyond 1.95 with a probability of 0.001.
     assert!(distance < 1.95, "{what}: {distance}");
 }
 
-/// The chi-square statistic of `drawn` against the chances of 0, 1, 2, ..; rare numbers count together.
+/// The chi-square statistic of `drawn` for the probabilities of 0, 1, 2, ..; rare numbers are combined.
 #[track_caller]
 fn counts_fit(what: &str, drawn: &[f64], chance: impl Fn(usize) -> f64) {
     let most = drawn.iter().fold(0.0, |a: f64, &b| a.max(b)) as usize + 1;
@@ -57,7 +57,7 @@ fn counts_fit(what: &str, drawn: &[f64], chance: impl Fn(usize) -> f64) {
             (expected, seen) = (0.0, 0.0);
         }
     }
-    // What is left, with all that was never drawn.
+    // The rest, including numbers that were never drawn.
     expected += n * (1.0 - total).max(0.0);
     assert!(
         seen <= expected + 6.0 * expected.sqrt() + 6.0,
@@ -87,7 +87,7 @@ fn moments(what: &str, drawn: &[f64], mean: f64, variance: f64) {
 }
 
 fn ln_gamma(x: f64) -> f64 {
-    // Stirling's series from 12 on, and the recurrence below.
+    // Stirling's series from 12 on, and the recurrence for smaller numbers.
     let (mut x, mut shift) = (x, 0.0);
     while x < 12.0 {
         shift -= x.ln();
@@ -99,7 +99,7 @@ fn ln_gamma(x: f64) -> f64 {
         + (1.0 / 12.0 - z * (1.0 / 360.0 - z * (1.0 / 1260.0 - z / 1680.0))) / x
 }
 
-/// The gamma distribution function of scale 1, by its series.
+/// The gamma distribution function with scale 1, as a series.
 fn gamma_cdf(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -144,7 +144,7 @@ fn gamma_numbers() {
         let drawn = list(random::stateless_gamma([N], [seed as i32, 5], alpha as f32, 1.0));
         let alpha = f64::from(alpha as f32);
         fits(&format!("gamma {alpha}"), drawn.clone(), |x| gamma_cdf(alpha, x));
-        // The fourth moment of a small alpha is large, and its square's mean has not settled.
+        // The fourth moment for a small alpha is large, and the mean of the squares has not converged.
         if alpha > 0.2 {
             moments(&format!("gamma {alpha}"), &drawn, alpha, alpha);
         }
@@ -236,19 +236,19 @@ fn bernoulli_numbers() {
 
 #[test]
 fn categories() {
-    // Five classes of chances 0.1, 0, 0.2, 0.3, 0.4, as logits that are far from their sum's logarithm.
+    // Five classes with probabilities 0.1, 0, 0.2, 0.3, 0.4, as logits far from normalized.
     let chances = [0.1f64, 0.0, 0.2, 0.3, 0.4];
     let logits: Vec<f32> = chances.iter().map(|p| p.ln() as f32 + 50.0).collect();
     let logits = tf::constant(logits).unwrap().reshape([1, 5]).unwrap();
     let drawn = integers(random::stateless_categorical(&logits, N, [8, 8]));
     counts_fit("categories", &drawn, |k| chances.get(k).copied().unwrap_or(0.0));
-    // Two rows, of which one has no finite logit, and one has a class with NaN and one with infinity.
+    // Two rows: one without a finite logit, and one with a NaN and an infinite logit.
     let rows = [[f32::NEG_INFINITY; 4], [0.0, f32::NAN, f32::INFINITY, -1.0]];
     let rows = tf::constant(rows).unwrap();
     let drawn = random::stateless_categorical(&rows, 100, [1, 2]).unwrap().to_vec::<i32>().unwrap();
     assert!(drawn[..100].iter().all(|class| *class == 3));
     assert!(drawn[100..].iter().all(|class| *class == 0 || *class == 3));
-    // Many classes, each as likely.
+    // Many classes of equal probability.
     let many = Tensor::zeros([2, 70_001]).unwrap();
     let drawn = integers(random::stateless_categorical(&many, N, [3, 1]));
     fits("many classes", drawn, |k| (k + 1.0) / 70_001.0);
@@ -280,7 +280,7 @@ fn shuffled_rows() {
         assert_eq!(shuffle(1), rows.concat());
         assert!(n < 7 || shuffle(2) != shuffle(1));
     }
-    // Each of the 24 orders of four rows comes as often.
+    // Each of the 24 orders of four rows has the same frequency.
     let x = tf::range(0, 4, 1).unwrap();
     let generator = Generator::from_seed(4);
     let orders: Vec<Tensor> = (0..2400).map(|_| generator.shuffle(&x).unwrap()).collect();
@@ -298,8 +298,8 @@ fn shuffled_rows() {
     assert_eq!(random::shuffle(&scalar).unwrap().item::<f32>().unwrap(), 3.0);
 }
 
-/// `tf.random.split([1, 2], 3)` and `tf.random.fold_in([1, 2], 7)` are words of the seed's own stream, as TensorFlow's
-/// source has them: `stateless_random_uniform(shape, seed, minval=None, maxval=None, dtype=int32)`.
+/// `tf.random.split([1, 2], 3)` and `tf.random.fold_in([1, 2], 7)` are words of the seed's own stream, as in TensorFlow's
+/// source: `stateless_random_uniform(shape, seed, minval=None, maxval=None, dtype=int32)`.
 #[test]
 fn seeds_of_seeds() {
     let words = random::stateless_bits([7], [1, 2]).unwrap().to_vec::<u32>().unwrap();
@@ -321,11 +321,11 @@ fn a_generator_goes_on_and_a_seed_stays() {
     let draw = |f: &dyn Fn() -> Result<Tensor>| [list(f()), list(f())];
     let [a, b] = draw(&|| generator.gamma([8], 2.0, 1.0));
     assert_ne!(a, b);
-    // As many numbers as were drawn, 256 counters for each.
+    // 256 counters for each drawn number.
     assert_eq!(generator.state(), [9 + 2 * 8 * 256, 0, 0]);
     let [a, b] = draw(&|| random::stateless_gamma([8], [1, 2], 2.0, 1.0));
     assert_eq!(a, b);
-    // An element's number depends on its place alone.
+    // An element's number depends only on its index.
     let [short, long] = [3, 9].map(|n| list(random::stateless_poisson([n], [1, 2], 50.0)));
     assert_eq!(short, long[..3]);
     assert_eq!(
@@ -354,7 +354,7 @@ fn the_ends_of_parameters() {
     assert_eq!(integers(random::stateless_binomial([1], [1, 1], -3, 0.5)), [0.0]);
 }
 
-/// Draws with other seeds, and of other sizes, run the same kernels.
+/// Draws with other seeds, or of other sizes, use the same kernels.
 #[test]
 fn a_draw_brings_no_new_pipeline() {
     let device = Device::new().unwrap();
@@ -368,7 +368,7 @@ fn a_draw_brings_no_new_pipeline() {
             integers(random::stateless_categorical(&logits, n, seed));
         });
     };
-    // The first sizes bring the kernels for vectors and for single elements.
+    // The first sizes compile the kernels for vectors and for single elements.
     draw(40, 1);
     draw(41, 1);
     draw(40, 1);

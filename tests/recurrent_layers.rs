@@ -1,5 +1,5 @@
-//! Recurrent layers: numbers of Keras 3.15 beyond the golden cases, states, masks, cells of one's own, gradients, and what a
-//! training step costs.
+//! Recurrent layers: numbers of Keras 3.15 beyond the golden cases, states, masks, custom cells, gradients, and the cost of a
+//! training step.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,14 +14,14 @@ use wgrad::keras::{
 };
 use wgrad::{Device, GradientTape, Padding, Result, Tensor, Trackable, constant, random};
 
-/// `0.5 sin(0.7 i + phase)` for the elements in order, which NumPy makes alike.
+/// `0.5 sin(0.7 i + phase)` for the elements in order, as in the NumPy script.
 fn wave(shape: &[usize], phase: f32) -> Tensor {
     let values: Vec<f32> =
         (0..shape.iter().product()).map(|i: usize| 0.5 * (0.7 * i as f32 + phase).sin()).collect();
     Tensor::from_slice(&values, shape).unwrap()
 }
 
-/// Gives each weight a wave: the first one that of phase 1, the next that of phase 2.
+/// Sets each weight to a wave: the first one with phase 1, the next with phase 2.
 fn fill(layer: &dyn Trackable) {
     for (k, variable) in layer.variables().iter().enumerate() {
         variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
@@ -167,7 +167,7 @@ fn both_ways_merge_as_in_keras() {
     near("back", &back.output, &[0.114632, 0.022475, 0.151755, 0.003154]);
     near("back c", &back.state[1], &[0.226831, 0.046357, 0.366767, 0.008785]);
 
-    // Both ways by layers of one's own are the same ones.
+    // Bidirectional with explicit layers gives the same results.
     let own = Bidirectional::with_backward_layer(
         LSTM::new(2),
         RNN::new(LSTMCell::new(2)).go_backwards(true),
@@ -186,7 +186,7 @@ fn a_stateful_layer_goes_on_where_it_ended() {
     let x = wave(&[2, 4, 3], 0.3);
     let layer = LSTM::new(2).stateful(true);
     layer.call(&x, INFERENCE).unwrap();
-    assert_eq!(layer.variables().len(), 3); // as in Keras, states are no weights
+    assert_eq!(layer.variables().len(), 3); // as in Keras, states are not weights
     fill(&layer);
     let first = [-0.054786, 0.002529, -0.149817, -0.009651];
     layer.reset_state();
@@ -196,7 +196,7 @@ fn a_stateful_layer_goes_on_where_it_ended() {
         &layer.call(&x, INFERENCE).unwrap(),
         &[-0.055360, 0.003069, -0.150756, -0.008757],
     );
-    // States that a call is given come before those that were kept.
+    // States passed to a call take precedence over stored ones.
     let zeros = || Tensor::zeros([2, 2]).unwrap();
     let (y, states) = layer.call(&[x.clone(), zeros(), zeros()][..], INFERENCE).unwrap();
     near("given", &y, &first);
@@ -205,7 +205,7 @@ fn a_stateful_layer_goes_on_where_it_ended() {
     let one = x.slice(&[1, 0, 0], &[1, -1, -1]).unwrap();
     near("another batch", &layer.call(&one, INFERENCE).unwrap(), &first[2..]);
 
-    // A sequence in two halves is the sequence.
+    // A sequence in two halves gives the same as the whole.
     let whole = GRU::new(8).unroll(true);
     let halves = GRU::new(8).stateful(true);
     let x = wave(&[3, 6, 5], 0.1);
@@ -242,7 +242,7 @@ fn stateful_layers_keep_their_states_in_models() {
         let first = predict(&data(4));
         let second = predict(&data(4));
         assert_ne!(first, second, "{kind} keeps no state");
-        // As a sequence that goes on: eight examples are two batches of four.
+        // Two batches of four of the eight examples are one continued sequence.
         model.reset_states();
         let pair = wgrad::concat([&data(4), &data(4)], 0).unwrap();
         assert_eq!(predict(&pair), [first.clone(), second.clone()].concat(), "{kind}");
@@ -252,7 +252,7 @@ fn stateful_layers_keep_their_states_in_models() {
         assert!(error.contains("stateful") && error.contains("reset_states"), "{kind}: {error}");
         model.reset_states();
         assert!(model.predict(data(3), options()).is_ok(), "{kind}");
-        // A training, whose validation has batches of the same size.
+        // A training whose validation has batches of the same size.
         model.reset_states();
         model.compile("sgd", "mse", CompileOptions::new()).unwrap();
         let y = model.call(&data(4), INFERENCE).unwrap().zeros_like().unwrap();
@@ -284,7 +284,7 @@ fn stateful_layers_keep_their_states_in_models() {
     );
 }
 
-// Keras 3.15.1, two batches of four examples, each of 5 steps of two ones: the second goes on where the first has ended.
+// Keras 3.15.1, two batches of four examples, each of 5 steps of two ones: the second continues where the first ended.
 #[test]
 fn a_prediction_of_a_stateful_layer_is_one_long_sequence() {
     let layer = SimpleRNN::new(4).stateful(true);
@@ -321,7 +321,7 @@ fn the_kernels_and_the_cells_of_every_layer_agree_with_masks_and_states() {
         let (fused, unrolled) = (make(false), make(true));
         let want = unrolled.output.to_vec::<f32>().unwrap();
         near("output", &fused.output, &want);
-        // The third sequence has no step that counts: its states stay, and its results are zeros.
+        // All steps of the third sequence are masked: its states stay, and its results are zeros.
         assert_eq!(want[2 * 5 * 8..], [0.0; 40]);
         near("c", &fused.state[1], &unrolled.state[1].to_vec::<f32>().unwrap());
         let kept = fused.state[1].to_vec::<f32>().unwrap();
@@ -340,7 +340,7 @@ fn a_layer_at_every_step_is_the_layer() {
     dense.set_weights(&layer.get_weights().unwrap()).unwrap();
     near("steps", &y, &dense.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap());
 
-    // A layer inside sees the mask of its steps.
+    // An inner layer gets the mask of its steps.
     let of_words = TimeDistributed::new(RNN::new(LSTMCell::new(4)));
     let words = wave(&[2, 3, 4, 5], 0.1);
     let mask = Tensor::ones([2, 3, 4]).unwrap().greater(0.0).unwrap();
@@ -351,7 +351,7 @@ fn a_layer_at_every_step_is_the_layer() {
     assert!(error.unwrap_err().to_string().starts_with("TimeDistributed: the mask is [3, 2, 4]"));
 }
 
-/// The running product of decays, with a state of two axes.
+/// The cumulative product of decays, with a state of two axes.
 #[derive(Trackable)]
 struct Decay {
     decay: Weight,
@@ -395,7 +395,7 @@ fn a_cell_of_ones_own_goes_through_sequences() {
 #[test]
 fn dropout_draws_one_mask_a_call_and_repeats_with_its_seed() {
     let x = Tensor::ones([4, 6, 8]).unwrap();
-    // With an identity for the kernel and nothing of the state, the results are what dropout left of the input.
+    // With an identity kernel and no recurrent kernel, the results are the input after dropout.
     let layer = || {
         SimpleRNN::new(8)
             .activation(Activation::Linear)
@@ -415,7 +415,7 @@ fn dropout_draws_one_mask_a_call_and_repeats_with_its_seed() {
     assert_ne!(first.call(&x, TRAINING).unwrap().to_vec::<f32>().unwrap(), y);
     assert_eq!(first.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap(), [1.0; 192]);
 
-    // Dropout of the state: each gate has a mask of its own, the same at all steps.
+    // Dropout of the state: each gate has its own mask, the same at all steps.
     for make in [LSTM::new(8).dropout(0.3).recurrent_dropout(0.5).seed(1), LSTM::new(8)] {
         let y = make.call(&x, TRAINING).unwrap();
         assert!(y.to_vec::<f32>().unwrap().iter().all(|y| y.is_finite()));
@@ -425,7 +425,7 @@ fn dropout_draws_one_mask_a_call_and_repeats_with_its_seed() {
     assert_ne!(apart(TRAINING), apart(INFERENCE));
 }
 
-/// Compares a gradient with differences along the input and all weights.
+/// Compares a gradient with finite differences along the input and all weights.
 fn check_gradients(name: &str, layer: &dyn Layer, x: &Tensor, cx: Context<'_>) {
     layer.call(x, cx).unwrap();
     fill(layer);
@@ -448,7 +448,7 @@ fn check_gradients(name: &str, layer: &dyn Layer, x: &Tensor, cx: Context<'_>) {
             variable.assign(at.add(direction.multiply(by).unwrap()).unwrap()).unwrap();
             number(x)
         };
-        // Of second order: the error is some 1e-4 of the step's square, and rounding 1e-7 by the step.
+        // Of second order: the error is about 1e-4 from the step's square, plus rounding of 1e-7 divided by the step.
         let difference = (moved(0.01) - moved(-0.01)) / 0.02;
         variable.assign(&at).unwrap();
         let bound = 2e-3 * along.abs().max(0.05);
@@ -499,9 +499,9 @@ fn weights_start_as_in_keras_and_have_penalties() {
     assert_eq!([kernel.shape(), recurrent.shape(), bias.shape()], [&[3, 20][..], &[5, 20], &[20]]);
     let bias = bias.read().to_vec::<f32>().unwrap();
     assert_eq!(bias[..5], [0.25; 5]);
-    assert_eq!(bias[5..10], [1.0; 5]); // the gate f
+    assert_eq!(bias[5..10], [1.0; 5]); // the forget gate
     assert_eq!(bias[10..], [0.25; 10]);
-    // The rows of the recurrent kernel are at right angles, of length 1.
+    // The rows of the recurrent kernel are orthogonal and have length 1.
     let r = recurrent.read();
     let product = r.matmul(r.transpose(()).unwrap()).unwrap().to_vec::<f32>().unwrap();
     for (at, value) in product.iter().enumerate() {
@@ -522,7 +522,7 @@ fn settles(name: &str, layer: &dyn Layer, x: &Tensor) {
         adam.minimize(&loss, tape, layer).unwrap();
         loss.item::<f32>().unwrap()
     };
-    // The first makes the weights, and a structure's first run may be by single kernels.
+    // The first step makes the weights, and a structure's first run may use single kernels.
     (0..4).for_each(|_| _ = step());
     let before = device.stats();
     (0..3).for_each(|_| _ = step());
@@ -574,7 +574,7 @@ fn configs_come_back_and_are_read_from_keras() {
         .zip(both.named_variables())
         .for_each(|(a, b)| assert_eq!(a.0, b.0));
 
-    // What Keras 3.15 writes for `LSTM(3)`.
+    // Keras 3.15's text for `LSTM(3)`.
     let keras = r#"{"name": "lstm_3", "trainable": true, "dtype": {"module": "keras", "class_name": "DTypePolicy",
         "config": {"name": "float32"}, "registered_name": null}, "return_sequences": false, "return_state": false,
         "go_backwards": false, "stateful": false, "unroll": false, "zero_output_for_mask": false, "units": 3,
@@ -621,7 +621,7 @@ fn convolutions_in_place_of_products_are_those_of_keras() {
             -0.133847, -0.129493, -0.131878, -0.120777,
         ],
     );
-    // A window of one place along other axes is the same in every number of axes.
+    // A window of size 1 along other axes is equivalent in every number of axes.
     let line = ConvLSTM1D::new(2, [3]);
     let volume = ConvLSTM3D::new(2, [1, 1, 3]).stateful(true);
     let x = wave(&[2, 3, 5, 2], 0.3);

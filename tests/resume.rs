@@ -1,4 +1,4 @@
-//! A process that goes on where another has stopped computes the same bits.
+//! A process that resumes another's training computes the same bits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,31 +17,31 @@ use wgrad::random::{self, Generator};
 use wgrad::train::Checkpoint;
 use wgrad::{Device, Error, GradientTape, Tensor, Variable};
 
-/// A program that trains: what it is made of, and its step.
+/// A training program: its parts, and its step.
 struct Program {
     model: Sequential,
     optimizer: Box<dyn Optimizer>,
     /// Noise on the input.
     generator: Generator,
-    /// The mean loss, in the programs that keep one.
+    /// The mean loss, in programs that have one.
     mean: Option<Mean>,
     image: bool,
     /// Reads the loss before the gradients are computed.
     reads: bool,
-    /// Has `functions` of the logits.
+    /// Applies `functions` to the logits.
     functions: bool,
-    /// Adds up the gradients of several batches.
+    /// Accumulates the gradients of several batches.
     parts: usize,
 }
 
 const PROGRAMS: [&str; 7] =
     ["mlp", "cnn", "metric", "reads", "functions", "functions, read", "parts"];
 
-/// Batches of a step whose gradients are added up, in the program that does so.
+/// The number of batches per step in the program with accumulation.
 const PARTS: usize = 3;
 
-/// Thirty ops without any repetition, most of them long functions: a kernel that takes long to compile, so that it would
-/// run by single ops the first time if it were tried once.
+/// Thirty ops without any repetition, most of them expensive functions: a kernel that takes long to compile, so that a
+/// structure that runs once would use single ops.
 fn functions(x: &Tensor) -> tf::Result<Tensor> {
     let mut y = x.tanh()?;
     let mut state = 12345u32;
@@ -55,7 +55,7 @@ fn functions(x: &Tensor) -> tf::Result<Tensor> {
             4 => y.atan()?,
             5 => y.multiply(x)?.add(0.1)?,
             6 => y.add(x)?.multiply(0.5)?,
-            // What a driver may put together in another way where one kernel has all of it.
+            // An op that a driver may combine differently if one kernel has all of them.
             _ => {
                 y.square()?.multiply(0.3)?.multiply(0.7)?.multiply(3.3)?.add(0.1)?.subtract(0.3)?
             }
@@ -159,7 +159,7 @@ fn file(name: &str) -> PathBuf {
     std::env::temp_dir().join(format!("wgrad-resume-{name}-{}/ckpt", std::process::id()))
 }
 
-/// Runs this test program again, for `part` alone.
+/// Runs only the test `part` of this program again.
 fn in_a_process(part: &str, program: &str, path: &Path, steps: [u64; 2]) -> Vec<u32> {
     let output = child::command(module_path!(), part)
         .env("RESUME_PROGRAM", program)
@@ -184,7 +184,7 @@ fn told_by_environment() -> (Program, PathBuf, [u64; 2]) {
 
 fn tell(bits: &[u32]) {
     let words: Vec<String> = bits.iter().map(u32::to_string).collect();
-    // A line of its own, whatever the test harness writes.
+    // On a separate line, whatever the test harness prints.
     std::io::Write::write_all(
         &mut std::io::stdout(),
         format!("\nbits {}\n", words.join(" ")).as_bytes(),
@@ -215,7 +215,7 @@ fn goes_on() {
     for number in from..end {
         let before = device.stats().flushes;
         program.step(number).unwrap();
-        // As in a program that has settled; one is for the loss.
+        // As in a program after warm-up; one is for the loss.
         assert_eq!(device.stats().flushes - before, 1 + u64::from(program.reads));
     }
     tell(&program.bits().unwrap());
@@ -241,8 +241,8 @@ fn another_process_goes_on_bit_for_bit() {
     }
 }
 
-/// Calls of ever new structures, as programs make them before they train. What comes then is taken for one more try, for
-/// which single ops would do.
+/// Calls with new structures, as programs make them before they train. Subsequent structures are then assumed to be new, too,
+/// and would run with single ops.
 fn look_around() -> tf::Result<()> {
     for n in 2..14 {
         let x = Tensor::ones([n])?.add(1.0)?;
@@ -251,7 +251,7 @@ fn look_around() -> tf::Result<()> {
     Ok(())
 }
 
-/// Gradient descent by hand, with a flush at the end of each step.
+/// Manual gradient descent, with a flush at the end of each step.
 fn by_hand(device: &Device, w: &Variable, number: u64) -> tf::Result<()> {
     let x = Generator::from_seed(number).normal([24, 40])?;
     let tape = GradientTape::new();
@@ -350,7 +350,7 @@ fn what_does_not_fit_is_refused_and_changes_nothing() -> tf::Result<()> {
         error.to_string(),
         "save: 'model/dense/kernel' has no value yet, as its layer has seen no input. Call the model once, or use build."
     );
-    // What is restored first may be of another size than the first input asks for.
+    // The first restored value may have another size than the first input requires.
     unsaved.restore_safetensors(&bytes)?;
     let error = unbuilt.build([1, 4]).unwrap_err().to_string();
     assert!(
@@ -405,7 +405,7 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
         .with("model", &resumed)
         .with("optimizer", &its)
         .restore_safetensors(&bytes)?;
-    // Saved before it was used, it is what was restored.
+    // Saved before its first use, it equals what was restored.
     let again = Checkpoint::new().with("model", &resumed).with("optimizer", &its);
     let again = pollster::block_on(again.to_safetensors_async())?;
     let sorted = |bytes: &[u8]| {
@@ -413,7 +413,7 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
         let mut arrays: Vec<_> =
             file.iter().map(|(name, view)| (name.to_string(), view.data().to_vec())).collect();
         arrays.sort();
-        // Others draw from it meanwhile.
+        // Other tests draw from it meanwhile.
         arrays.retain(|(name, _)| name != "global_generator");
         arrays
     };
@@ -425,7 +425,7 @@ fn an_optimizer_is_restored_before_its_first_step() -> tf::Result<()> {
     Ok(())
 }
 
-/// A second, where each name is found at once; twenty, where all are looked through for each.
+/// This takes a second if each name is found directly, and twenty if all are searched for each.
 #[test]
 fn many_variables_and_their_slots_come_back() {
     const MANY: usize = 20_000;
@@ -445,7 +445,7 @@ fn many_variables_and_their_slots_come_back() {
         saved.0[i].assign(tf::constant([i as f32]).unwrap()).unwrap();
     }
     let bytes = checkpoint(&saved);
-    // Before the optimizer has slots: they wait, and are saved with what they wait with.
+    // Before the optimizer has slots: they are pending, and saved together with the other pending values.
     let restored = program(2.0);
     let (variables, sgd) = &restored;
     let all = Checkpoint::new().with("model", variables).with("optimizer", sgd);
@@ -454,7 +454,7 @@ fn many_variables_and_their_slots_come_back() {
         let want = if i == 1 { 1.0 } else { i as f32 };
         assert_eq!(variables[i].read().item::<f32>().unwrap(), want, "{i}");
     }
-    // Other tests draw from the global generator at the same time. Its state, 24 bytes, comes first.
+    // Other tests draw from the global generator at the same time. Its state, 24 bytes, is first.
     let but_generator = |bytes: &[u8]| {
         let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         assert!(bytes[8..].starts_with(b"{\"global_generator\":"));

@@ -1,5 +1,5 @@
-//! What a run gives in a browser: the losses here are those that Chromium gave for the same seed, so that a change
-//! on either side is seen.
+//! The results of a run in a browser: the losses here are those of Chromium with the same seed, so that a change on either side
+//! is noticed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,10 +16,10 @@ use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 
-/// Both tests seed the one global generator.
+/// Both tests seed the single global generator.
 static SEEDED: Mutex<()> = Mutex::new(());
 
-/// Seed 1, drawn digits in their order, batches of 50, Adam at 1e-3: read in Chromium on SwiftShader.
+/// Seed 1, drawn digits in order, batches of 50, Adam at 1e-3: recorded in Chromium on SwiftShader.
 const LOSSES: [f32; 20] = [
     2.361_383_2,
     2.283_800_4,
@@ -66,7 +66,7 @@ fn the_first_losses_are_the_same() {
     assert_eq!(losses.len(), LOSSES.len());
     for (step, (loss, wanted)) in losses.iter().zip(LOSSES).enumerate() {
         let loss = loss.item::<f32>().unwrap();
-        // Drivers order sums differently, and training carries the differences on.
+        // Drivers order sums differently, and training amplifies the differences.
         assert!((loss - wanted).abs() < 1e-3, "step {step}: {loss}, in the browser {wanted}");
     }
 }
@@ -75,7 +75,7 @@ fn the_first_losses_are_the_same() {
 #[test]
 fn a_file_that_a_browser_wrote_is_read() {
     let _seeded = SEEDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // `web` saved it after setSeed(7), so the numbers are those that the seed gives here.
+    // `web` saved it after setSeed(7), so the numbers are those of the same seed here.
     wgrad::random::set_seed(7);
     let make = || {
         let model = Sequential::new().add(Dense::new(3)).add(Dense::new(2));

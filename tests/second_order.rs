@@ -1,5 +1,4 @@
-//! Gradients of gradients, where a part that is missing would pass for a small number: gradient penalties, and ops that have
-//! no gradient.
+//! Gradients of gradients, where a missing part would look like a small error: gradient penalties, and ops without a gradient.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +16,7 @@ use wgrad::linalg::{QrOptions, SvdOptions, qr_with, svd_with};
 use wgrad::random::Generator;
 use wgrad::{Error, GradientTape, LstmOptions, Padding, Result, Tensor, Variable, constant, lstm};
 
-/// Numbers from -0.5 to 0.5, which NumPy makes alike.
+/// Numbers from -0.5 to 0.5, as in the NumPy script.
 fn numbers(shape: &[usize], step: usize) -> Tensor {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * step) % 31) as f32 / 30.0 - 0.5).collect();
@@ -35,8 +34,8 @@ fn gradient_penalty(critic: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> R
     (norm - 1.0).square()?.reduce_mean(())
 }
 
-/// What TensorFlow 2.21 gives for a layer of eight units on `[2, 3, 2]`: the penalty, and of its gradients for the kernel, the
-/// recurrent kernel and the bias their dot product with `numbers(.., 17)`, their norm and their last element.
+/// TensorFlow 2.21's results for a layer of eight units on `[2, 3, 2]`: the penalty, and for its gradients with respect to the
+/// kernel, the recurrent kernel and the bias their dot product with `numbers(.., 17)`, their norm and their last element.
 struct Known {
     penalty: f32,
     grads: [[f32; 3]; 3],
@@ -163,7 +162,7 @@ fn the_penalty_of_a_simple_layer_is_tensorflows() {
     );
 }
 
-/// A function of an LSTM's inputs that bends: the sum of the squares of all that it gives.
+/// A nonlinear function of an LSTM's inputs: the sum of the squares of all its results.
 fn bent(x: &[Tensor; 4], unroll: bool) -> Result<Tensor> {
     let [x, kernel, recurrent, start] = x;
     let options = LstmOptions::new()
@@ -203,7 +202,7 @@ fn hessians_and_forward_mode_of_an_lstm_are_those_of_its_cells() {
         hessian(f, start).unwrap()
     };
     all_near("the Hessian for the state", &of_start(false), &of_start(true));
-    // Forward over reverse is the Hessian times the vector, too.
+    // Forward over reverse is also the Hessian times the vector.
     let accumulator = ForwardAccumulator::new(&x[..], &v[..]).unwrap();
     let grads = gradients_function(|x: &[Tensor; 4]| bent(x, false))(&x).unwrap();
     for (i, (grad, want)) in grads.iter().zip(&want).enumerate() {
@@ -257,7 +256,7 @@ fn third_derivatives_of_recurrent_layers_agree_with_differences() {
             numbers(&shape, step)
         })
     };
-    // The input is its own product, so that no kernel stands before the layer.
+    // The input is its own product, so that no kernel precedes the layer.
     let own = |gates: usize| Tensor::eye(gates * 4).unwrap();
     let of_lstm = |[x, recurrent, start]: &[Tensor; 3]| {
         let options = LstmOptions::new().initial_state([start.clone(), start.tanh()?]);
@@ -276,7 +275,7 @@ fn third_derivatives_of_recurrent_layers_agree_with_differences() {
 
 #[test]
 fn a_long_sequence_has_a_penalty() {
-    // More steps than one stream holds ops for; by cells the last gradient is the same.
+    // More steps than one stream holds ops for; with cells the last gradient is the same.
     let [steps, units] = [300, 4];
     let (x, kernel) = (numbers(&[1, steps, 1], 7), numbers(&[1, units], 9));
     let recurrent = numbers(&[units, units], 11);
@@ -294,8 +293,8 @@ fn a_long_sequence_has_a_penalty() {
     all_near("the recurrent kernel", &penalty(false).unwrap(), &penalty(true).unwrap());
 }
 
-/// The ops that pass no gradient on. TensorFlow 2.21 gives None for each: their results are whole numbers, tests, constants,
-/// or constant in pieces.
+/// The ops without a gradient. TensorFlow 2.21 returns None for each: their results are integers, tests, constants, or
+/// piecewise constant.
 const NONE: [&str; 52] = [
     "argmax",
     "argmin",
@@ -358,7 +357,7 @@ fn ops_without_a_gradient_are_those_of_tensorflow() {
     assert_eq!(none, BTreeSet::from(NONE), "does TensorFlow give None for it?");
 }
 
-/// The gradient of what `f` gives for `x`, and its derivative along ones in forward mode.
+/// The gradient of `f` at `x`, and its derivative along ones in forward mode.
 fn both_ways(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> [Result<Option<Tensor>>; 2] {
     let tape = GradientTape::new();
     tape.watch(x).unwrap();
@@ -377,7 +376,7 @@ fn a_gradient_that_is_missing_is_an_error() {
     let svd = |x: &Tensor| svd_with(x, SvdOptions::new().full_matrices(true));
     type Function<'a> = &'a dyn Fn(&Tensor) -> Result<Tensor>;
     let refused: [(&str, &Tensor, Function); 5] = [
-        // The rest of the sum has a gradient, which alone would be wrong.
+        // The rest of the sum has a gradient, which would be wrong on its own.
         ("Gamma", &alpha, &|a| draws().gamma([2], a, 1.0)?.add(a.square()?)),
         ("Poisson", &alpha, &|a| draws().poisson([2], a)?.add(a.square()?)),
         ("Gamma", &alpha, &|a| draws().dirichlet([2], a)),
@@ -393,7 +392,7 @@ fn a_gradient_that_is_missing_is_an_error() {
             assert!(says && text.contains("stop_gradient()"), "{name}: {text}");
         }
     }
-    // What does not depend on it has one, in both directions.
+    // Draws that do not depend on it have one, in both directions.
     let [_, forward] = both_ways(&alpha, |a| {
         draws().gamma([2], a, 1.0)?;
         a.square()
@@ -401,7 +400,7 @@ fn a_gradient_that_is_missing_is_an_error() {
     assert_eq!(forward.unwrap().unwrap().to_vec::<f32>().unwrap(), [3.0, 5.0]);
     let stopped = both_ways(&alpha, |a| draws().gamma([2], a.stop_gradient(), 1.0)?.multiply(a));
     assert!(stopped.iter().all(|result| matches!(result, Ok(Some(_)))));
-    // The rate's part of a gamma number is known.
+    // The derivative of a gamma draw with respect to the rate is known.
     let [by_rate, _] = both_ways(&alpha, |b| draws().gamma([2], 1.5, b));
     assert!(by_rate.unwrap().is_some());
     // r, the singular values and the first columns are unique.
@@ -432,7 +431,7 @@ fn whole_steps_pass_the_gradient_of_their_place() {
 
 #[test]
 fn rules_of_the_caller_depend_on_what_they_hold() -> Result<()> {
-    // TensorFlow's own example: the rule holds e^x, of which the second derivative is made.
+    // TensorFlow's own example: the rule captures e^x, which the second derivative depends on.
     let log1pexp = wgrad::custom_gradient(|x: &Tensor| {
         let e = x.exp()?;
         let y = e.add(1.0)?.log()?;
@@ -449,7 +448,7 @@ fn rules_of_the_caller_depend_on_what_they_hold() -> Result<()> {
     all_near("forward mode", &accumulator.jvp(&grad)?.unwrap(), &second);
     drop(accumulator);
 
-    // What the rule holds of a variable: d/dw (dy w^2) + d/dw (dy x 2 w).
+    // The rule captures a variable: d/dw (dy w^2) + d/dw (dy x 2 w).
     let w = Variable::new(&constant(2.0)?);
     let f = {
         let w = w.clone();
@@ -475,7 +474,7 @@ fn rules_of_the_caller_depend_on_what_they_hold() -> Result<()> {
     Ok(())
 }
 
-/// What a layer makes of a tensor, and its variables.
+/// A layer as a function of a tensor, and its variables.
 type Critic = (Vec<Variable>, Box<dyn Fn(&Tensor) -> Result<Tensor>>);
 
 fn critic<L: Layer + 'static>(layer: L, cx: Context<'static>, x: &Tensor) -> Critic {
@@ -483,7 +482,7 @@ fn critic<L: Layer + 'static>(layer: L, cx: Context<'static>, x: &Tensor) -> Cri
     (layer.trainable_variables(), Box::new(move |x| layer.call(x, cx)))
 }
 
-/// The gradient of a layer's penalty along one direction, by the tape and by differences.
+/// The gradient of a layer's penalty along one direction, by the tape and by finite differences.
 fn along(what: &str, (variables, f): &Critic, x: &Tensor) -> Result<()> {
     for (i, variable) in variables.iter().enumerate() {
         variable.assign(&numbers(variable.shape(), 7 + 2 * i) + 0.2)?;

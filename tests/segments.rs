@@ -1,5 +1,5 @@
-//! What becomes of rows that belong together where there are many rows and many segments, so that the ids are sorted:
-//! sums, products, extremes and the gradient of `gather`, against loops on the host.
+//! Segment ops with many rows and many segments, for which the ids are sorted: sums, products, extremes and the gradient of
+//! `gather`, compared with loops on the host.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ impl Numbers {
         (self.0 >> 33) as u32 % bound
     }
 
-    /// Ids of `rows` segments, a few of them outside; with `skew` most are of one segment.
+    /// Ids of `rows` segments, a few of them out of range; with `skew` most belong to one segment.
     fn ids(&mut self, count: usize, rows: usize, skew: bool) -> Vec<i32> {
         let mut id = |i: usize| match skew && !i.is_multiple_of(5) {
             true => rows as i32 - 1,
@@ -24,13 +24,13 @@ impl Numbers {
         (0..count).map(&mut id).collect()
     }
 
-    /// Whole numbers from -3 to 3, whose sums are exact in any order.
+    /// Integers from -3 to 3, whose sums are exact in any order.
     fn whole(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.below(7) as f32 - 3.0).collect()
     }
 }
 
-/// Folds rows of `inner` numbers into `rows` segments.
+/// Reduces rows of `inner` numbers into `rows` segments.
 fn fold(
     x: &[f32],
     ids: &[i32],
@@ -48,7 +48,7 @@ fn fold(
     y
 }
 
-/// Ids times segments are above what is added up without sorting, with rows of whole vectors and of others.
+/// Ids times segments exceed the limit for adding without sorting; rows may or may not be whole vectors.
 #[test]
 fn many_segments_are_what_loops_on_the_host_make_of_them() {
     let mut numbers = Numbers(3);

@@ -1,5 +1,5 @@
-//! A device and its buffers, shared with an application that uses wgpu itself: what each may do, and whose mistake
-//! is what.
+//! A device and its buffers, shared with an application that uses wgpu itself: what each may do, and which errors each can
+//! make.
 #![allow(clippy::unwrap_used)]
 
 use wgpu::BufferUsages;
@@ -7,7 +7,7 @@ use wgrad as tf;
 use wgrad::interop::{DeviceExt, TensorExt};
 use wgrad::{DType, Device, DeviceFault, Error, GradientTape, Tensor, Variable};
 
-/// A device of the application's, with these limits.
+/// An application's device, with these limits.
 fn application(
     limits: impl FnOnce(&wgpu::Adapter) -> wgpu::Limits,
 ) -> (wgpu::Adapter, wgpu::Device, wgpu::Queue) {
@@ -49,7 +49,7 @@ fn imported(device: &Device) -> (Tensor, wgpu::Buffer) {
     (Tensor::from_buffer(device, buffer.clone(), [4], DType::F32).unwrap(), buffer)
 }
 
-/// A pass of the application's that adds 100 to what is in `buffer`.
+/// An application's pass that adds 100 to the contents of `buffer`.
 fn add_a_hundred(device: &Device, buffer: &wgpu::Buffer) {
     let (device, queue) = device.wgpu();
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
@@ -91,7 +91,7 @@ fn what_waits_to_read_a_buffer_runs_before_the_application_writes_it() -> tf::Re
     add_a_hundred(&device, &buffer);
     assert_eq!(z.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
 
-    // Also where the reader's reader waits, and the tensor in question is a reshaped one.
+    // Also if an op that reads a reader is pending, and the tensor is a reshaped one.
     drop(x);
     let x = Tensor::from_buffer(&device, buffer.clone(), [4], DType::F32)?;
     let matrix = x.reshape([2, 2])?;
@@ -138,7 +138,7 @@ fn a_buffer_that_somebody_holds_is_not_given_back() -> tf::Result<()> {
 
     let matrix = clone.reshape([2, 2])?;
     assert_eq!(refused(clone), in_use);
-    // The last one of several gets it.
+    // The last one of several can take the buffer.
     matrix.into_buffer()?;
 
     let (x, _) = imported(&device);
@@ -153,7 +153,7 @@ fn a_buffer_that_somebody_holds_is_not_given_back() -> tf::Result<()> {
     assert_eq!(refused(x), in_use, "the gradient needs it");
     drop((tape, y));
 
-    // Two tensors over one buffer know nothing of each other, which the documentation tells.
+    // Two tensors over one buffer are independent of each other, as documented.
     let (x, buffer) = imported(&device);
     let twin = Tensor::from_buffer(&device, buffer, [2, 2], DType::F32)?;
     assert_eq!((x.reshape([2, 2])? * &twin).to_vec::<f32>()?, [1.0, 4.0, 9.0, 16.0]);
@@ -178,7 +178,7 @@ fn a_buffer_may_be_longer_than_its_tensor() -> tf::Result<()> {
     let first = Tensor::from_buffer(&device, buffer.clone(), [5], DType::F32)?;
     assert_eq!((&first + 1.0).to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 5.0]);
     assert_eq!(first.reduce_sum(())?.item::<f32>()?, 10.0);
-    // A part of it, as a slice of a tensor over the whole.
+    // A part of it, as a slice of a tensor over the whole buffer.
     let part = Tensor::from_buffer(&device, buffer.clone(), [16], DType::F32)?.slice(&[6], &[3])?;
     assert_eq!(part.to_vec::<f32>()?, [6.0, 7.0, 8.0]);
     let empty = Tensor::from_buffer(&device, buffer, [0, 3], DType::F32)?;
@@ -197,7 +197,7 @@ fn a_buffer_that_cannot_be_used_is_refused_at_once() {
     };
     let remedy = "The application has to give one that was made on this device (Device::wgpu), is not mapped, and is not \
                   destroyed before its tensors are dropped.";
-    // Of another device that wgrad opened, and of one that the application opened for itself.
+    // Of another device that wgrad opened, and of one that the application opened separately.
     let other = Device::new().unwrap();
     let sibling = buffer(other.wgpu().0, 16, ALL, false);
     let (_, foreign, _) = application(|_| wgpu::Limits::default());
@@ -226,7 +226,7 @@ fn a_buffer_that_cannot_be_used_is_refused_at_once() {
         "from_buffer: the application's buffer of 12 bytes with BufferUsages(STORAGE) cannot hold a f32 tensor of \
          shape [4]. Make it with 16 bytes or more and BufferUsages(COPY_SRC | COPY_DST | STORAGE)."
     );
-    // Nothing is left to be told.
+    // No error is left to be reported.
     device.flush().unwrap();
 }
 
@@ -247,7 +247,7 @@ fn what_the_application_breaks_later_is_not_called_wgrads_defect() -> tf::Result
         ),
         "{error}"
     );
-    // The device itself goes on.
+    // The device itself remains usable.
     device.flush()?;
     assert_eq!(device.scope(|| tf::constant([1.0, 2.0]))?.square()?.to_vec::<f32>()?, [1.0, 4.0]);
     Ok(())
@@ -288,7 +288,7 @@ fn four_storage_buffers_are_enough() -> tf::Result<()> {
         let device = Device::from_wgpu(&adapter, raw, queue)?;
         device.set_fusion(true);
         all.push(train(&device)?);
-        // Up to seven inputs share a kernel where there are eight buffers.
+        // With eight buffers, up to seven inputs share a kernel.
         device.scope(|| {
             let parts: Vec<Tensor> = (0..9)
                 .map(|i| Tensor::from_slice(&[i as f32, 0.5], [2]))
@@ -299,7 +299,7 @@ fn four_storage_buffers_are_enough() -> tf::Result<()> {
             assert_eq!(tf::add_n(parts.iter().collect::<Vec<_>>())?.to_vec::<f32>()?, [36.0, 4.5]);
             tf::Result::Ok(())
         })?;
-        // Twice: what comes again is fused.
+        // Twice: a repeated structure is fused.
         assert_eq!(train(&device)?.len(), 5);
     }
     for losses in &all {

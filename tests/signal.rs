@@ -1,4 +1,5 @@
-//! `wgrad::signal`: transforms of many lengths against sums in `f64`, and all else against numbers of TensorFlow 2.21.
+//! `wgrad::signal`: transforms of many lengths compared with sums in `f64`, and everything else with numbers of TensorFlow
+//! 2.21.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use wgrad::signal::{
 };
 use wgrad::{GradientTape, Result, Tensor};
 
-/// Numbers from -1 to 1.5, quarters.
+/// Numbers from -1 to 1.5, in quarters.
 fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|i| (i * 7 % 11) as f32 / 4.0 - 1.0).collect()
 }
@@ -40,7 +41,7 @@ fn noise(count: usize) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// The transform in `f64`, by halves while the length is even.
+/// The transform in `f64`, split in halves while the length is even.
 fn dft(x: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let n = x.len();
     let turned = |[a, b]: [f64; 2], k: usize| {
@@ -65,14 +66,14 @@ fn dft(x: &[[f64; 2]]) -> Vec<[f64; 2]> {
     (0..n).map(one).collect()
 }
 
-/// The error of each number, relative to the mean size of a number of the spectrum.
+/// The error of each number, relative to the mean magnitude of the spectrum.
 #[track_caller]
 fn check_spectrum(n: usize, got: &[f32], want: &[[f64; 2]]) {
     let flat: Vec<f64> = want.iter().flatten().copied().collect();
     assert_eq!(got.len(), flat.len(), "{n}");
     let size = (flat.iter().map(|v| v * v).sum::<f64>() / flat.len() as f64).sqrt();
     let worst = got.iter().zip(&flat).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
-    // A pass rounds to half a digit a few times; a length with a large factor has three transforms of twice the length.
+    // A pass has a few rounding errors of half a unit; a length with a large factor has three transforms of twice the length.
     assert!(worst <= 4e-6 * size, "{n}: {worst} of {size}");
 }
 
@@ -84,7 +85,7 @@ fn transforms_of_every_length() {
         let pairs: Vec<[f64; 2]> =
             x.chunks(2).map(|v| [f64::from(v[0]), f64::from(v[1])]).collect();
         let want = dft(&pairs);
-        // Two lines of the batch, of which the second is the first times 2.
+        // A batch of two signals; the second is the first times 2.
         let both: Vec<f32> = x.iter().copied().chain(x.iter().map(|v| 2.0 * v)).collect();
         let input = Tensor::from_slice(&both, [2, n, 2]).unwrap();
         let spectrum = signal::fft(&input).unwrap();
@@ -204,7 +205,7 @@ fn frames() {
         &[2, 2, 2],
         &numbers(8),
     );
-    // Shorter than a frame: none fits.
+    // Shorter than a frame: no frames.
     assert_eq!(signal::frame(&signal(&[2, 3]), 4, 1).unwrap().shape(), [2, 0, 4]);
     assert_eq!(signal::frame(&signal(&[0]), 4, 1).unwrap().shape(), [0, 4]);
     near(
@@ -308,7 +309,7 @@ fn short_time_transforms() {
     let window = signal::inverse_stft_window(8, 4, Window::Hann).unwrap();
     let back = StftOptions::new().window(Window::Weights(window));
     let undone = signal::inverse_stft_with(&spectra, 8, 4, back).unwrap();
-    // Both ends are in one frame alone, whose window has cut them down.
+    // Both ends are in one frame only, attenuated by its window.
     let middle = undone.slice(&[4], &[12]).unwrap();
     near(Ok(middle), &[12], &numbers(20)[4..16]);
     near(
@@ -389,7 +390,7 @@ fn mels() {
     );
 }
 
-/// The loss is the energy of a spectrum, n times that of the signal (Parseval), so the gradient is 2 n x.
+/// The loss is the energy of a spectrum, n times the signal's energy (Parseval), so the gradient is 2 n x.
 #[test]
 fn the_gradient_of_the_energy() {
     for n in [64, 60, 34] {

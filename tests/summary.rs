@@ -1,4 +1,4 @@
-//! Event files: what is written reads back, TensorFlow's own file is read, and what waits is read together.
+//! Event files: written files are read back, TensorFlow's own file is read, and pending values are read together.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use wgrad::summary::{
 };
 use wgrad::{DType, Tensor, Variable};
 
-/// What `write` writes, as the bytes of a file.
+/// The bytes of the file that `write` writes.
 fn bytes(write: impl FnOnce()) -> Vec<u8> {
     let writer = MemoryWriter::new();
     let default = writer.as_default();
@@ -81,7 +81,7 @@ fn a_file_of_tensorflow_is_read() {
     }
 }
 
-/// What TensorFlow wrote of these inputs, wgrad writes: equal values in equal messages.
+/// For the same inputs, wgrad writes the same as TensorFlow: equal values in equal messages.
 #[test]
 fn the_same_inputs_give_what_tensorflow_wrote() {
     let file = std::fs::read(data("inputs.safetensors")).unwrap();
@@ -125,7 +125,7 @@ fn the_same_inputs_give_what_tensorflow_wrote() {
                     assert!((found.right - wanted.right).abs() < 1e-12, "{found:?} {wanted:?}");
                 }
             }
-            // PNG may be packed in many ways.
+            // PNGs may be compressed in different ways.
             (Value::Images { files, .. }, Value::Images { files: wanted, .. }) => {
                 assert_eq!(files.len(), wanted.len());
             }
@@ -271,7 +271,7 @@ fn conditions_choose_what_is_recorded() {
             let _recording = summary::record_if(step % 10 == 0);
             assert_eq!(summary::should_record_summaries(), step % 10 == 0);
             summary::scalar("if", 0.0, step).unwrap();
-            // The innermost counts alone.
+            // Only the innermost one counts.
             let _always = summary::record_if(move || step > 17);
             summary::scalar("late", 0.0, step).unwrap();
         }
@@ -312,11 +312,11 @@ fn a_file_has_its_name_and_each_writer_its_own() {
     assert!(found.iter().all(|event| event.run == "run"));
 }
 
-/// Nothing is read or run for a summary until the writer is asked, however many there are.
+/// Nothing is read or run for a summary until the writer is flushed, however many there are.
 #[test]
 fn summaries_make_the_device_do_nothing() {
     let folder = Folder::new("summary-unread");
-    // One of its own, as the other tests make the common one work.
+    // A separate device, as other tests use the common one.
     let device = tf::Device::new().unwrap();
     let hour = FileWriterOptions::new().max_queue(1 << 20).flush_millis(3_600_000);
     let writer = summary::create_file_writer_with(folder.path(""), hour).unwrap();
@@ -333,14 +333,14 @@ fn summaries_make_the_device_do_nothing() {
     let after = device.stats();
     assert_eq!((after.submits - before.submits, after.reads - before.reads), (0, 0));
     writer.flush().unwrap();
-    // All of them by one copy.
+    // One copy for all of them.
     assert_eq!(device.stats().reads - before.reads, 1);
     let found = summary::read(writer.path()).unwrap();
     assert_eq!(found.len(), 100);
     assert_eq!(found[99].scalar(), Some(99.0 * 8.0));
 }
 
-/// What fails is told at the next call, and does not reach the file.
+/// A failure is reported at the next call, and does not reach the file.
 #[test]
 fn what_is_written_by_count_needs_no_flush() {
     let folder = Folder::new("summary-count");
@@ -349,7 +349,7 @@ fn what_is_written_by_count_needs_no_flush() {
     for step in 0..10 {
         summary::scalar("loss", 1.0, step).unwrap();
     }
-    // The thread writes ten without being asked; the bound is for a machine that does other things.
+    // The thread writes ten without a flush; the bound is for a machine under load.
     let begun = std::time::Instant::now();
     while summary::read(writer.path()).unwrap().len() < 10 {
         assert!(begun.elapsed().as_secs() < 60);

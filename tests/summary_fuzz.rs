@@ -1,4 +1,4 @@
-//! 100,000 broken event files: the reader neither panics nor hangs, and takes no memory beyond a bound by the file's size.
+//! 100,000 broken event files: the reader neither panics nor hangs, and its memory is bounded by the file's size.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +9,7 @@ use fastrand::Rng;
 use mutations::{Seen, data, fuzz};
 use wgrad::summary::EventReader;
 
-/// Bytes for each byte of a file. Two bytes of a summary make a value without contents, whose struct has room for every kind of
+/// Bytes per byte of a file. Two bytes of a summary make a value without contents, whose struct has room for every kind of
 /// tensor, in a list that doubles as it grows.
 const FOR_EACH: i64 = 1500;
 
@@ -21,7 +21,7 @@ fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// Bytes as the records of a file: cut anywhere, framed again, so that the checksums fit.
+/// Bytes as the records of a file: split anywhere, and framed so that the checksums are valid.
 fn framed(bytes: &mut Vec<u8>, random: &mut Rng) {
     let mut file = Vec::with_capacity(bytes.len() + 64);
     let mut rest = &bytes[..];
@@ -37,7 +37,7 @@ fn framed(bytes: &mut Vec<u8>, random: &mut Rng) {
     *bytes = file;
 }
 
-/// Each record of the file by itself, without its frame.
+/// Each record of the file separately, without its frame.
 fn records() -> Vec<Vec<u8>> {
     let file = file();
     let (mut at, mut found) = (0, Vec::new());
@@ -57,7 +57,7 @@ fn read(file: &[u8], seen: &mut Seen) {
 
 #[test]
 fn broken_files_are_refused() {
-    // Half of them are framed again, so that what lies behind the checksums is reached.
+    // Half of them are framed again, so that the code after the checksum check is reached.
     let mend = |bytes: &mut Vec<u8>, random: &mut Rng| {
         if random.bool() {
             framed(bytes, random);
@@ -68,7 +68,7 @@ fn broken_files_are_refused() {
 
 #[test]
 fn broken_events_are_refused() {
-    // A record is one event: it is changed, and framed whole when it is read.
+    // A record is one event: it is changed, then framed as a whole for reading.
     let read = |record: &[u8], seen: &mut Seen| {
         let length = (record.len() as u64).to_le_bytes();
         let mut file = length.to_vec();

@@ -1,5 +1,5 @@
-//! A process that writes summaries is killed at a random moment, or its disk gets full: what it had flushed is there, and nothing is
-//! broken.
+//! A process that writes summaries is killed at a random moment, or its disk becomes full: everything that it had flushed is
+//! there, and nothing is damaged.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
@@ -18,7 +18,7 @@ use wgrad::summary;
 
 const FOLDER: &str = "WGRAD_SUMMARY_KILL_FOLDER";
 
-/// Writes until somebody ends it. After each flush the file `flushed` says up to which step.
+/// Writes until it is killed. After each flush the file `flushed` has the last flushed step.
 #[test]
 #[ignore = "the part of another test that is killed"]
 fn writes_for_ever() {
@@ -41,8 +41,7 @@ fn writes_for_ever() {
     }
 }
 
-/// Writes under a bound of the file's size, which stands for a disk that gets full, and says on its standard output which calls
-/// failed.
+/// Writes with a limit on the file's size, which emulates a full disk, and prints which calls failed.
 #[test]
 #[ignore = "the part of another test whose disk is full"]
 fn writes_too_much() {
@@ -79,7 +78,7 @@ fn a_full_disk_is_told_and_leaves_whole_records() {
         .lines()
         .filter(|line| line.starts_with("flush ") || line.starts_with("step "))
         .collect();
-    // Each flush from the first that found no room says so, and names the file.
+    // Each flush from the first one without room on fails, and names the file.
     assert!((2..=8).contains(&told.len()), "{text}");
     assert!(told.iter().all(|line| line.contains("tfevents")), "{text}");
     let first: i64 = told[0].split([' ', ':']).nth(1).unwrap().parse().unwrap();
@@ -111,7 +110,7 @@ fn a_killed_process_leaves_whole_records() {
             let text = fs::read_to_string(folder.path("flushed")).unwrap_or_default();
             text.parse().unwrap_or(0)
         };
-        // Some are killed while they begin; most while they write.
+        // Some are killed while they start; most while they write.
         let begun = Instant::now();
         while turn % 10 != 0 && flushed() == 0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "nothing was written");
@@ -128,7 +127,7 @@ fn a_killed_process_leaves_whole_records() {
         }
         let events = match summary::read(folder.path("logs")) {
             Ok(events) => events,
-            // It was killed before it had made its file.
+            // It was killed before it had created its file.
             Err(error) if flushed == 0 && error.to_string().contains("no event file") => continue,
             Err(error) => panic!("turn {turn}: {error}"),
         };
@@ -141,7 +140,7 @@ fn a_killed_process_leaves_whole_records() {
         flushed_sum += flushed;
         most_behind = most_behind.max(read - flushed);
     }
-    // They were killed while they wrote, or nothing was tested.
+    // They must have been killed while they wrote, or nothing was tested.
     assert!(flushed_sum > 1000, "{flushed_sum} steps in all");
     println!("{flushed_sum} steps flushed, at most {most_behind} read beyond");
 }

@@ -1,6 +1,7 @@
-//! What a training loses that is killed, whose disk is full, or whose device goes: nothing but the steps since its last checkpoint.
+//! A training that is killed, whose disk is full, or whose device is lost loses nothing but the steps since its last
+//! checkpoint.
 //!
-//! Each program runs in a process of its own, this file's test program started again, and prints a line for each step.
+//! Each program runs in a separate process, which is this test program started again, and prints a line for each step.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -66,7 +67,7 @@ impl Program {
         self.optimizer.iterations()
     }
 
-    /// A step; the bits of its loss and of the mean loss so far.
+    /// Makes a step; returns the bits of its loss and of the mean loss so far.
     fn step(&self) -> Result<[u32; 2]> {
         let batch = (&self.batches).next().unwrap()?.into_batch()?;
         let x = batch.x[0].add(self.noise.normal(batch.x[0].shape())?.multiply(0.1)?)?;
@@ -84,7 +85,7 @@ fn say(line: &str) {
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).unwrap();
 }
 
-/// Goes on from the newest checkpoint up to so many steps, saving on the way.
+/// Resumes from the newest checkpoint and trains up to a number of steps, saving on the way.
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn trains() {
@@ -131,7 +132,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The arguments by which this program runs `part` alone.
+/// The arguments with which this program runs only `part`.
 fn arguments(part: &str) -> [String; 4] {
     [part, "--exact", "--ignored", "--nocapture"].map(String::from)
 }
@@ -149,11 +150,11 @@ fn set<'a>(command: &'a mut Command, mode: &str, folder: &Path, until: u64) -> &
         .env("SURVIVAL_UNTIL", until.to_string())
 }
 
-/// A process under way, and its lines as they come.
+/// A running process, and its lines as they arrive.
 struct Life {
     child: Child,
     lines: mpsc::Receiver<String>,
-    /// The step that it began at.
+    /// The step at which it started.
     at: u64,
 }
 
@@ -173,7 +174,7 @@ impl Life {
         life
     }
 
-    /// What follows these words on the next line that begins with them.
+    /// The rest of the next line that begins with these words.
     fn wait_for(&self, words: &str) -> String {
         loop {
             match self.lines.recv_timeout(Duration::from_secs(120)) {
@@ -186,7 +187,7 @@ impl Life {
         }
     }
 
-    /// Kills it if it has not ended; the lines that it has printed.
+    /// Kills it if it has not ended; returns the lines that it printed.
     fn end(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -197,7 +198,7 @@ impl Life {
 /// The bits of each step.
 type Steps = BTreeMap<u64, String>;
 
-/// Notes the steps among the lines; those that are there already must be the same. Returns the last step that was saved.
+/// Records the steps in the lines; steps that are already recorded must be the same. Returns the last saved step.
 fn note(lines: &[String], steps: &mut Steps) -> Option<u64> {
     let mut saved = None;
     for line in lines {
@@ -212,9 +213,9 @@ fn note(lines: &[String], steps: &mut Steps) -> Option<u64> {
     saved
 }
 
-/// The steps of a training that nobody disturbs.
+/// The steps of an uninterrupted training.
 fn undisturbed(until: u64, mode: &str) -> Steps {
-    // Tests run at the same time, and each needs a folder of its own.
+    // Tests run at the same time, and each needs its own folder.
     let folder = folder(&format!("undisturbed-{mode}"));
     let life = Life::begin("unsaved", &folder, until);
     let mut lines = Vec::new();
@@ -248,7 +249,7 @@ fn file_names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Kills a training so many times.
+/// Kills a training `kills` times.
 fn kill(mode: &str, kills: usize) {
     let folder = folder(mode);
     let mut rng = fastrand::Rng::new();
@@ -256,12 +257,12 @@ fn kill(mode: &str, kills: usize) {
     let (mut steps, mut saved, mut begun) = (Steps::new(), 0, 0);
     for _ in 0..kills {
         let life = Life::begin(mode, &folder, u64::MAX);
-        // In the background the newest may not have its name yet.
+        // In the background, the newest may not have its final name yet.
         let due = if mode == "background" { saved.max(EVERY) - EVERY } else { saved };
         assert!(life.at >= due, "{mode}: step {due} was saved, and it goes on from {}", life.at);
         assert_eq!(life.at % EVERY, 0);
         begun += u64::from(life.at > 0);
-        // Most lives come to save once or several times.
+        // Most runs save once or several times.
         let mut lines = Vec::new();
         for _ in 0..rng.u64(1..40) {
             lines.push(life.lines.recv_timeout(Duration::from_secs(120)).unwrap());
@@ -271,7 +272,7 @@ fn kill(mode: &str, kills: usize) {
         saved = note(&lines, &mut steps).unwrap_or(saved);
     }
     assert!(begun * 2 > kills as u64, "most lives must have begun with a checkpoint: {begun}");
-    // One more save takes away what the killed ones have left.
+    // One more save removes the files that the killed ones left.
     let life = Life::begin(mode, &folder, u64::MAX);
     let mut last = life.wait_for("saved ").parse::<u64>().unwrap();
     for _ in 0..2 {
@@ -311,7 +312,7 @@ fn fifty_steps_and_fifty_in_another_process_are_a_hundred() {
     let whole = undisturbed(100, "halves");
     let folder = folder("halves");
     let mut steps = Steps::new();
-    // 51 is saved; the other process goes on from there.
+    // 51 is saved; the other process resumes from there.
     for until in [51, 100] {
         let mut life = Life::begin("manager", &folder, until);
         assert_eq!(life.at, if until == 51 { 0 } else { 51 });
@@ -322,9 +323,9 @@ fn fifty_steps_and_fifty_in_another_process_are_a_hundred() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-// ---- a disk that takes no more -------------------------------------------------------------------------------------
+// ---- a full disk ---------------------------------------------------------------------------------------------------
 
-/// Runs in a folder whose file system is small: fills it up to a random rest, so that a save fails somewhere.
+/// Runs in a folder on a small file system: fills it except for a random rest, so that a save fails somewhere.
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn saves_on_a_full_disk() {
@@ -353,7 +354,7 @@ fn saves_on_a_full_disk() {
                 );
             }
             if newest.is_some() {
-                // Whole blocks, until no more goes in; and then a rest of a few.
+                // Whole blocks until the disk is full; then a rest of a few bytes.
                 let mut file = std::fs::File::create(&fill).unwrap();
                 while file.write_all(&[1; 4096]).is_ok() {}
                 let full = file.metadata().unwrap().len();
@@ -372,13 +373,13 @@ fn saves_on_a_full_disk() {
             assert!(!file_names(&saves).iter().any(|name| name.ends_with(".tmp")));
         }
         let _ = std::fs::remove_file(&fill);
-        // A new program, which begins with what was saved last.
+        // A new program, which resumes from the last save.
         program = Program::new();
     }
     say(&format!("failed {failures} of {tries}"));
 }
 
-/// Whether this user may mount a small file system where nobody else sees it.
+/// Whether this user may mount a small file system in a private namespace.
 fn may_mount() -> bool {
     let mount = "mount -t tmpfs -o size=64k none /mnt";
     let tried = Command::new("unshare").args(["-Urm", "sh", "-c", mount]).output();
@@ -413,7 +414,7 @@ fn saves_that_fail_as_files_grow_too_large_lose_nothing() {
     assert!(life.child.wait().unwrap().success());
     note(&life.lines.iter().collect::<Vec<_>>(), &mut steps);
     let mut refused = 0;
-    // Blocks of 512 bytes: from nothing to more than a checkpoint has.
+    // Blocks of 512 bytes: from nothing to more than the size of a checkpoint.
     for blocks in [0, 1, 2, 5, 9, 14, 100] {
         let limit = format!("trap '' XFSZ; ulimit -f {blocks} && exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
@@ -434,7 +435,7 @@ fn saves_that_fail_as_files_grow_too_large_lose_nothing() {
             refused += 1;
             assert!(told.contains("File too large"), "{told}");
             assert_eq!(latest_checkpoint(&folder).unwrap(), before);
-            // They will be made again.
+            // They will be repeated.
             steps.retain(|step, _| *step <= at);
         }
         let names = file_names(&folder);
@@ -445,7 +446,7 @@ fn saves_that_fail_as_files_grow_too_large_lose_nothing() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-// ---- a device that goes ---------------------------------------------------------------------------------------------
+// ---- a lost device --------------------------------------------------------------------------------------------------
 
 #[test]
 #[ignore = "other tests run it in a process of its own"]
@@ -468,7 +469,7 @@ fn loses_its_device() {
     assert!(program.step().unwrap_err().is_device_lost());
     assert!(checkpoint.save(folder.join("ckpt")).unwrap_err().is_device_lost());
     assert_eq!(latest_checkpoint(&folder).unwrap(), Some(path.clone()));
-    // The same objects go on, on a new device.
+    // The same objects continue on a new device.
     Device::set_default(&Device::new().unwrap());
     checkpoint.restore(&path).unwrap().assert_consumed().unwrap();
     assert_eq!(program.steps(), 10);

@@ -1,4 +1,4 @@
-//! When a tape records: until it is asked, stopped, or its function ends; and what it says if it is forgotten.
+//! How long a tape records: until its gradient, `stop`, or the end of its function; and its warning if it is forgotten.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use wgrad as tf;
 use wgrad::{Device, GradientTape, PersistentTape, Tensor, Variable};
 
-/// What the crate has logged since a test has asked for it.
+/// The crate's log messages since a test requested them.
 struct Log(Mutex<Vec<String>>);
 
 static LOG: Log = Log(Mutex::new(Vec::new()));
@@ -39,7 +39,7 @@ fn a_persistent_tape_that_was_asked_records_no_more() -> tf::Result<()> {
         let y = w.read().square()?;
         assert_eq!(tape.gradient(&y, &w)?.unwrap().to_vec::<f32>()?, [2.0; 64]);
 
-        // The tape is still there, for its second question, while the program goes on.
+        // The tape is still there, for a second gradient, while the program continues.
         let step = || -> tf::Result<()> {
             let mut x = w.read();
             for _ in 0..10 {
@@ -73,11 +73,11 @@ fn a_function_is_recorded_until_it_ends() -> tf::Result<()> {
     let (tape, y) = GradientTape::record(|_| Ok(&w * &w))?;
     assert_eq!(tape.required_gradient(&y, &w)?.item::<f32>()?, 6.0);
 
-    // What fails is told, and the tape is gone.
+    // A failure is returned, and the tape is dropped.
     let error = GradientTape::record(|_| w.read().reshape([2, 2])).map(drop).unwrap_err();
     assert!(error.to_string().starts_with("Reshape: "), "{error}");
 
-    // Within the function the tape records the gradients that it is asked for.
+    // Within the function, the tape records its own gradient computations.
     let (tape, (y, dy)) = PersistentTape::record(|tape| {
         let y = &w * &w * &w;
         let dy = tape.gradient(&y, &w)?.expect("connected");

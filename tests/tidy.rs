@@ -1,5 +1,5 @@
-//! Habits of this repository that no compiler checks: where things stand, how long files are, what they open
-//! with, which room knows which.
+//! Conventions of this repository that no compiler checks: locations, lengths of files, their headers, which module may use
+//! which.
 
 #![allow(clippy::unwrap_used)]
 
@@ -70,7 +70,7 @@ fn shaders() -> Vec<File> {
     shaders
 }
 
-/// Fails with the whole list.
+/// Fails with the full list.
 #[track_caller]
 fn none(found: impl IntoIterator<Item = String>, rule: &str) {
     let found: Vec<String> = found.into_iter().collect();
@@ -105,7 +105,7 @@ fn every_shader_has_a_header() {
     none(wrong, "Comments at the top of a shader are its documentation:");
 }
 
-/// Advice, printed with `--nocapture`: no length forces a file apart whose parts belong together.
+/// Advice, printed with `--nocapture`: a file whose parts belong together need not be split because of its length.
 #[test]
 fn long_files_are_named() {
     let aims = |files: Vec<File>, aim: usize| {
@@ -133,7 +133,7 @@ fn shaders_loop_with_for_only() {
             }
         }
     }
-    // WGSL inside Rust stands in string literals; the generator's own loops do not.
+    // WGSL in Rust files is in string literals; the generator's own loops are not.
     for file in sources().into_iter().filter(|file| file.under("src/ops") || file.under("src/plan"))
     {
         for text in literals(&file.text).into_iter().filter(|text| text.contains('{')) {
@@ -148,7 +148,7 @@ fn shaders_loop_with_for_only() {
     );
 }
 
-/// The string literals of a Rust file; good enough for files without raw strings full of quotes.
+/// The string literals of a Rust file; sufficient for files without raw strings that contain quotes.
 fn literals(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let code: Vec<&str> =
@@ -156,7 +156,7 @@ fn literals(text: &str) -> Vec<String> {
     let mut chars = code.join("\n").chars().collect::<Vec<_>>().into_iter().peekable();
     while let Some(c) = chars.next() {
         match c {
-            // A quote as a character ends right after it.
+            // A quote character literal ends right after it.
             '\'' if chars.peek() == Some(&'"') => drop(chars.next()),
             '"' => {
                 let mut literal = String::new();
@@ -210,8 +210,8 @@ fn nothing_is_left_half_done() {
     none(found, "A library neither prints nor puts off:");
 }
 
-/// The rooms of `src` from the bottom up, a folder or a file each, and the rooms that each may use. The same table stands
-/// in docs/architecture.md.
+/// The modules of `src` from the bottom up, a folder or a file each, and the modules that each may use. The same table is in
+/// docs/architecture.md.
 const ROOMS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("options", &[]),
@@ -242,8 +242,8 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("runtime", &["error", "dtype", "device", "graph", "plan"]),
-    // An op is a method of tensors, an operator calls an op, and both go through the one door, which tells observers of
-    // tensors and variables: these four are a knot.
+    // An op is a method of tensors, an operator calls an op, and both use the single entry point, which notifies observers of
+    // tensors and variables: these four depend on each other.
     (
         "ops",
         &[
@@ -378,24 +378,24 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("lib", &[]),
 ];
 
-/// Rooms that may use each other.
+/// Modules that may use each other.
 const KNOT: [&str; 4] = ["ops", "tensor", "variable", "eager"];
 
-/// The room that a file under src/ belongs to.
+/// The module that a file under src/ belongs to.
 fn room_of(path: &str) -> &str {
     let inside = path.trim_start_matches("src/");
     let first = inside.split('/').next().unwrap_or(inside);
     let name = first.trim_end_matches(".rs");
-    // Tests of a file stand beside it, under its name.
+    // A file's tests are next to it, under its name.
     name.trim_end_matches("_tests")
 }
 
-/// The first names of all paths that begin with `crate::` in `code`, groups in braces taken apart.
+/// The first names of all paths that begin with `crate::` in `code`, with groups in braces expanded.
 fn rooms_named(code: &str) -> Vec<String> {
     names_after("crate::", code)
 }
 
-/// The first names behind all `start` in `code`, groups in braces taken apart.
+/// The first names after each `start` in `code`, with groups in braces expanded.
 fn names_after(start: &str, code: &str) -> Vec<String> {
     let name = |text: &str| -> String {
         let text = text.trim_start();
@@ -443,7 +443,7 @@ fn rooms_know_only_those_below() {
             wrong.push(format!("{}: the table has no room {room}", file.path));
             continue;
         };
-        // Tests may look anywhere.
+        // Tests may use everything.
         if file.under("src/ops/catalog") || file.path.ends_with("tests.rs") || room == "lib" {
             continue;
         }
@@ -459,7 +459,7 @@ fn rooms_know_only_those_below() {
     none(wrong, "These files look into a room that theirs may not use (ROOMS in tests/tidy.rs):");
 }
 
-/// The files beside `file` that it names by `super::`, by their paths without an ending.
+/// The files next to `file` that it uses with `super::`, by their paths without an ending.
 fn neighbours(file: &File, modules: &[String]) -> Vec<String> {
     let code = file.text.split("#[cfg(test)]\nmod tests").next().unwrap_or("").to_string();
     let outside_tests = File { path: file.path.clone(), text: code };
@@ -478,8 +478,8 @@ fn module_of(path: &str) -> String {
     path.trim_end_matches(".rs").trim_end_matches("/mod").to_string()
 }
 
-/// What two files need stands in a third. A folder's `mod.rs` and the files in it may use each other, and the inventory
-/// and the ops that it lists.
+/// Code that two files need is in a third one. A folder's `mod.rs` and the files in it may use each other, and so may the
+/// inventory and the ops that it lists.
 #[test]
 fn files_beside_each_other_form_no_circle() {
     let files: Vec<File> =
@@ -490,7 +490,7 @@ fn files_beside_each_other_form_no_circle() {
         files.iter().map(|file| neighbours(file, &modules)).collect();
     arrows.iter_mut().for_each(|arrows| arrows.retain(|other| other != inventory));
     assert!(arrows.iter().any(|arrows| !arrows.is_empty()), "no file names another");
-    // Whoever uses no file that is left is in no circle.
+    // A file that uses none of the remaining files is not in a cycle.
     let mut left: Vec<&String> = modules.iter().collect();
     loop {
         let before = left.len();
@@ -538,7 +538,7 @@ fn the_map_has_the_same_arrows() {
     none(lacking, "docs/architecture.md lacks these lines of the table of arrows:");
 }
 
-/// The right column of each table in docs/keras-for-wgrad.md, in backticks, against the program below the table.
+/// Compares the right column of each table in docs/keras-for-wgrad.md, in backticks, with the program below the table.
 #[test]
 fn rows_of_keras_tables_stand_in_the_programs_below() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keras-for-wgrad.md");
@@ -560,8 +560,8 @@ fn rows_of_keras_tables_stand_in_the_programs_below() {
     none(missing, "The programs below do not have what these rows say:");
 }
 
-/// What `text` makes public, without bodies: `pub` items with their whole signatures, all of a `pub enum` or `pub trait`,
-/// and what is implemented.
+/// The public parts of `text`, without bodies: `pub` items with their whole signatures, all of a `pub enum` or `pub trait`, and
+/// implementations.
 fn public_text(file: &File) -> Vec<(usize, String)> {
     let lines: Vec<(usize, &str)> = file.code().collect();
     let mut found = Vec::new();
@@ -589,12 +589,12 @@ fn public_text(file: &File) -> Vec<(usize, String)> {
     found
 }
 
-/// True if `text` has a type of wgpu's, or wgpu itself; `fn wgpu()` is a name of ours.
+/// True if `text` has a type of wgpu's, or wgpu itself; `fn wgpu()` is a name of this crate.
 fn names_wgpu(text: &str) -> bool {
     text.contains("wgpu::") || text.contains("use wgpu;")
 }
 
-/// A new version of wgpu changes its types; one module changes with them.
+/// A new version of wgpu changes its types; then only one module changes.
 #[test]
 fn types_of_wgpu_are_public_in_one_module() {
     let (own, others): (Vec<File>, Vec<File>) =
@@ -603,7 +603,7 @@ fn types_of_wgpu_are_public_in_one_module() {
         let items = public_text(file).into_iter().filter(|(_, text)| names_wgpu(text));
         items.map(|(at, text)| format!("{}:{at}: {}", file.path, text.trim())).collect::<Vec<_>>()
     };
-    // It is found where it is: the re-export, and two traits.
+    // The search finds them where they are: the re-export, and two traits.
     let here = own.iter().flat_map(named).collect::<Vec<_>>().join("\n");
     for item in ["pub use wgpu;", "pub trait DeviceExt", "pub trait TensorExt"] {
         assert!(
@@ -611,7 +611,7 @@ fn types_of_wgpu_are_public_in_one_module() {
             "{item} is not found in src/interop.rs, where it stands: {here}"
         );
     }
-    // What others import of wgpu would be named without its prefix.
+    // Imports from wgpu would be used without its prefix.
     let imports = others.iter().flat_map(|file| file.find("use wgpu::").collect::<Vec<_>>());
     let imports =
         imports.filter(|line| !line.contains("use wgpu::CooperativeScalarType as Scalar;"));
@@ -644,7 +644,7 @@ fn public_items_are_read_whole() {
     }
 }
 
-/// The page says of each fault of others what covers it here.
+/// The page names what covers each trap here.
 #[test]
 fn what_covers_a_trap_is_there() {
     let page = fs::read_to_string("docs/portability.md").unwrap();

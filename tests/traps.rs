@@ -1,6 +1,6 @@
-//! What has given other libraries wrong numbers on some GPU, silently: the calls of their reports, on this adapter.
-//! `docs/portability.md` names the reports. Each test runs with the kernels of this adapter, and with those of a GPU of which
-//! no more is known than what WebGPU guarantees.
+//! Calls for which other libraries silently returned wrong numbers on some GPU, according to reports, run on this adapter.
+//! `docs/portability.md` names the reports. Each test runs with the kernels for this adapter, and with those for a GPU with
+//! only WebGPU's guaranteed limits.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,17 +12,17 @@ use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, MatmulOptions, Padding, Tensor, Variable, f16,
 };
 
-/// Numbers between -1 and 1, other ones for each seed.
+/// Numbers between -1 and 1, different for each seed.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut rng = fastrand::Rng::with_seed(seed);
     (0..count).map(|_| rng.f32() * 2.0 - 1.0).collect()
 }
 
-/// The product of `[m,k]` and `[k,n]` at 400 places and at the last one, against sums in `f64`.
+/// Compares the product of `[m,k]` and `[k,n]` at 400 positions and at the last one with sums in `f64`.
 fn product(m: usize, k: usize, n: usize) -> tf::Result<()> {
     let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
     let (x, y) = (Tensor::from_slice(&a, [m, k])?, Tensor::from_slice(&b, [k, n])?);
-    // The same numbers as the transposes of what is stored.
+    // The same numbers as transposes of stored tensors.
     let (across_x, across_y) = (x.transpose(())? + 0.0, y.transpose(())? + 0.0);
     let [ta, tb] = [MatmulOptions::new().transpose_a(true), MatmulOptions::new().transpose_b(true)];
     let results = [
@@ -42,7 +42,7 @@ fn product(m: usize, k: usize, n: usize) -> tf::Result<()> {
             let terms = (0..k).map(|p| f64::from(a[i * k + p]) * f64::from(b[p * n + j]));
             let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
             let got = f64::from(c[i * n + j]);
-            // A sum of `k` terms in f32, in whatever order.
+            // A sum of `k` terms in f32, in any order.
             let bound = k as f64 * f64::from(f32::EPSILON) / 2.0 * size;
             assert!(
                 (got - sum).abs() <= bound,
@@ -53,7 +53,7 @@ fn product(m: usize, k: usize, n: usize) -> tf::Result<()> {
     Ok(())
 }
 
-/// Sizes that are no multiples of tiles, with rows from 500 on, odd counts of steps along `k`, and parts of subgroups.
+/// Sizes that are not multiples of tiles, with rows from 500 on, odd numbers of steps along `k`, and partial subgroups.
 #[test]
 fn products_of_odd_sizes() -> tf::Result<()> {
     for (m, k, n) in [
@@ -78,7 +78,7 @@ fn products_of_odd_sizes() -> tf::Result<()> {
     Ok(())
 }
 
-/// Parts of matrices, batches of which one is broadcast, and batches beyond what a grid has along one axis.
+/// Parts of matrices, batches with one broadcast operand, and batches beyond a grid's size along one axis.
 #[test]
 fn products_of_parts_and_batches() -> tf::Result<()> {
     let m = [
@@ -105,7 +105,7 @@ fn products_of_parts_and_batches() -> tf::Result<()> {
     for (got, want) in y.iter().zip([-0.047_417_9, 0.012_482_9, 0.608_902]) {
         assert!((got - want).abs() < 1e-6, "{y:?}");
     }
-    // [8,64,45] of which the first is one matrix for all.
+    // [8,64,45]; the first operand is one matrix for all.
     let (a, b) = (numbers(64 * 128, 1), numbers(8 * 128 * 45, 2));
     let (x, y) = (Tensor::from_slice(&a, [1, 64, 128])?, Tensor::from_slice(&b, [8, 128, 45])?);
     let c = x.matmul(&y)?.to_vec::<f32>()?;
@@ -126,7 +126,7 @@ fn products_of_parts_and_batches() -> tf::Result<()> {
     Ok(())
 }
 
-/// Convolutions of 1x1 are products; their channels are no multiples of steps.
+/// Convolutions of 1x1 are products; their channels are not multiples of steps.
 #[test]
 fn convolutions_of_one_by_one() -> tf::Result<()> {
     for (channels, filters) in [(104, 208), (440, 440), (3, 5)] {
@@ -146,7 +146,7 @@ fn convolutions_of_one_by_one() -> tf::Result<()> {
             let (got, want) = (y[at * filters + f] as f64, terms.sum::<f64>());
             assert!((got - want).abs() < 1e-4, "{channels} to {filters}: {got} for {want}");
         }
-        // Of the sum: each weight of a channel gets what the channel comes to.
+        // For the sum: each weight of a channel gets the channel's sum.
         for c in [0, channels - 1] {
             let want: f64 = (0..98).map(|at| x[at * channels + c] as f64).sum();
             let got = dw[c * filters + filters - 1] as f64;
@@ -157,8 +157,8 @@ fn convolutions_of_one_by_one() -> tf::Result<()> {
     Ok(())
 }
 
-/// Filters' gradients of one or two images, whose sums a GPU splits at the rows of the images, too, and of images with short
-/// rows, of which it gathers several.
+/// Filters' gradients of one or two images, whose sums a GPU also splits at the rows of the images, and of images with short
+/// rows, of which it combines several.
 #[test]
 fn filters_gradients_of_few_and_of_small_images() -> tf::Result<()> {
     for (images, size, channels, filters, side, stride) in [
@@ -201,7 +201,7 @@ fn filters_gradients_of_few_and_of_small_images() -> tf::Result<()> {
     Ok(())
 }
 
-/// Sums of rows by their numbers, which are sorted: in a workgroup's memory where they fit, at whose ends they are too many.
+/// Sums of rows by number, which are sorted in a workgroup's memory if they fit; tests sizes around that limit.
 #[test]
 fn rows_are_added_by_their_numbers() -> tf::Result<()> {
     for (count, segments) in
@@ -232,20 +232,20 @@ fn rows_are_added_by_their_numbers() -> tf::Result<()> {
     Ok(())
 }
 
-/// Transposes whose sides are and are not multiples of a workgroup's tile, with what is computed along with them.
+/// Transposes whose sides are or are not multiples of a workgroup's tile, fused with other ops.
 #[test]
 fn transposes_of_any_sides() -> tf::Result<()> {
     for shape in [[16, 1, 32], [17, 1, 36], [100, 1, 132], [33, 3, 40], [250, 2, 16], [64, 5, 64]] {
         let [a, b, c] = shape;
         let count = a * b * c;
         let x = tf::range(0, count, 1)?.reshape([c as i64, b as i64, a as i64])?;
-        // Element [i,j,k] of a result, and where it stood.
+        // Element [i,j,k] of a result, and its original position.
         let places =
             || (0..a).flat_map(|i| (0..b).flat_map(move |j| (0..c).map(move |k| (i, j, k))));
         let ends = places().map(|(i, j, k)| (k * b + j) * a + i);
         let across = x.transpose([2, 1, 0])?;
         assert!((&across + 0).to_vec::<i32>()?.into_iter().eq(ends.clone()), "{shape:?}");
-        // Of bytes and halves, from the end, and of a part.
+        // Of bytes and halves, reversed, and of a part.
         let bytes = x.floormod(251)?.cast(DType::U8)?.transpose([2, 1, 0])?.to_vec::<u8>()?;
         assert!(bytes.into_iter().eq(ends.clone().map(|x| (x % 251) as u8)), "{shape:?}");
         let halves = x.floormod(2000)?.cast(DType::F16)?.transpose([2, 1, 0])?;
@@ -254,7 +254,7 @@ fn transposes_of_any_sides() -> tf::Result<()> {
         let back = (x.reverse([2])?.transpose([2, 1, 0])? + 0).to_vec::<i32>()?;
         let turned = places().map(|(i, j, k)| (k * b + j) * a + a - 1 - i);
         assert!(back.into_iter().eq(turned), "{shape:?}");
-        // With its own transpose, and a batch of both.
+        // With its own transpose, and in a batch.
         let own = tf::range(0, count, 1)?.reshape([a as i64, b as i64, c as i64])?;
         let both = (&own * 3 - &across).to_vec::<i32>()?;
         let wanted = ends.clone().enumerate().map(|(e, x)| 3 * e as i32 - x);
@@ -270,14 +270,14 @@ fn transposes_of_any_sides() -> tf::Result<()> {
 /// More elements, rows and segments than a grid has workgroups along one axis.
 #[test]
 fn grids_of_more_than_one_row() -> tf::Result<()> {
-    // A thread has four elements and a workgroup at most 256 threads... on a GPU 64.
+    // A thread has four elements and a workgroup at most 256 threads, on a GPU 64.
     const MANY: i32 = 17_000_001;
     let x = tf::range(0, MANY, 1)?;
     let y = (&x + 1).to_vec::<i32>()?;
     assert!(y.iter().zip(1..).all(|(got, want)| *got == want));
     let back = x.reverse([0])?.to_vec::<i32>()?;
     assert!(back.iter().rev().zip(0..).all(|(got, want)| *got == want));
-    // A workgroup for each row, or a few.
+    // A workgroup per row, or per few rows.
     const ROWS: usize = 70_003;
     let rows = tf::range(0, 3 * ROWS as i32, 1)?.reshape([ROWS as i64, 3])?;
     let floats = rows.cast(DType::F32)?;
@@ -295,7 +295,7 @@ fn grids_of_more_than_one_row() -> tf::Result<()> {
         assert_eq!(sorted[3 * r..][..3], [first, first + 1, first + 2], "row {r}");
         assert!((shares[r] - 1.0).abs() < 1e-6, "row {r}: {}", shares[r]);
     }
-    // Each place its own segment, and rows of a table in another order.
+    // Each position is its own segment, and rows of a table in another order.
     let places = tf::range(0, ROWS as i32, 1)?;
     let summed = floats.unsorted_segment_sum(&places, ROWS)?.to_vec::<f32>()?;
     let moved = rows.gather(&places.reverse([0])?, 0)?.to_vec::<i32>()?;
@@ -307,7 +307,7 @@ fn grids_of_more_than_one_row() -> tf::Result<()> {
     Ok(())
 }
 
-/// Whole numbers whose bits are a denormal, an infinity or a NaN of `f32` are moved as they are.
+/// Integers whose bits are a denormal, an infinity or a NaN of `f32` are moved unchanged.
 #[test]
 fn integers_keep_their_bits() -> tf::Result<()> {
     let mut bits: Vec<i32> = (0..40).collect();
@@ -330,7 +330,7 @@ fn integers_keep_their_bits() -> tf::Result<()> {
     let unsigned = Tensor::from_slice(&words, [rows, columns])?;
     for x in [&x, &unsigned] {
         let same = |how: &str, y: Tensor| {
-            // Both dtypes are compared by their bits.
+            // Both dtypes are compared bit by bit.
             let y = match y.dtype() {
                 DType::U32 => y.to_vec::<u32>().unwrap().iter().map(|&word| word as i32).collect(),
                 _ => y.to_vec::<i32>().unwrap(),
@@ -373,7 +373,7 @@ fn integers_keep_their_bits() -> tf::Result<()> {
     Ok(())
 }
 
-/// Tensors of each count of bytes up to some words, whose buffers and copies are whole words.
+/// Tensors of each number of bytes up to some words, whose buffers and copies are whole words.
 #[test]
 fn any_count_of_bytes_arrives() -> tf::Result<()> {
     for count in 1..=17usize {
@@ -395,7 +395,7 @@ fn any_count_of_bytes_arrives() -> tf::Result<()> {
     Ok(())
 }
 
-/// A tensor may be every input of an op, and the one that its result replaces.
+/// A tensor may be every input of an op, and also the one that the result replaces.
 #[test]
 fn one_tensor_is_every_input() -> tf::Result<()> {
     let x = Tensor::from_slice(&numbers(64 * 64, 7), [64, 64])? + 2.0;
@@ -415,7 +415,7 @@ fn one_tensor_is_every_input() -> tf::Result<()> {
     let seen = image.conv2d(&filter, Conv2dOptions::new())?.item::<f32>()?;
     let want: f64 = square.iter().map(|&x| f64::from(x)).sum();
     assert!((f64::from(seen) - want).abs() < 1e-5 * want, "{seen} for {want}");
-    // In place: the buffer that is read is the one that is written.
+    // In place: the same buffer is read and written.
     let variable = Variable::new(&x);
     drop((x, image, filter));
     for _ in 0..3 {
@@ -429,7 +429,7 @@ fn one_tensor_is_every_input() -> tf::Result<()> {
     Ok(())
 }
 
-/// Functions at their far ends, which some built-in functions of WGSL do not reach.
+/// Functions at the ends of their domains, where some built-in functions of WGSL fail.
 #[test]
 fn functions_at_their_ends() -> tf::Result<()> {
     let inf = f32::INFINITY;
@@ -439,13 +439,13 @@ fn functions_at_their_ends() -> tf::Result<()> {
     let sigmoid = one(x.sigmoid()?)?;
     assert_eq!(sigmoid[..3], [1.0, 0.0, 1.0]);
     assert_eq!(sigmoid[4..], [1.0, 0.0, 1.0, 0.0, 0.5]);
-    // What a mask adds, and what it leaves.
+    // The value that a mask adds, and the value that it keeps.
     let scores = tf::constant([[-0.03, -1e9, -1e9], [-0.2, 0.2, -inf], [7.0, 7.0, 7.0]])?;
     let shares = scores.softmax(1)?.to_vec::<f32>()?;
     assert_eq!(shares[..3], [1.0, 0.0, 0.0]);
     assert!((shares[3] + shares[4] - 1.0).abs() < 1e-6 && shares[5] == 0.0, "{shares:?}");
     assert!(shares[6..].iter().all(|share| (share - 1.0 / 3.0).abs() < 1e-6), "{shares:?}");
-    // An infinity that the program has brought along, and one that the device has made.
+    // An infinity from the program, and one computed by the device.
     let five = tf::constant([5.0, -5.0])?;
     assert_eq!(one(five.multiply(inf)?)?, [inf, -inf]);
     assert_eq!(one(five.divide(&tf::constant([0.0, 0.0])?)?)?, [inf, -inf]);
@@ -455,7 +455,7 @@ fn functions_at_their_ends() -> tf::Result<()> {
     let powers =
         tf::constant([-2.0, -2.0, -1.5, 0.0])?.pow(&tf::constant([2.0, 3.0, 1.0, 0.0])?)?;
     assert_eq!(one(powers)?, [4.0, -8.0, -1.5, 1.0]);
-    // The angle of two large numbers: their quotient is no zero.
+    // The angle of two large numbers: their quotient is not 0.
     let angle = tf::constant([-5.669_010_3e35])?.atan2(&tf::constant([2.869_936_4e38])?)?;
     let (got, want) = (angle.item::<f32>()?, -0.001_975_306_5f32);
     assert!((got - want).abs() < 1e-8, "{got} for {want}");
@@ -463,7 +463,7 @@ fn functions_at_their_ends() -> tf::Result<()> {
     Ok(())
 }
 
-/// Sums of `f16` whose squares are beyond its largest number: the variance is one of `f32`.
+/// Sums of `f16` whose squares exceed its largest number: the variance is computed in `f32`.
 #[test]
 fn outliers_in_half_precision() -> tf::Result<()> {
     let mut values = vec![f16::from_f32(0.5); 768];

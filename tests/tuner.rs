@@ -1,6 +1,6 @@
-//! Measuring variants of ops: what is found is used, kept and right; what is broken is left aside.
+//! Measuring variants of ops: results are used, stored and correct; damaged ones are ignored.
 //!
-//! Findings are kept in a folder that the environment names, so most parts run in a process of their own.
+//! Tuning results are stored in a folder that the environment names, so most parts run in a separate process.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/child.rs"]
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use wgrad as tf;
 use wgrad::{Conv2dOptions, Device, DeviceOptions, Padding, Tensor, Tuning};
 
-/// Runs this test program again for `name` alone, in another environment, and returns what it printed.
+/// Runs only the test `name` of this program again, in another environment, and returns its output.
 fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
     let output = child::command(module_path!(), name)
         .env_remove("WGRAD_TUNE")
@@ -27,7 +27,7 @@ fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
     errors + &text
 }
 
-/// A folder that is gone when the test ends.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -41,7 +41,7 @@ impl Folder {
         self.0.to_str().unwrap()
     }
 
-    /// The only file of findings.
+    /// The only file of tuning results.
     fn findings(&self) -> PathBuf {
         let files: Vec<_> =
             std::fs::read_dir(self.0.join("tuning")).unwrap().map(|f| f.unwrap().path()).collect();
@@ -56,7 +56,7 @@ impl Drop for Folder {
     }
 }
 
-/// As what `Device::tuning_findings` returns, with other findings.
+/// A text like that of `Device::tuning_findings`, with other findings.
 fn with_findings(text: &str, findings: &str) -> String {
     let header = &text[..text.find("checksum ").unwrap()];
     let sum = format!("{header}{findings}").bytes().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
@@ -78,13 +78,13 @@ fn matrices() -> tf::Result<[Tensor; 2]> {
     Ok([a, b])
 }
 
-/// The product that the tests measure.
+/// The product to measure.
 fn product() -> tf::Result<Vec<f32>> {
     let [a, b] = matrices()?;
     a.matmul(&b)?.to_vec::<f32>()
 }
 
-/// The products, added up in f64.
+/// The expected products, summed in f64.
 fn expected() -> tf::Result<Vec<f64>> {
     let [a, b] = matrices()?;
     let (a, b) = (a.to_vec::<f32>()?, b.to_vec::<f32>()?);
@@ -96,14 +96,14 @@ fn expected() -> tf::Result<Vec<f64>> {
 
 #[track_caller]
 fn assert_right(values: &[f32]) {
-    // Sums of 64 numbers up to 1, each partial sum rounded: 64 * 64 * 2^-24 at the very most.
+    // Sums of 64 numbers up to 1, each partial sum rounded: at most 64 * 64 * 2^-24.
     for (i, (y, want)) in values.iter().zip(expected().unwrap()).enumerate() {
         assert!((f64::from(*y) - want).abs() < 2.5e-4, "element {i}: {y} for {want}");
     }
     assert_eq!(values.len(), 70 * 33);
 }
 
-/// The shader of the product in the plan that ran last.
+/// The shader of the product in the most recent plan.
 fn shader(device: &Device) -> String {
     let plan = device.last_plan().unwrap();
     let kernel = plan.kernels().iter().find(|kernel| kernel.ops.contains(&"MatMul")).unwrap();
@@ -160,7 +160,7 @@ fn findings_are_kept_for_the_next_process() {
     assert!(kept.contains(KEY), "{kept}");
     let text = in_environment("part_finds_it_measured", &cache);
     assert!(!text.contains("WARN"), "{text}");
-    // Turned off, nothing is written and nothing read.
+    // If it is off, nothing is written or read.
     let empty = Folder::new();
     let off = [("WGRAD_CACHE", "off"), ("XDG_CACHE_HOME", empty.path())];
     in_environment("part_measures", &off);
@@ -178,7 +178,7 @@ fn part_uses_what_the_file_says() {
         device.set_tuning(Tuning::Off);
         assert_right(&product().unwrap());
         println!("used: {}", found != shader(&device));
-        // Back again.
+        // On again.
         device.set_tuning(Tuning::Found);
         assert_right(&product().unwrap());
         assert_eq!(shader(&device), found);
@@ -197,11 +197,11 @@ fn broken_files_are_left_aside() {
         in_environment("part_uses_what_the_file_says", &cache)
     };
 
-    // One that is in order is used, also if it names the slowest variant.
+    // A valid one is used, even if it names the slowest variant.
     let plain = with_findings(&good, &format!("{PLAIN}\t{KEY}\n"));
     let text = run(plain.as_bytes());
     assert!(text.contains("used: true") && !text.contains("WARN"), "{text}");
-    // An unknown variant is not, nor is there anything to warn of: another version may have had it.
+    // An unknown variant is not used, but causes no warning: another version may have had it.
     let text = run(with_findings(&good, &format!("quick 9x9\t{KEY}\n")).as_bytes());
     assert!(text.contains("used: false") && !text.contains("WARN"), "{text}");
 
@@ -222,7 +222,7 @@ fn broken_files_are_left_aside() {
         assert!(text.contains("used: false"), "{what}: {text}");
         assert!(text.contains("WARN") && text.contains(why), "{what}: {text}");
     }
-    // What is broken is replaced by the next measurement.
+    // A damaged file is replaced by the next measurement.
     in_environment("part_measures", &cache);
     let text = in_environment("part_finds_it_measured", &cache);
     assert!(!text.contains("WARN"), "{text}");
@@ -297,7 +297,7 @@ fn part_measures_convolutions() {
         assert_eq!(report.ops().len(), names.len(), "{report}");
         assert_eq!(run().unwrap(), before);
 
-        // The input's gradient has two ways, and the table takes that of patches for so few channels.
+        // The input's gradient has two variants, and the table selects that of patches for so few channels.
         let op = report.ops().iter().find(|op| op.op.starts_with("Conv2DBackpropInput")).unwrap();
         let ways: Vec<&str> = op.variants.iter().map(|variant| variant.name.as_str()).collect();
         let other: Vec<&&str> = ways.iter().filter(|n| n.starts_with("other way, ")).collect();
@@ -348,7 +348,7 @@ fn part_tells_its_mode() {
     env_logger::init();
     let device = Device::new().unwrap();
     println!("mode: {:?}", device.tuning());
-    // However often something runs, nothing is measured unasked.
+    // However often something runs, nothing is measured without a request.
     device.scope(|| {
         for _ in 0..50 {
             product().unwrap();
@@ -381,7 +381,7 @@ fn the_environment_names_the_mode() {
 #[ignore = "run by others"]
 fn part_has_no_memory() {
     env_logger::init();
-    // Two inputs and a result of 256 KiB each fit, another such set does not.
+    // Two inputs and a result of 256 KiB each fit, but not another such set.
     let options = DeviceOptions::new().memory_limit(1 << 20);
     let device = Device::open(&options).unwrap();
     device.scope(|| {

@@ -1,6 +1,6 @@
-//! The native half of the browsers' tests (`cargo xtask web --test`): what a page has to agree with.
+//! The native half of the browsers' tests (`cargo xtask web --test`): the results that a page must match.
 //!
-//! `tests/data/web/losses.json` pins a training run for both sides. The two ignored tests exchange weights with the
+//! `tests/data/web/losses.json` specifies a training run for both sides. The two ignored tests exchange weights with the
 //! browsers through the folder that `WGRAD_WEB_EXCHANGE` names.
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 use wgrad::train::Checkpoint;
 use wgrad::{Padding, Tensor};
 
-/// The model that a list of layers describes, as the JavaScript API takes them.
+/// The model of a list of layers in the JavaScript API's format.
 fn model(layers: &Value) -> Sequential {
     let mut model = Sequential::new();
     for layer in layers.as_array().unwrap() {
@@ -57,7 +57,7 @@ fn step(model: &Sequential, adam: &Adam, x: &Tensor, y: &Tensor) -> Tensor {
     loss
 }
 
-/// The losses of a run. The order of what takes random numbers: the images' permutation, the weights, dropout.
+/// The losses of a run. Random numbers are drawn in this order: the images' permutation, the weights, dropout.
 fn train(run: &Value) -> Vec<f64> {
     let number = |key: &str| run[key].as_u64().unwrap();
     let size = |key: &str| usize::try_from(number(key)).unwrap();
@@ -87,13 +87,13 @@ fn check_losses(name: &str) {
         run["losses"].as_array().unwrap().iter().map(|loss| loss.as_f64().unwrap()).collect();
     assert_eq!(want.len(), 20);
     let got = train(run);
-    // Sums are taken in another order on another adapter, and Adam enlarges what differs.
+    // Another adapter sums in another order, and Adam amplifies the differences.
     let fits = |(got, want): (&f64, &f64)| (got - want).abs() <= 1e-3 * want;
     assert!(got.iter().zip(&want).all(fits), "{name}: got\n{}\nwant\n{}", json!(got), json!(want));
     assert!(want[19] < 0.9 * want[0], "{name}: the run learns nothing, so it says little");
 }
 
-/// One test, as the random numbers are those of the whole process.
+/// A single test, as the random numbers are those of the whole process.
 #[test]
 fn what_browsers_train_has_the_same_losses_here() {
     for name in ["mlp", "cnn"] {
@@ -106,13 +106,13 @@ fn exchange() -> PathBuf {
     folder.map(PathBuf::from).expect("`cargo xtask web --test` sets WGRAD_WEB_EXCHANGE")
 }
 
-/// What the model says of the first images of a seed.
+/// The model's logits for the first images of a seed.
 fn logits(model: &Sequential) -> Vec<f32> {
     let (x, _) = draw_digits(20, 99).tensors(&(0..20).collect::<Vec<_>>()).unwrap();
     model.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap()
 }
 
-/// The MLP after some training, so that its weights differ from any start.
+/// The MLP after some training, so that its weights differ from any initial ones.
 fn trained() -> Sequential {
     let file = losses_file();
     let images = draw_digits(1000, 5);
@@ -206,11 +206,11 @@ fn weights_from_the_browsers() {
         let want: Vec<f64> =
             said["logits"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
         assert_eq!(got.len(), want.len(), "{name}");
-        // The same weights on another adapter; logits are of the order of 10.
+        // The same weights on another adapter; logits have magnitudes of about 10.
         for (got, want) in got.iter().zip(&want) {
             assert!((f64::from(*got) - want).abs() < 1e-3, "{name}: {got} and {want}");
         }
-        // It trains on from there.
+        // Training continues from there.
         let images = draw_digits(50, 6);
         let (x, y) = images.tensors(&(0..50).collect::<Vec<_>>()).unwrap();
         let adam = Adam::new(1e-3);

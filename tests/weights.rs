@@ -1,4 +1,4 @@
-//! Weight files: what is written comes back, and what does not fit or is broken is told.
+//! Weight files: written weights are read back, and mismatched or damaged files are refused.
 
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
@@ -20,7 +20,7 @@ fn bytes(model: &Sequential) -> Vec<u8> {
     pollster::block_on(model.to_safetensors_async()).unwrap()
 }
 
-/// A folder of this test's own, which goes away with it.
+/// A folder for this test, which is removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -45,7 +45,7 @@ impl Drop for Folder {
     }
 }
 
-/// A safetensors file of this header and data.
+/// A safetensors file with this header and data.
 fn file(header: &str, data: &[u8]) -> Vec<u8> {
     let mut file = (header.len() as u64).to_le_bytes().to_vec();
     file.extend_from_slice(header.as_bytes());
@@ -82,7 +82,7 @@ fn a_failed_save_leaves_the_old_file_and_no_other() {
     model(3).save_weights(&path).unwrap();
     let before = fs::read(&path).unwrap();
 
-    // A folder of that name cannot be replaced by a file.
+    // A file cannot replace a folder of that name.
     let taken = folder.0.join("taken");
     fs::create_dir(&taken).unwrap();
     fs::write(taken.join("inside"), "x").unwrap();
@@ -177,7 +177,7 @@ fn broken_headers_are_told_apart() {
             "{{\"dense/kernel\":{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}"
         )
     };
-    // Offsets beyond the file, before each other, and shapes whose size overflows.
+    // Offsets beyond the file, in reverse order, and shapes whose size overflows.
     for (offsets, shape) in [
         ("[0,4000]", "[4,3]"),
         ("[8,4]", "[4,3]"),
@@ -188,7 +188,7 @@ fn broken_headers_are_told_apart() {
         let text = told(&file(&entry(offsets, shape), &[0; 48]));
         assert!(text.contains("take another copy"), "{offsets} {shape}: {text}");
     }
-    // One good tensor of four.
+    // One valid tensor of four.
     let text = told(&file(&entry("[0,48]", "[4,3]"), &[0; 48]));
     assert!(text.contains("lack 'dense/bias'"), "{text}");
 }
@@ -205,13 +205,13 @@ fn random_damage_never_panics() {
     let mut refused = 0;
     for _ in 0..500 {
         let mut damaged = whole.clone();
-        // The header's bytes, where damage is not just another number.
+        // The header's bytes, where damage is more than another number.
         let header = 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
         let at = next() % header;
         damaged[at] ^= 1 << (next() % 8);
         refused += usize::from(target.load_safetensors(&damaged).is_err());
     }
-    // A flipped bit in a space of the padding or in a shape's digit may still be a file; most are not.
+    // A flipped bit in padding or in a shape's digit may leave a valid file; most do not.
     assert!(refused > 400, "{refused} of 500 were refused");
 }
 
@@ -242,7 +242,7 @@ fn many_values_are_read_together() {
     let device = Device::new().unwrap();
     let read = |tensors: &[&Tensor]| pollster::block_on(Tensor::to_vecs_async::<u8>(tensors));
     let values = device.scope(|| {
-        // Sizes that are no whole words, one that is empty, one that waits.
+        // Sizes that are not whole words, an empty one, and a pending one.
         let a = constant([1u8, 2, 3]).unwrap();
         let none = Tensor::from_slice::<u8>(&[], [0]).unwrap();
         let c = constant([4u8, 5, 6, 7, 8]).unwrap();
@@ -250,7 +250,7 @@ fn many_values_are_read_together() {
         read(&[&a, &none, &c, &d, &a]).unwrap()
     });
     assert_eq!(values, [vec![1, 2, 3], vec![], vec![4, 5, 6, 7, 8], vec![9], vec![1, 2, 3]]);
-    // One wait each for what the empty tensor parts.
+    // One wait for each part before and after the empty tensor.
     assert_eq!(device.stats().reads, 2);
     assert!(read(&[]).unwrap().is_empty());
     let error = read(&[&constant(1.0).unwrap()]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Weights in files of others' making: several shards, single tensors, other names, dtypes and axes.
+//! Weights in other programs' files: several shards, single tensors, other names, dtypes and axes.
 
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
@@ -21,7 +21,7 @@ fn model() -> Sequential {
     model
 }
 
-/// A safetensors file of arrays.
+/// A safetensors file with these arrays.
 fn file(arrays: &[(&str, &str, &[usize], Vec<u8>)]) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, dtype, shape, bytes) in arrays {
@@ -74,7 +74,7 @@ fn metadata_is_written_and_read() {
     let file = SafetensorsFile::open(&path).unwrap();
     assert_eq!(file.metadata().len(), 2);
     assert_eq!(file.metadata()["größe"], "\"1\"\n");
-    // As the library that defines the format reads it.
+    // Read with the library that defines the format.
     let bytes = fs::read(&path).unwrap();
     let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
     let want: HashMap<String, String> =
@@ -88,7 +88,7 @@ fn large_models_are_several_files_beside_an_index() {
     let (from, to) = (model(), model());
     let path = folder.path("model.safetensors");
     from.save_weights(&path).unwrap();
-    // Kernel 60 bytes, bias 20, kernel 40, bias 8: no two of the first three go together.
+    // Kernel 60 bytes, bias 20, kernel 40, bias 8: no two of the first three fit together.
     from.save_weights_with(&path, SaveOptions::new().max_shard_size(70)).unwrap();
     let mut names: Vec<String> = fs::read_dir(folder.path(""))
         .unwrap()
@@ -116,7 +116,7 @@ fn large_models_are_several_files_beside_an_index() {
         from.get_weights().unwrap()[2].iter().copied().collect::<Vec<_>>()
     );
 
-    // A shard that is gone, one that lacks its tensor, and names that lead elsewhere.
+    // A missing shard, one without its tensor, and names that lead elsewhere.
     let index_path = folder.path("model.safetensors.index.json");
     let told = |text: &str| {
         fs::write(&index_path, text).unwrap();
@@ -146,7 +146,7 @@ fn one_tensor_of_a_big_file_reads_only_its_bytes() {
     use std::io::Write;
     let folder = Folder::new("weights-lazy");
     let path = folder.path("big.safetensors");
-    // 8 GiB of which the disk holds a few blocks, as the rest is a hole.
+    // 8 GiB in a sparse file, of which the disk holds a few blocks.
     let big = 8u64 << 30;
     let header = format!(
         r#"{{"big":{{"dtype":"U8","shape":[{big}],"data_offsets":[0,{big}]}},"w":{{"dtype":"F32","shape":[2],"data_offsets":[{big},{}]}}}}"#,
@@ -220,11 +220,11 @@ fn a_value_that_does_not_fit_is_named() {
     assert!(text.contains("none becomes the other"), "{text}");
     let text = told(&One::zeros(1), "BOOL", 1, vec![1]);
     assert!(text.contains("none becomes the other"), "{text}");
-    // Rounded where that is asked for; nothing becomes infinite.
+    // Rounded if requested; nothing becomes infinite.
     assert_eq!(One::zeros(1).load("F64", 1, le(&[0.1]), true).unwrap(), [0.1]);
     let error = One::zeros(1).load("F64", 1, le(&[1e300]), true).unwrap_err().to_string();
     assert!(error.contains("no 1e300"), "{error}");
-    // Layers that have seen no input tell it when they do.
+    // Layers that have seen no input report it at their first input.
     let later = Sequential::new().add(Dense::new(1));
     let bytes = file(&[
         ("dense/kernel", "F64", &[1, 1], le(&[0.1])),

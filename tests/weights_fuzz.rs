@@ -1,5 +1,4 @@
-//! 100,000 broken files of each format of weights: no reader panics or hangs, and none takes memory beyond a bound by the file's
-//! size.
+//! 100,000 broken weight files of each format: no reader panics or hangs, and memory is bounded by the file's size.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +12,7 @@ use wgrad::keras::{Activation, Sequential};
 use wgrad::weights::SafetensorsFile;
 use wgrad::{Error, Result, Trackable};
 
-/// Every tensor of a file, and what the file says.
+/// Reads every tensor and the metadata of a file.
 fn read_all(file: Result<SafetensorsFile>) -> Result<()> {
     let file = file?;
     for name in file.names() {
@@ -41,7 +40,7 @@ fn an_index_of_safetensors() {
     });
 }
 
-/// Layers without sizes: what is read waits in them, and no device computes.
+/// Layers without sizes: the weights are pending in them, and no device computes.
 fn nested() -> Sequential {
     let inner = Sequential::new()
         .add(Dense::new(3))
@@ -52,7 +51,7 @@ fn nested() -> Sequential {
 
 fn note<T>(seen: &mut Seen, result: Result<T>) {
     match result {
-        // A name or a shape that is another is no model's any more.
+        // With another name or shape, it does not belong to the model.
         Err(Error::Checkpoint(text)) => seen.refused(&text),
         other => seen.note(other),
     }
@@ -61,7 +60,7 @@ fn note<T>(seen: &mut Seen, result: Result<T>) {
 #[test]
 fn hdf5() {
     let model = nested();
-    // Small ones of this library too, in which most bytes count.
+    // Small files of this library, too, in which most bytes matter.
     let built = nested();
     built.build([1, 4]).unwrap();
     let ours = pollster::block_on(saving::weights_to_h5_async(&built)).unwrap();
@@ -73,7 +72,7 @@ fn hdf5() {
 
 #[test]
 fn keras_archives() {
-    // Checksums end most of it where a byte of a file within the archive has changed.
+    // Checksums detect most changes to a file within the archive.
     let good = [data("keras_files/nested.keras")];
     let names: Vec<String> = {
         let model = saving::load_model_from_bytes(&good[0], LoadModelOptions::new()).unwrap();
@@ -81,7 +80,7 @@ fn keras_archives() {
     };
     assert_eq!(names.len(), 8);
     let mut cut = good[0].clone();
-    // The record of the end alone is missing, and the archive is none.
+    // Without the end record, it is not an archive.
     cut.truncate(good[0].len() - 22);
     assert!(saving::load_model_from_bytes(&cut, LoadModelOptions::new()).is_err());
     fuzz(
@@ -92,14 +91,14 @@ fn keras_archives() {
         |bytes, seen| {
             match saving::load_model_from_bytes(bytes, LoadModelOptions::new()) {
                 Ok(_) => seen.good += 1,
-                // A config of other layers may be refused by these.
+                // The layers may refuse another config.
                 Err(error) => seen.refused(&error.to_string()),
             }
         },
     );
 }
 
-/// Lets the checksums fit in one of eight archives, so that what lies behind them is reached; making a model takes a while.
+/// Corrects the checksums in one of eight archives, so that the code after the check is reached; making a model is slow.
 fn mend(bytes: &mut [u8], random: &mut fastrand::Rng) {
     let number = |bytes: &[u8], at: usize, width: usize| -> Option<usize> {
         let bytes = bytes.get(at..at + width)?;

@@ -1,4 +1,4 @@
-//! Weights that PyTorch wrote give PyTorch's outputs. `tests/data/pytorch/make.py` made the files.
+//! Models with weights written by PyTorch compute PyTorch's outputs. `tests/data/pytorch/make.py` made the files.
 
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
@@ -38,7 +38,7 @@ fn close(got: &Tensor, want: &Tensor) {
     }
 }
 
-/// Loads, compares with PyTorch's output, and checks that what is written for PyTorch is what PyTorch wrote.
+/// Loads, compares with PyTorch's output, and checks that the weights written for PyTorch equal PyTorch's own.
 #[track_caller]
 fn there_and_back(name: &str, model: &Sequential, options: LoadOptions, x: &Tensor, y: &Tensor) {
     model.load_weights_with(path(name), options).unwrap();
@@ -60,7 +60,7 @@ fn a_line_of_modules_is_read_by_its_numbers() {
     let built = mlp();
     built.build([3, 4]).unwrap();
     there_and_back("mlp", &built, LoadOptions::new().from_pytorch(), &x, &y);
-    // By patterns alone, as any library's.
+    // With patterns only, as for any library.
     let patterns = LoadOptions::new()
         .rename("0.{p}", "dense/{p}")
         .rename("2.{p}", "dense_1/{p}")
@@ -87,7 +87,7 @@ fn empty_tensors(names: impl Iterator<Item = String>) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat()
 }
 
-/// Of numbers and names side by side nothing says the order: no layer is found, and nothing panics.
+/// With both numbers and names the order is unknown: no layer is found, and nothing panics.
 #[test]
 fn modules_of_numbers_and_names_are_no_line() {
     for seed in 0..20 {
@@ -148,7 +148,7 @@ fn convolutions_flattened_channels_first_are_put_in_order() {
     let (x, y) = io("cnn");
     let x = x.transpose([0, 2, 3, 1]).unwrap();
     let model = cnn();
-    // What was flattened is not known yet.
+    // The flattened shape is not known yet.
     let error = model.load_weights_with(path("cnn"), LoadOptions::new().from_pytorch());
     let error = error.unwrap_err().to_string();
     assert!(error.contains("use build"), "{error}");
@@ -188,7 +188,7 @@ fn recurrent_layers_get_their_gates_and_biases() {
         .add_named("head", Dense::new(2));
     model.build([2, 7]).unwrap();
     there_and_back("sequence", &model, LoadOptions::new().from_pytorch(), &x, &y);
-    // What is written for PyTorch has its names, and comes back.
+    // Weights written for PyTorch have its names, and can be read back.
     let save = model.to_safetensors_with_async(SaveOptions::new().to_pytorch());
     let bytes = pollster::block_on(save).unwrap();
     let (ours, theirs) = (
