@@ -151,7 +151,7 @@ impl fmt::Display for Backend {
     }
 }
 
-/// What an adapter reports about itself.
+/// The properties that an adapter reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdapterInfo {

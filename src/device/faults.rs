@@ -15,7 +15,7 @@ pub(super) struct Faults {
     probe: Probe,
 }
 
-/// What wgpu's handlers have reported. The device holds the handlers, so they must not hold the device.
+/// The reports of wgpu's handlers. The device holds the handlers, so they must not hold the device.
 #[derive(Default)]
 struct Told {
     lost: OnceLock<String>,
@@ -120,7 +120,7 @@ impl Told {
     fn lose(&self, reason: String) {
         let _ = self.lost.set(reason);
         for mourner in std::mem::take(&mut *lock(&self.mourners)) {
-            // A receiver that was dropped no longer waits.
+            // A dropped receiver is not waiting.
             let _ = mourner.send(());
         }
     }

@@ -1,4 +1,5 @@
-//! Adapters that users have, with what wgpu 30 says of them, so that plans for them can be made and checked on any machine.
+//! Adapters that users have, with what wgpu 30 reports about them, so that plans for them can be made and checked on
+//! any machine.
 //!
 //! Numbers come from the drivers' sources or documents, through wgpu's own mapping (`wgpu-hal`, `adapter.rs` of each back end).
 //! Where drivers of one family differ, a row has the smaller number. Rows whose source is a guess say so.

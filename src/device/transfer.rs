@@ -162,7 +162,7 @@ impl Gpu {
     pub(crate) async fn done(&self) -> Result<()> {
         let (sender, receiver) = oneshot::channel();
         self.queue.on_submitted_work_done(move || {
-            // A future that was dropped no longer waits.
+            // A dropped future is not waiting.
             let _ = sender.send(());
         });
         // If the device is lost, wgpu drops the callback or keeps it forever.
@@ -193,7 +193,7 @@ impl Gpu {
         let (sender, receiver) = oneshot::channel();
         let range = 0..staging.copy_bytes().max(4);
         staging.raw.slice(range).map_async(wgpu::MapMode::Read, move |result| {
-            // A reader that was dropped no longer waits.
+            // A dropped reader is not waiting.
             let _ = sender.send(result);
         });
         receiver

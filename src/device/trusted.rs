@@ -23,7 +23,7 @@ pub(super) fn create_shader_module(
     };
     // SAFETY: the only check that is disabled guards against endless loops, which drivers may compile to undefined
     // behaviour. All texts come from this crate, and all their loops are `for` loops that count to a number read before
-    // they begin (`tests/tidy.rs` refuses `loop` and `while`).
+    // they begin (`tests/tidy.rs` rejects `loop` and `while`).
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn create_pipeline_cache(
 /// Enables experimental features; cooperative matrices are the only one requested.
 pub(super) fn experimental_features() -> wgpu::ExperimentalFeatures {
     // SAFETY: wgpu asks to acknowledge that the feature may have defects that are undefined behaviour. One shader uses
-    // it (`shaders/gemm_cooperative.wgsl`): its small matrices lie within its own arrays, at constant positions, and
+    // it (`shaders/gemm_cooperative.wgsl`): its small matrices are within its own arrays, at constant positions, and
     // naga's validator checks it in the tests. It runs only after a device has computed a known product with it
     // correctly.
     unsafe { wgpu::ExperimentalFeatures::enabled() }

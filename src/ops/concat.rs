@@ -84,7 +84,7 @@ impl Op for Concat {
                     x.shape
                 )));
             }
-            // A sum beyond `usize` saturates, and the device refuses the tensor for its size.
+            // A sum beyond `usize` saturates, and the device rejects the tensor because of its size.
             sizes[self.axis] = sizes[self.axis].saturating_add(x.shape[self.axis]);
         }
         Ok(Spec::new(sizes, first.dtype))

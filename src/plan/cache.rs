@@ -166,7 +166,7 @@ impl PlanCache {
     }
 }
 
-/// Whether `WGRAD_PRINT_PLANS` asks for a table of every new plan.
+/// Whether `WGRAD_PRINT_PLANS` requests a table of every new plan.
 fn prints() -> bool {
     static PRINTS: OnceLock<bool> = OnceLock::new();
     *PRINTS.get_or_init(|| is_set("WGRAD_PRINT_PLANS"))

@@ -200,7 +200,7 @@ fn refined_flags(shape: &[usize], axes: &[usize], sizes: &[usize]) -> Vec<bool> 
     }
     let mut flags = vec![false; sizes.len()];
     let mut at = sizes.len();
-    // From the innermost on, each axis of the shape takes finer ones until their product is its size.
+    // From the innermost on, each axis of the shape consists of finer ones whose product is its size.
     for axis in (0..shape.len()).rev() {
         let mut product = 1;
         while at > 0 && product < shape[axis] {
@@ -229,7 +229,7 @@ pub(super) struct IrBuilder<'a, 'b> {
     pub(super) anchor: Option<u32>,
     pub(super) quads: bool,
     weight: usize,
-    /// What the IR may weigh.
+    /// The maximum weight of the IR.
     largest: usize,
 }
 

@@ -525,7 +525,7 @@ impl Level {
         self.folds.is_empty() && self.stored.is_empty()
     }
 
-    /// What the pass needs for each element.
+    /// The operands that the pass needs for each element.
     fn wanted(&self, ir: &KernelIr) -> Vec<Operand> {
         let folded = self.folds.iter().map(|&i| ir.instances[i].operands[0]);
         let stored = self.stored.iter().map(|&k| Operand::Instance(ir.outputs[k].instance));

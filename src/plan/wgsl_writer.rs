@@ -132,7 +132,7 @@ pub(super) struct Writer<'c, 'b, 'a> {
     /// How many runtime scalars the calls have taken.
     scalars: usize,
     kinds: Vec<Kind>,
-    /// What the driver must not see through.
+    /// The values that are hidden from the driver.
     pub(super) hidden: Hidden,
     /// The buffers of loads, and whether this writer declares them.
     buffers: Vec<(String, bool)>,

@@ -10,7 +10,8 @@ impl Device {
     /// Opens the fastest adapter, or the one that `WGRAD_ADAPTER` names. Blocks.
     ///
     /// # Errors
-    /// [`Error::Device`](crate::Error::Device) if there is no adapter (with the packages to install) or it refuses to open.
+    /// [`Error::Device`](crate::Error::Device) if there is no adapter (with the packages to install) or it does not
+    /// open.
     pub fn new() -> Result<Self> {
         Self::open(&DeviceOptions::default())
     }

@@ -51,7 +51,8 @@ pub(super) struct Entry {
 
 /// How many of these ops a message names.
 const STOPS: usize = 8;
-/// A tape with so many calls may have been forgotten, so it warns: this is more than four of the longest streams.
+/// A tape with this many calls may have been left open by mistake, so it warns: this is more than four of the longest
+/// streams.
 const MANY: usize = 1 << 14;
 
 /// Warns once per program; otherwise a loop with such a tape would warn in every iteration.

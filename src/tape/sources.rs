@@ -227,7 +227,7 @@ macro_rules! one {
         }
     )*};
 }
-// One source gives one gradient.
+// One source has one gradient.
 one!(Tensor, Variable);
 
 macro_rules! many {

@@ -232,7 +232,7 @@ fn bool_words(values: &[bool]) -> Vec<String> {
 
 /// A float type. The type's rounding decides how many digits a value needs.
 trait Float: Copy + Into<f64> {
-    /// So many significant digits tell all values of the type apart.
+    /// The number of significant digits that distinguishes all values of the type.
     const DIGITS: usize;
     /// Bits of the fraction.
     const BITS: i32;
@@ -289,7 +289,7 @@ impl Number {
         // near the middle of that range without being a rounding of the number itself. For other numbers it is not
         // shorter.
         let middle = exact * (1.0 + f64::powi(2.0, -F::BITS - 3));
-        // `{:e}` of an f32 finds the digits as well, but rounds a tie up where NumPy takes the even one.
+        // `{:e}` of an f32 finds the digits as well, but rounds a tie up where NumPy rounds to even.
         let short = (0..F::DIGITS)
             .flat_map(|digits| [format!("{exact:.digits$e}"), format!("{middle:.digits$e}")])
             .find(|text| value.is_written(text))

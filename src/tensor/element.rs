@@ -50,7 +50,7 @@ pub trait Element: HostElement {
     fn load(bytes: &[u8]) -> Vec<Self>;
 }
 
-/// What an element type is on the host: itself.
+/// Implements `HostElement` for an element type, which represents itself.
 macro_rules! host_element {
     ($t:ty, $dtype:ident) => {
         impl sealed::Sealed for $t {}

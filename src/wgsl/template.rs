@@ -36,7 +36,7 @@ pub(crate) fn expand(
     flags: &[(&str, bool)],
 ) -> Arc<str> {
     static EXPANDED: KnownTexts = KnownTexts::new();
-    // A shader lives as long as the program, so its address stands for it.
+    // A shader lives as long as the program, so its address identifies it.
     let mut of = format!("{:p} {}", template.as_ptr(), template.len());
     for (name, count) in counts {
         _ = write!(of, " {name} {count}");

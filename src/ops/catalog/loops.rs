@@ -181,7 +181,7 @@ impl Catalog {
 fn no_loop_is_longer_than_any_driver_lets_it() {
     let mut catalog = Catalog::new();
     assert!(catalog.caps.iter().all(|caps| caps.loop_iterations == 32_768));
-    // The sizes of the longest loops make some temporary buffers too large, and the device refuses them.
+    // The sizes of the longest loops make some temporary buffers too large, and the device rejects them.
     for caps in &mut catalog.caps {
         (caps.binding_bytes, caps.buffer_bytes) = (u64::MAX, u64::MAX);
     }

@@ -180,7 +180,7 @@ impl Op for InputGradient {
         let results = cx.output.elements();
         let cut = Cut::new(lanes, rows * columns * m, turns, results, cx.caps);
         // The loop goes through the windows upwards and through the filter's elements downwards, by the steps that the
-        // host gives.
+        // host computes.
         let whole = "fn element(e: u32) -> X {\n    \
             let channel = e % p.c * p.m;\n    \
             let place = e / p.c;\n    \

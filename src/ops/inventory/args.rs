@@ -52,7 +52,7 @@ impl Value {
         if let Value::Bool(yes) = self { Some(*yes) } else { None }
     }
 
-    /// A number; a word stands for a number that JSON does not have.
+    /// A number; a word represents a number that JSON does not have.
     fn float(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),

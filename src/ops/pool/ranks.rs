@@ -18,9 +18,9 @@ options! {
     /// The placement of a pooling's windows along one axis.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Pool1dOptions {
-        /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
+        /// The stride of the windows; the window size by default (`None`), so that windows are adjacent.
         strides: Option<usize> as usize = None,
-        /// How far windows may reach beyond the ends; not at all.
+        /// The padding; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
     }
 }
@@ -29,9 +29,9 @@ options! {
     /// The placement of a pooling's windows in volumes, each size as (depth, rows, columns).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Pool3dOptions {
-        /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
+        /// The stride of the windows; the window size by default (`None`), so that windows are adjacent.
         strides: Option<[usize; 3]> as [usize; 3] = None,
-        /// How far windows may reach beyond the volume; not at all.
+        /// The padding of the volume; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
     }
 }
@@ -42,7 +42,7 @@ options! {
     pub struct PoolOptions {
         /// The stride of the windows; 1 by default.
         strides: Vec<usize> as impl Into<Vec<usize>> = vec![1],
-        /// How far windows may reach beyond the ends; not at all.
+        /// The padding; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
         /// The distance between the elements within a window; 1 by default.
         dilations: Vec<usize> as impl Into<Vec<usize>> = vec![1],
@@ -53,9 +53,9 @@ options! {
     /// The placement of windows, and how indices in images are counted.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct MaxPoolWithArgmaxOptions {
-        /// Steps between windows; by default (`None`) a window's own size, so that windows lie side by side.
+        /// The stride of the windows; the window size by default (`None`), so that windows are adjacent.
         strides: Option<[usize; 2]> as [usize; 2] = None,
-        /// How far windows may reach beyond the image; not at all.
+        /// The padding of the image; `Valid` by default.
         padding: Padding as impl Into<Padding> = Padding::Valid,
         /// Whether an index counts the images before its own; `false` by default.
         include_batch_in_index: bool = false,

@@ -452,8 +452,8 @@ fn all_of(result: Recurrence) -> Result<Tensor> {
 /// Calls that use every kernel of a layer and of its gradient, with every dtype.
 fn kernel_calls(cell: Cell, make: Make, dtype: DType) -> Result<Vec<Tensor>> {
     let gates = cell.gates();
-    // Several rows per workgroup, and so many units that each step is a launch on a GPU, because the recurrent kernel
-    // is large.
+    // Several rows per workgroup, and enough units that each step is a launch on a GPU, because the recurrent kernel is
+    // large.
     let wide = (team::MOST_BYTES / (gates * dtype.size())).isqrt() / 4 * 4 + 4;
     let sizes = [[3, 2, 8], [65, 2, 8], [2, 2, 36], [5, 1, wide]];
     let mut results = Vec::new();

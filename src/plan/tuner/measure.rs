@@ -67,7 +67,7 @@ enum State {
     /// It agrees with the plain variant.
     Right,
     Slow,
-    /// It does not agree, or the driver refuses it.
+    /// It does not agree, or the driver rejects it.
     Wrong,
 }
 
@@ -111,7 +111,7 @@ impl Measurement {
             Some(leaves) => leaves,
             None => scratch.insert(fill(gpu, &self.task.inputs)?),
         };
-        // The plain variant comes first.
+        // The plain variant is first.
         let untried = match &self.plain {
             None => Some(self.task.variants.plain),
             Some(_) => self.entries.iter().position(|entry| entry.state == State::Untried),
@@ -365,8 +365,8 @@ impl Entry {
         read
     }
 
-    /// The times of `runs` runs, by the device's clock where it has one; none if another thread's work ran in between.
-    /// In a browser their mean, by the page's clock.
+    /// The times of `runs` runs, by the device's clock if it has one; none if another thread's work ran in between. In
+    /// a browser their mean, by the page's clock.
     async fn run_timed(
         &mut self,
         gpu: &Gpu,
