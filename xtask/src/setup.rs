@@ -53,7 +53,7 @@ pub fn run() -> Result<()> {
             Ok(())
         }
         other => {
-            report("GPU API", &format!("nothing is known of {other}; wgrad needs Vulkan there"));
+            report("GPU API", &format!("{other} is not known here; wgrad needs Vulkan on it"));
             Ok(())
         }
     }

@@ -160,7 +160,7 @@ struct Parts {
 impl Parts {
     fn run(programs: &Programs, scratch: &Path, quick: bool) -> Result<Self> {
         let time = if quick { QUICK } else { FULL };
-        eprintln!("report: begins; it takes at most {} s from here", time.as_secs());
+        eprintln!("report: starts; it takes at most {} s from now", time.as_secs());
         let end = Instant::now() + time;
         // A part may take its weighted share of the remaining time.
         let share = |part: usize| {
@@ -245,7 +245,7 @@ fn random_programs(
 fn writable(out: &Path) -> Result<()> {
     let folder = out.parent().filter(|folder| folder.is_dir());
     if out.is_dir() || folder.is_none() {
-        bail!("--out {}: this is no file in a folder that exists", out.display());
+        bail!("--out {}: this is not a file in an existing folder", out.display());
     }
     Ok(())
 }
@@ -345,7 +345,7 @@ mod tests {
         assert!(writable(&folder.join("report.md")).is_ok());
         for wrong in [folder.join("no such folder/report.md"), folder] {
             let error = writable(&wrong).unwrap_err().to_string();
-            assert!(error.ends_with("this is no file in a folder that exists"), "{error}");
+            assert!(error.ends_with("this is not a file in an existing folder"), "{error}");
         }
     }
 

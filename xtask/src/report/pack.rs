@@ -44,13 +44,13 @@ const DATA: [&str; 3] = ["tests/data", "docs", "src"];
 
 const SH: &str = "\
 #!/bin/sh
-# Checks and measures wgrad on this machine; results come into the folder `results`. A second start goes on where the first ended.
+# Checks and measures wgrad on this machine; results are written to the folder `results`. A second start continues where the first ended.
 here=$(cd \"$(dirname \"$0\")\" && pwd)
 CARGO_MANIFEST_DIR=\"$here/xtask\" exec \"$here/programs/xtask\" report --packed \"$here\"
 ";
 const CMD: &str = "\
 @echo off
-rem Checks and measures wgrad on this machine; results come into the folder `results`. A second start goes on where the first ended.
+rem Checks and measures wgrad on this machine; results are written to the folder `results`. A second start continues where the first ended.
 set CARGO_MANIFEST_DIR=%~dp0xtask
 \"%~dp0programs\\xtask.exe\" report --packed \"%~dp0.\"
 ";
@@ -58,7 +58,7 @@ set CARGO_MANIFEST_DIR=%~dp0xtask
 /// Compiles everything and creates the folder.
 pub fn make(folder: &Path) -> Result<()> {
     if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
-        bail!("--pack {}: the folder has something in it; name a new one", folder.display());
+        bail!("--pack {}: the folder is not empty; name a new one", folder.display());
     }
     let build = Build::of_this_machine();
     let programs = Programs::build()?;
@@ -121,7 +121,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// Runs the parts of a pack that have no result yet.
 pub fn run(folder: &Path) -> Result<Status> {
     let about = fs::read_to_string(folder.join(ABOUT));
-    let about = about.with_context(|| format!("{}: is no pack", folder.display()))?;
+    let about = about.with_context(|| format!("{}: is not a pack", folder.display()))?;
     let about: Value = serde_json::from_str(&about).with_context(|| ABOUT.to_owned())?;
     let word = |key: &str| about[key].as_str().unwrap_or("unknown").to_owned();
     let results = folder.join("results");
@@ -208,9 +208,9 @@ mod tests {
         assert!(!part(&folder.join("other.txt"), &fails, limit).unwrap());
         let text = fs::read_to_string(folder.join("other.txt")).unwrap();
         assert!(text.starts_with("FAILED after "), "{text}");
-        assert!(run(&folder).err().unwrap().to_string().contains("is no pack"));
+        assert!(run(&folder).err().unwrap().to_string().contains("is not a pack"));
         let error = make(&folder).unwrap_err().to_string();
-        assert!(error.contains("has something in it"), "{error}");
+        assert!(error.contains("is not empty"), "{error}");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -83,8 +83,8 @@ impl Report<'_> {
         ];
         let text = table(heads, rows.into());
         format!(
-            "## Summary\n\n{text}\nEach check is a process of its own with a limit on its time. What was ended at it may have \
-             hung, or this machine is slow; nothing is known of what was not reached.\n"
+            "## Summary\n\n{text}\nEach check is a separate process with a time limit. A check that was ended at its limit may \
+             have hung, or this machine is slow; a check that was not reached has no result.\n"
         )
     }
 
@@ -240,7 +240,7 @@ impl Report<'_> {
         }
         let text = table(["case", "unit", "wgrad", "copy of its bytes, ms"], rows);
         format!(
-            "## Figures\n\nMedians of three short runs; whatever else the machine did is in them.\n\n{text}"
+            "## Figures\n\nMedians of three short runs; other load on the machine affects them.\n\n{text}"
         )
     }
 

@@ -65,11 +65,11 @@ impl Programs {
         match (ended.end, facts) {
             (End::Exit(0), Some(facts)) => Ok((facts, warnings)),
             (End::Late, _) => bail!(
-                "the adapter gave no answer in {} s. WGRAD_ADAPTER chooses another one.",
+                "the adapter did not answer within {} s. WGRAD_ADAPTER selects another one.",
                 FACTS.as_secs()
             ),
             (End::Crash(how), _) => bail!(
-                "the driver ended the program ({how}) when the adapter was opened. WGRAD_ADAPTER chooses another one.\n{}",
+                "the driver ended the program ({how}) when the adapter was opened. WGRAD_ADAPTER selects another one.\n{}",
                 ended.errors.join("\n")
             ),
             _ => {

@@ -107,7 +107,7 @@ impl Browser {
             || {
                 if let Some(path) = std::env::var_os(self.variable()) {
                     bail!(
-                        "{} is '{}', which is no file; correct or unset it",
+                        "{} is '{}', which is not a file; correct or unset it",
                         self.variable(),
                         path.display()
                     );

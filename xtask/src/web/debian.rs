@@ -16,7 +16,7 @@ const SUITES: [&str; 3] = ["testing", "unstable", "stable"];
 /// Unpacks the sources with the major and minor version of `rust` (as in `1.97.0-nightly`). Returns the folder that holds
 /// `library/`, and the package's version.
 pub fn std_sources(rust: &str, scratch: &Path) -> Result<(PathBuf, String)> {
-    let wanted = minor(rust).ok_or_else(|| anyhow!("`{rust}` is no version of Rust"))?;
+    let wanted = minor(rust).ok_or_else(|| anyhow!("`{rust}` is not a version of Rust"))?;
     let unpacked = scratch.join(format!("rust-src-{wanted}"));
     if let Some(found) = unpacked_sources(&unpacked) {
         return Ok(found);
@@ -41,7 +41,7 @@ pub fn std_sources(rust: &str, scratch: &Path) -> Result<(PathBuf, String)> {
         };
         apt.unpack(version, &unpacked)?;
         return unpacked_sources(&unpacked).ok_or_else(|| {
-            anyhow!("the package rust-src {version} holds no /usr/src/rustc-*/library")
+            anyhow!("the package rust-src {version} has no /usr/src/rustc-*/library")
         });
     }
     bail!("no suite has version {wanted} of rust-src ({})", seen.join("; "))

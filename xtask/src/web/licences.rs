@@ -34,14 +34,14 @@ pub fn collect() -> Result<String> {
             .args(["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"]))?;
     let all = CommandLine::cargo(["metadata", "--locked", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&run(all.args(["--filter-platform", TRIPLE]))?)
-        .context("cargo's metadata are no JSON")?;
-    let packages = metadata["packages"].as_array().context("cargo's metadata lack `packages`")?;
+        .context("cargo's metadata is not JSON")?;
+    let packages = metadata["packages"].as_array().context("cargo's metadata lacks `packages`")?;
     let mut crates = BTreeMap::new();
     for (name, version) in compiled(&tree) {
         let package = packages
             .iter()
             .find(|package| package["name"] == name && package["version"] == version)
-            .with_context(|| format!("cargo's metadata lack {name} {version}"))?;
+            .with_context(|| format!("cargo's metadata lacks {name} {version}"))?;
         // A package without a source belongs to this workspace and has the package's own licence.
         if !package["source"].is_null() {
             crates.insert(format!("{name} {version}"), licensed(package)?);

@@ -226,12 +226,12 @@ impl Project {
         let line = CommandLine::cargo(["metadata", "--format-version", "1", "--no-deps"]);
         let text = line.probe().ok_or_else(|| anyhow!("`{line}` failed; run it to see why"))?;
         let metadata: Value =
-            serde_json::from_str(&text).context("cargo's metadata are no JSON")?;
+            serde_json::from_str(&text).context("cargo's metadata is not JSON")?;
         let folder = |key: &str| {
             metadata[key]
                 .as_str()
                 .map(PathBuf::from)
-                .ok_or_else(|| anyhow!("cargo's metadata lack `{key}`"))
+                .ok_or_else(|| anyhow!("cargo's metadata lacks `{key}`"))
         };
         let package = metadata["packages"]
             .as_array()

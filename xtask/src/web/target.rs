@@ -63,7 +63,7 @@ impl WasmCargo {
         let Some(nightly) = Nightly::find() else {
             bail!(
                 "The active toolchain has no standard library for {TRIPLE}, rustup could not add it (see its output \
-                 above), and there is no nightly toolchain to build one with. Give this machine a way to \
+                 above), and there is no nightly toolchain to build one with. Give this machine access to \
                  static.rust-lang.org and run `rustup target add {TRIPLE}`, or install a nightly with its sources: \
                  `rustup toolchain install nightly --component rust-src`."
             );
@@ -158,7 +158,7 @@ impl Nightly {
             );
             return Ok(());
         }
-        let remedy = "Give this machine a way to static.rust-lang.org and run `rustup component add rust-src --toolchain \
+        let remedy = "Give this machine access to static.rust-lang.org and run `rustup component add rust-src --toolchain \
                       nightly`, or run `cargo xtask web` on a machine that has one.";
         if Distribution::of_this_machine() != Distribution::Debian {
             bail!(
@@ -175,7 +175,7 @@ impl Nightly {
         link(&folder, &self.sources())?;
         if !self.has_sources() {
             bail!(
-                "{} was unpacked from Debian's package rust-src but holds no library/std. {remedy}",
+                "{} was unpacked from Debian's package rust-src but has no library/std. {remedy}",
                 folder.display()
             );
         }
@@ -206,7 +206,7 @@ fn link(folder: &Path, place: &Path) -> Result<()> {
 
 #[cfg(not(unix))]
 fn link(_folder: &Path, _place: &Path) -> Result<()> {
-    bail!("Debian's sources are of use on Debian alone")
+    bail!("Debian's sources can be used on Debian only")
 }
 
 #[cfg(test)]
