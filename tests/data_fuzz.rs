@@ -148,7 +148,7 @@ fn idx() {
         to.write_all(bytes).unwrap();
         to.finish().unwrap()
     };
-    // Changing a byte at the start of gzip data makes it uncompressed data.
+    // If a byte at the start of gzip data changes, it counts as uncompressed data.
     let packed = [pack(&images), pack(&labels), images];
     fuzz(5, &packed, FOR_EACH_PACKED, nothing, read);
 }

@@ -158,7 +158,7 @@ impl Device {
         ])
     }
 
-    /// Returns unused memory to the driver. Returns the bytes freed.
+    /// Releases unused memory to the driver. Returns the bytes freed.
     pub fn trim(&self) -> Result<f64> {
         Ok(self.0.trim()? as f64)
     }

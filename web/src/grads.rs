@@ -99,8 +99,7 @@ macro_rules! forms {
 }
 // The first becomes `grad(f: (x: Tensor) => Tensor): (x: Tensor, dy?: Tensor) => Tensor`.
 forms! {
-    /// Returns a function that computes the gradient of `f` for its argument. `dy` weights the elements of the result; by
-    /// default with 1.
+    /// Returns a function that computes the gradient of `f` for its argument. `dy` weights the result's elements, by default 1.
     grad = "grad", true, false, "(x: Tensor) => Tensor", "(x: Tensor | Variable, dy?: Tensor) => Tensor";
     /// Returns a function that computes the gradients of `f` for a list of arguments.
     grads = "grads", false, false, "(...xs: Tensor[]) => Tensor",

@@ -82,7 +82,7 @@ pub fn make(folder: &Path) -> Result<()> {
     for (name, from) in all {
         let to = bin.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         fs::copy(&from, &to).with_context(|| format!("{}: cannot be copied", from.display()))?;
-        // Debug names of functions are most of the size. Without `strip` the pack is larger but works.
+        // Symbols and debug information are most of the size. Without `strip` the pack is larger but works.
         let _ = CommandLine::new("strip").args([to.to_string_lossy()]).probe();
     }
     let root = workspace_root();
