@@ -29,7 +29,7 @@
 //! ```
 
 mod asserts;
-mod numerics;
+pub(crate) mod numerics;
 mod print;
 mod print_text;
 mod report;

@@ -7,6 +7,7 @@ use super::report::{aside, at, began, number, tell};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Runtime, Spec};
 use crate::ops::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, only};
@@ -63,8 +64,9 @@ fn check(x: &Tensor, words: &Words, gradient: &'static str) -> Result<()> {
 }
 
 /// `y = x`; the gradient is checked.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct CheckNumerics(Runtime<Words>);
+#[derive(Debug, Attribute)]
+#[op("CheckNumerics")]
+pub(crate) struct CheckNumerics(#[attribute(skip)] Runtime<Words>);
 
 impl Op for CheckNumerics {
     fn name(&self) -> &'static str {

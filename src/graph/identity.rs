@@ -4,30 +4,33 @@
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 
-/// An op's identity, which every struct with `#[derive(Hash, PartialEq, Eq)]` has.
-///
-/// The hasher collects the bytes of a key, which are compared one by one, so equal bytes must mean equal fields. A
-/// derived `Hash` ensures this: integers have a fixed width, lists begin with their length, strings end with a byte
-/// that cannot occur in text, and variants of an enum begin with their number. `f32` has no `Hash`: an op stores such
-/// an attribute as its bits.
-pub(crate) trait Identity: Any {
-    /// Feeds the op's type and all its attributes to `state`.
-    fn identify(&self, state: &mut dyn Hasher);
+use super::attributes::{IdentityWriter, OpAttributes, Visitor};
 
-    /// Whether `other` is the same op with the same attributes.
-    #[cfg(test)]
-    fn is_same(&self, other: &dyn Any) -> bool;
+/// An op's identity and attributes, which every struct with `#[derive(Attribute)]` and `#[op("Name")]` has.
+pub(crate) trait Identity: Any {
+    /// The op's declared name.
+    fn kind(&self) -> &'static str;
+
+    /// Passes the attributes to `visitor`.
+    fn attributes(&self, visitor: &mut dyn Visitor);
+
+    /// Feeds the op's type and its attributes to `state`, but those that may change from call to call. The hasher
+    /// collects the bytes of a key, which are compared one by one, so equal bytes must mean equal ops.
+    fn identify(&self, state: &mut dyn Hasher);
 }
 
-impl<T: Any + Hash + Eq> Identity for T {
-    fn identify(&self, mut state: &mut dyn Hasher) {
-        TypeId::of::<T>().hash(&mut state);
-        self.hash(&mut state);
+impl<T: Any + OpAttributes> Identity for T {
+    fn kind(&self) -> &'static str {
+        T::KIND
     }
 
-    #[cfg(test)]
-    fn is_same(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<T>() == Some(self)
+    fn attributes(&self, visitor: &mut dyn Visitor) {
+        self.visit("", visitor);
+    }
+
+    fn identify(&self, mut state: &mut dyn Hasher) {
+        TypeId::of::<T>().hash(&mut state);
+        self.visit("", &mut IdentityWriter(state));
     }
 }
 
@@ -58,20 +61,31 @@ pub(crate) fn bytes(op: &dyn super::Op) -> Vec<u8> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::error::Result;
+    use crate::graph::attributes::{Attribute, Value};
     use crate::graph::lower::{Lowering, LoweringContext};
     use crate::graph::{Op, Spec};
 
-    #[derive(Debug, Clone, Default, Hash, PartialEq, Eq)]
+    #[derive(Debug, Clone, Default, Attribute)]
+    #[op("Attributes")]
     struct Attributes {
         axes: Vec<usize>,
         more: Vec<usize>,
-        mode: &'static str,
-        unit: &'static str,
+        mode: Mode,
+        unit: Mode,
         depth: Option<u32>,
         seed: Runtime<u32>,
+    }
+
+    #[derive(Debug, Clone, Default, Attribute)]
+    enum Mode {
+        #[default]
+        A,
+        Ab,
+        B(bool),
     }
 
     impl Op for Attributes {
@@ -97,20 +111,22 @@ mod tests {
             Attributes { axes: vec![1, 0], ..none.clone() },
             Attributes { more: vec![1], ..none.clone() },
             Attributes { axes: vec![1], more: vec![0], ..none.clone() },
-            Attributes { mode: "ab", ..none.clone() },
-            Attributes { unit: "ab", ..none.clone() },
-            Attributes { mode: "a", unit: "b", ..none.clone() },
+            Attributes { mode: Mode::Ab, ..none.clone() },
+            Attributes { unit: Mode::Ab, ..none.clone() },
+            Attributes { mode: Mode::B(true), ..none.clone() },
+            Attributes { unit: Mode::B(false), ..none.clone() },
             Attributes { depth: Some(0), ..none.clone() },
         ];
         for (i, a) in all.iter().enumerate() {
             for (j, b) in all.iter().enumerate() {
                 assert_eq!(bytes(a) == bytes(b), i == j, "{a:?} and {b:?}");
-                assert_eq!(a.is_same(b), i == j, "{a:?} and {b:?}");
+                let values = [a, b].map(|op| Value::of_identity(op));
+                assert_eq!(values[0] == values[1], i == j, "{a:?} and {b:?}");
             }
         }
         // No key is a prefix of another, so the bytes that follow it cannot be mistaken for part of it.
         for a in &all {
-            let longer = all.iter().filter(|b| *b != a);
+            let longer = all.iter().filter(|b| bytes(*b) != bytes(a));
             assert!(longer.clone().all(|b| !bytes(b).starts_with(&bytes(a))), "{a:?}");
         }
     }
@@ -119,6 +135,39 @@ mod tests {
     fn numbers_of_a_call_are_not_in_the_key() {
         let of = |seed| Attributes { seed: Runtime(seed), ..Attributes::default() };
         assert_eq!(bytes(&of(1)), bytes(&of(2)));
-        assert_eq!(of(1), of(2));
+        assert_eq!(Value::of_identity(&of(1)), Value::of_identity(&of(2)));
+        assert_ne!(Value::of(&of(1)), Value::of(&of(2)));
+    }
+
+    #[test]
+    fn an_op_is_made_from_its_attributes() {
+        let op = Attributes {
+            axes: vec![2, 1],
+            mode: Mode::B(true),
+            unit: Mode::Ab,
+            depth: Some(4),
+            seed: Runtime(9),
+            ..Attributes::default()
+        };
+        let value = Value::of(&op);
+        let text = "{axes: [2, 1], more: [], mode: [B, true], unit: Ab, depth: 4, seed: 9}";
+        assert_eq!(value.to_string(), text);
+        let again = Attributes::read(&value).unwrap();
+        assert_eq!(Value::of(&again), value);
+        assert_eq!(again.seed.0, 9);
+        // What is wrong is named.
+        let wrong = |name: &str, wrong: Value| {
+            let Value::Fields(mut fields) = value.clone() else { panic!() };
+            fields
+                .iter_mut()
+                .filter(|(known, _)| known == name)
+                .for_each(|(_, v)| *v = wrong.clone());
+            Attributes::read(&Value::Fields(fields)).unwrap_err()
+        };
+        assert_eq!(wrong("axes", Value::List(vec![Value::Int(-1)])), "'axes': -1 is not a usize");
+        assert_eq!(wrong("mode", Value::Text("C".into())), "'mode': C is not a Mode");
+        assert_eq!(wrong("unit", Value::Int(1)), "'unit': 1 is not a name");
+        assert_eq!(Attributes::read(&Value::None).unwrap_err(), "none has no 'axes'");
+        assert_eq!(Attributes::read(&Value::Fields(Vec::new())).unwrap_err(), "'axes' is missing");
     }
 }

@@ -3,6 +3,7 @@
 //! A node is an op applied to values. The trait [`Op`] defines what planning and running an op needs; gradients are
 //! handled by the modules above.
 
+pub(crate) mod attributes;
 pub(crate) mod identity;
 mod key;
 pub(crate) mod lower;
@@ -46,12 +47,19 @@ impl Spec {
     }
 }
 
+/// `f32[2, 3]`.
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype, &self.shape[..])
+    }
+}
+
 /// A node's runtime scalars: numbers that may change from call to call without a new plan, such as the value of a
 /// constant or the counter of a random generator. They are passed in the plan's parameters.
 pub(crate) type RuntimeScalars = SmallVec<[u32; 6]>;
 
 /// The interface of an op to the graph and the planner. Its attributes are the fields of the implementing struct, which
-/// derives `Hash`, `PartialEq` and `Eq`: they are the op's [`Identity`].
+/// derives [`Attribute`](attributes::Attribute): they are the op's [`Identity`], too.
 pub(crate) trait Op: Identity + Send + Sync {
     /// TensorFlow's name, which begins the error messages.
     fn name(&self) -> &'static str;

@@ -6,6 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use smallvec::SmallVec;
 
+use super::attributes::Value as Attributes;
 use super::{Graph, HashIndex, Input, Node, Op, Spec, Value, ValueState};
 use crate::device::Buffer;
 use crate::error::Error;
@@ -51,6 +52,25 @@ pub(crate) struct Taken {
 impl Stream {
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The nodes as text, a line each, after the values that existed before them.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (at, leaf) in self.leaves.iter().enumerate() {
+            text += &format!("%given{at}: {}\n", leaf.spec);
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let inputs = node.inputs.iter().map(|input| match input {
+                Input::Node(node) => format!("%{node}"),
+                Input::Leaf(leaf) => format!("%given{leaf}"),
+            });
+            let inputs: Vec<String> = inputs.collect();
+            let (kind, attributes) = (node.op.kind(), Attributes::of(&*node.op));
+            let spec = &node.value.spec;
+            text += &format!("%{at} = {kind}{attributes}({}): {spec}\n", inputs.join(", "));
+        }
+        text
     }
 
     /// Appends `op`; its inputs are values of the same device. If one of them has failed, the result has failed, too,

@@ -7,6 +7,7 @@ use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axis, axis_index};
@@ -33,8 +34,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct ArgMax {
+#[derive(Debug, Attribute)]
+#[op("ArgMax")]
+pub(crate) struct ArgMax {
     axis: usize,
     smallest: bool,
 }

@@ -11,6 +11,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, fitting, known_by_method,
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::{Attribute, attribute_of_rows};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
@@ -51,8 +52,7 @@ macro_rules! binary {
             grad: binary!(@grad $how $what $(, |$ga, $gb, $y, $dy| ($da, $db))?),
         };)*
 
-        /// All rows, for the loops that test them.
-        #[cfg(test)]
+        /// All rows: those that tests loop over and that files name.
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// The rows' entries in the inventory.
@@ -313,9 +313,11 @@ impl Row {
 }
 
 known_by_method!(Row);
+attribute_of_rows!(Row, ROWS, method);
 
 /// A call of a row.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Attribute)]
+#[op("Binary")]
 pub(crate) struct Binary {
     pub(crate) row: &'static Row,
 }

@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
@@ -24,8 +25,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct BroadcastTo {
+#[derive(Debug, Attribute)]
+#[op("BroadcastTo")]
+pub(crate) struct BroadcastTo {
     shape: Shape,
 }
 

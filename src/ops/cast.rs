@@ -6,6 +6,7 @@ use super::{Backward, Grads, Keep, Operation, check_dtype, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -63,8 +64,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Cast {
+#[derive(Debug, Attribute)]
+#[op("Cast")]
+pub(crate) struct Cast {
     dtype: DType,
 }
 

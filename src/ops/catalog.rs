@@ -14,13 +14,14 @@ mod races;
 mod runs;
 mod traps;
 
-use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use super::registry;
 use crate::device::{Access, Caps, Cooperative, MatmulPrecision, ShaderSource};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::attributes::Value as Attributes;
 use crate::graph::identity::bytes;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Node, Op, Spec};
@@ -78,10 +79,64 @@ fn ops_that_differ_have_keys_that_differ() {
     assert!(ops.len() > 400, "{} ops only", ops.len());
     for (i, (key, op)) in ops.iter().enumerate() {
         for (other_key, other) in &ops[i + 1..] {
-            assert!(!op.is_same(&**other as &dyn Any), "{op:?} and {other:?} are one");
+            let same = op.kind() == other.kind()
+                && Attributes::of_identity(&**op) == Attributes::of_identity(&**other);
+            assert!(!same, "{op:?} and {other:?} are one");
             assert!(!other_key.starts_with(key), "the key of {op:?} begins that of {other:?}");
         }
     }
+}
+
+#[test]
+fn every_op_is_made_again_from_its_name_and_attributes() {
+    let mut kinds = BTreeSet::new();
+    for (key, op) in &gathered().1 {
+        let value = Attributes::of(&**op);
+        kinds.insert(op.kind());
+        let again = registry::read(op.kind(), &value).unwrap();
+        assert_eq!(Attributes::of(&*again), value, "{}", op.kind());
+        assert_eq!(&bytes(&*again), key, "{}{value}", op.kind());
+        assert_eq!(again.runtime_scalars(), op.runtime_scalars(), "{}{value}", op.kind());
+        assert_eq!(again.name(), op.name());
+    }
+    // Ops that the catalog's calls do not make: gradients of gradients, and ops without a kernel.
+    let (int, list, text) =
+        (Attributes::Int, Attributes::List, |text: &str| Attributes::Text(text.into()));
+    let fields = |fields: &[(&str, Attributes)]| {
+        let fields = fields.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        Attributes::Fields(fields.collect())
+    };
+    let pair = || list(vec![int(2), int(2)]);
+    let windows = fields(&[("window", pair()), ("strides", pair()), ("padding", text("Valid"))]);
+    let cast = list(vec![text("Cast"), fields(&[("dtype", text("f16"))])]);
+    let carries = list(vec![Attributes::Bool(true)]);
+    let frame = ["axis", "frames", "length", "step"].map(|name| (name, int(3)));
+    for (kind, value) in [
+        ("After", fields(&[])),
+        ("CustomGradientResult", fields(&[("start", int(1)), ("alone", Attributes::Bool(false))])),
+        ("LogDeterminantRule", fields(&[])),
+        ("EigenvaluesRule", fields(&[])),
+        ("SingularValuesRule", fields(&[])),
+        ("MaxPoolPick", fields(&[("options", windows)])),
+        ("Frame", fields(&frame)),
+        ("RowsOf", fields(&[("op", cast), ("rows", int(2)), ("carries", carries)])),
+    ] {
+        assert_eq!(Attributes::of(&*registry::read(kind, &value).unwrap()), value, "{kind}");
+        assert!(kinds.insert(kind), "the catalog makes {kind}");
+    }
+    // A program's own functions are in no file.
+    let functions = ["CheckNumerics", "CustomGradient"];
+    for kind in functions {
+        assert!(
+            registry::read(kind, &fields(&[])).err().unwrap().contains("function of the program")
+        );
+    }
+    assert!(registry::read("Nothing", &fields(&[])).err().unwrap().contains("no op 'Nothing'"));
+    let known = |kind: &&str| kinds.contains(kind) || functions.contains(kind);
+    let missing: Vec<&str> = registry::kinds().filter(|kind| !known(kind)).collect();
+    assert!(missing.is_empty(), "no call of the catalog makes {missing:?}");
+    let names: BTreeSet<&str> = registry::kinds().collect();
+    assert_eq!(names.len(), registry::kinds().count(), "a name occurs twice");
 }
 
 impl Catalog {
@@ -152,8 +207,8 @@ impl Catalog {
         drop(results);
         for node in &graph.nodes {
             let known = self.ops.entry(bytes(&*node.op)).or_insert_with(|| node.op.clone());
-            let op: &dyn Any = &*node.op;
-            assert!(known.is_same(op), "{call}: {:?} has the key of {known:?}", node.op);
+            let values = [&**known, &*node.op].map(Attributes::of_identity);
+            assert!(values[0] == values[1], "{call}: {:?} has the key of {known:?}", node.op);
         }
         for caps in self.caps.clone() {
             // On a device with fewer buffers, concat makes several nodes, attention uses a matrix of scores, and a

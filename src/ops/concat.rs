@@ -8,6 +8,7 @@ use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
 };
@@ -57,8 +58,9 @@ fn concat_all(values: &[&Tensor], axis: Axis) -> Result<Tensor> {
 /// The number of inputs of one kernel if the adapter has WebGPU's minimum of eight storage buffers.
 const AT_ONCE: usize = 7;
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Concat {
+#[derive(Debug, Attribute)]
+#[op("Concat")]
+pub(crate) struct Concat {
     axis: usize,
 }
 

@@ -10,6 +10,7 @@ use super::{Backward, Grads, Keep, Operation};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::identity::Runtime;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
@@ -43,7 +44,6 @@ pub(crate) fn with_gradient(
 }
 
 /// A rule, which is not part of an op's identity: no code depends on it.
-#[derive(Hash, PartialEq, Eq)]
 struct Callback(Runtime<Rule>);
 
 impl fmt::Debug for Callback {
@@ -53,9 +53,11 @@ impl fmt::Debug for Callback {
 }
 
 /// Represents all float results: a single one unchanged, several flattened and concatenated.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Joint {
+#[derive(Debug, Attribute)]
+#[op("CustomGradient")]
+pub(crate) struct Joint {
     specs: Vec<Spec>,
+    #[attribute(skip)]
     rule: Callback,
 }
 
@@ -124,8 +126,9 @@ impl Operation for Joint {
 }
 
 /// The first input; its gradient goes to the second one's elements from `start` on.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Part {
+#[derive(Debug, Attribute)]
+#[op("CustomGradientResult")]
+pub(crate) struct Part {
     start: usize,
     alone: bool,
 }
@@ -170,8 +173,9 @@ pub(crate) fn after(x: &Tensor, then: &Tensor) -> Result<Tensor> {
     dispatch(After, &[x, then])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct After;
+#[derive(Debug, Attribute)]
+#[op("After")]
+pub(crate) struct After;
 
 impl Op for After {
     fn name(&self) -> &'static str {

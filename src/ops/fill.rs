@@ -6,6 +6,7 @@ use super::{Backward, Grads, Keep, Operation, check_dtype, no_grads};
 use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
@@ -41,8 +42,9 @@ pub(crate) fn fill_varying(
     eager::create(fill, Some(device), owner)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Fill {
+#[derive(Debug, Attribute)]
+#[op("Fill")]
+pub(crate) struct Fill {
     spec: Spec,
     bits: Runtime<u32>,
 }

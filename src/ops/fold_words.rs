@@ -3,11 +3,12 @@
 //! to integer keys with the same order. This file does not define ops.
 
 use crate::dtype::DType;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel};
 use crate::wgsl::shader;
 
 /// The kind of fold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(super) enum Fold {
     /// The sum of `i32` or `u32`, which wraps.
     Sum,

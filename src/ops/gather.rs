@@ -6,6 +6,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -62,8 +63,9 @@ impl Tensor {
 /// The dtypes that can be gathered; bytes are stored four per word.
 const TAKES: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct Gather {
+#[derive(Debug, Attribute)]
+#[op("Gather")]
+pub(crate) struct Gather {
     pub(super) axis: usize,
     pub(super) batch_dims: usize,
 }

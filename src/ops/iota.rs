@@ -4,6 +4,7 @@ use super::{Backward, Grads, Keep, Operation, no_grads};
 use crate::dtype::{DType, Register, Scalar};
 use crate::eager;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
@@ -21,8 +22,9 @@ pub(crate) fn iota(
     eager::create(Iota { spec: Spec::new([n], dtype), words: Runtime(words) }, device, None)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Iota {
+#[derive(Debug, Attribute)]
+#[op("Iota")]
+pub(crate) struct Iota {
     spec: Spec,
     words: Runtime<[u32; 2]>,
 }

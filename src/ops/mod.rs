@@ -49,6 +49,7 @@ mod recurrent;
 mod reduce;
 #[cfg(test)]
 mod reference;
+pub(crate) mod registry;
 mod repeat;
 mod reshape;
 mod reverse;
@@ -263,26 +264,12 @@ pub(crate) fn unbroadcast(grad: &Tensor, shape: &Shape) -> Result<Tensor> {
     summed.add(&zero)
 }
 
-/// A row compares and hashes by its method's name, which occurs once in its table.
+/// Shows a row by its method's name, which occurs once in its table.
 macro_rules! known_by_method {
     ($row:ty) => {
         impl std::fmt::Debug for $row {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.method)
-            }
-        }
-
-        impl PartialEq for $row {
-            fn eq(&self, other: &Self) -> bool {
-                self.method == other.method
-            }
-        }
-
-        impl Eq for $row {}
-
-        impl std::hash::Hash for $row {
-            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-                self.method.hash(state);
             }
         }
     };

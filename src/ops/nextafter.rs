@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
@@ -32,8 +33,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct NextAfter;
+#[derive(Debug, Attribute)]
+#[op("NextAfter")]
+pub(crate) struct NextAfter;
 
 // Uses the bits: the next number away from 0 has bits larger by one. `a` and `b` are mapped to integers of the same
 // order, because drivers may not distinguish small numbers.

@@ -8,6 +8,7 @@ use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
 };
@@ -145,13 +146,14 @@ pub(super) fn pad_with(
 }
 
 /// The position of the elements may change without a new plan, as long as the sizes do not change.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Pad {
+#[derive(Debug, Attribute)]
+#[op("Pad")]
+pub(crate) struct Pad {
     axes: SmallVec<[PaddedAxis; 4]>,
     bits: Runtime<u32>,
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Hash, PartialEq, Eq, Attribute)]
 struct PaddedAxis {
     /// The total padding before and after the elements.
     more: i64,

@@ -8,6 +8,7 @@ use super::{Backward, Grads, Keep, Operation, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -26,8 +27,9 @@ pub(super) fn inverse(to: &Tensor, rows: usize) -> Result<Tensor> {
     dispatch(Inverse { rows }, &[to])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Rearrange;
+#[derive(Debug, Attribute)]
+#[op("Rearrange")]
+pub(crate) struct Rearrange;
 
 impl Op for Rearrange {
     fn name(&self) -> &'static str {
@@ -68,8 +70,9 @@ impl Operation for Rearrange {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Inverse {
+#[derive(Debug, Attribute)]
+#[op("RearrangeInverse")]
+pub(crate) struct Inverse {
     rows: usize,
 }
 

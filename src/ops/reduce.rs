@@ -14,6 +14,7 @@ use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_def
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::{Attribute, attribute_of_rows};
 use crate::graph::lower::{Kernel, Lowering, LoweringContext, Reduction};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, Shape, axis_list};
@@ -48,6 +49,9 @@ macro_rules! reduce {
             keep: reduce!(@keep $how $what),
             grad: reduce!(@grad $(|$op, $back| $grad)?),
         };)*
+
+        /// All rows, which files name.
+        static ROWS: &[&Row] = &[$(&$method),*];
 
         /// The rows' entries in the inventory.
         pub(super) const ENTRIES: &[Entry] = &[$(
@@ -117,7 +121,8 @@ fn reduce(row: &'static Row, x: &Tensor, axes: &Axes) -> Result<Tensor> {
 }
 
 /// A call of a row.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Attribute)]
+#[op("Reduce")]
 pub(crate) struct Reduce {
     row: &'static Row,
     axes: SmallVec<[usize; 6]>,
@@ -213,6 +218,7 @@ impl Row {
 }
 
 known_by_method!(Row);
+attribute_of_rows!(Row, ROWS, method);
 
 impl Op for Reduce {
     fn name(&self) -> &'static str {

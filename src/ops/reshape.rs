@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, Axis, Shape, Sizes, axis_index};
@@ -167,8 +168,9 @@ fn resolve(from: &Shape, to: &[i64]) -> Result<Shape> {
     Ok(sizes.into())
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Reshape {
+#[derive(Debug, Attribute)]
+#[op("Reshape")]
+pub(crate) struct Reshape {
     shape: Shape,
 }
 

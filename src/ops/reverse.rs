@@ -7,6 +7,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, axis_list};
@@ -26,8 +27,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Reverse {
+#[derive(Debug, Attribute)]
+#[op("Reverse")]
+pub(crate) struct Reverse {
     axes: SmallVec<[usize; 6]>,
 }
 

@@ -7,6 +7,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
 };
@@ -53,8 +54,9 @@ impl Tensor {
 }
 
 /// One axis of a roll. The shift may change without a new plan.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Roll {
+#[derive(Debug, Attribute)]
+#[op("Roll")]
+pub(crate) struct Roll {
     axis: usize,
     /// At least 1, and less than the size of the axis.
     by: Runtime<i64>,

@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, Operation};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -32,8 +33,9 @@ fn folding(cx: &LoweringContext, fold: Fold) -> Folding {
     Folding { batch: 1, count, inner, rows: x.shape[0], dtype: x.dtype, fold }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct ScatterUpdate;
+#[derive(Debug, Attribute)]
+#[op("ScatterUpdate")]
+pub(crate) struct ScatterUpdate;
 
 impl Op for ScatterUpdate {
     fn name(&self) -> &'static str {
@@ -86,8 +88,9 @@ impl Operation for ScatterUpdate {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct ScatterExtreme {
+#[derive(Debug, Attribute)]
+#[op("ScatterExtreme")]
+pub(crate) struct ScatterExtreme {
     largest: bool,
 }
 

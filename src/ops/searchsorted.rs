@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads, s
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -12,7 +13,7 @@ use crate::tensor::Tensor;
 use crate::wgsl::shader;
 
 /// On which side of equal elements a value is inserted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Attribute)]
 pub enum Side {
     /// Before them.
     #[default]
@@ -67,8 +68,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct SearchSorted {
+#[derive(Debug, Attribute)]
+#[op("SearchSorted")]
+pub(crate) struct SearchSorted {
     side: Side,
 }
 

@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads, o
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -20,8 +21,9 @@ pub(super) fn counts(ids: &Tensor, rows: usize) -> Result<Tensor> {
     dispatch(Extreme { rows, fold: Fold::Count }, &[ids])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Extreme {
+#[derive(Debug, Attribute)]
+#[op("SegmentExtreme")]
+pub(crate) struct Extreme {
     rows: usize,
     fold: Fold,
 }

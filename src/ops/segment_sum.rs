@@ -7,6 +7,7 @@ use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dty
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -85,8 +86,9 @@ pub(super) fn segment_sum(x: &Tensor, ids: &Tensor, rows: usize) -> Result<Tenso
     dispatch(SegmentSum { rows, product: false }, &[x, ids])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct SegmentSum {
+#[derive(Debug, Attribute)]
+#[op("SegmentSum")]
+pub(crate) struct SegmentSum {
     pub(super) rows: usize,
     /// Whether rows are multiplied.
     pub(super) product: bool,

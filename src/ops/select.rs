@@ -5,6 +5,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
@@ -29,8 +30,9 @@ pub fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     dispatch(Select, &[condition, a, b])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Select;
+#[derive(Debug, Attribute)]
+#[op("Select")]
+pub(crate) struct Select;
 
 impl Op for Select {
     fn name(&self) -> &'static str {

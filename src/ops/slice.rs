@@ -11,6 +11,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Place, Term, View};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::shape::{Axis, axis_index};
@@ -335,8 +336,9 @@ macro_rules! several_indices {
 several_indices! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
 /// The beginning of the box may change without a new plan.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Slice {
+#[derive(Debug, Attribute)]
+#[op("Slice")]
+pub(crate) struct Slice {
     /// The number of elements along each axis, and their distance.
     boxes: SmallVec<[(usize, usize); 6]>,
     begins: Runtime<SmallVec<[usize; 6]>>,

@@ -7,6 +7,7 @@ use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -108,8 +109,9 @@ pub(super) fn along_last(
 }
 
 /// Sorts the rows of `[rows, n]`.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Sort {
+#[derive(Debug, Attribute)]
+#[op("Sort")]
+pub(crate) struct Sort {
     descending: bool,
     places: bool,
 }

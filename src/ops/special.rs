@@ -9,6 +9,7 @@ use super::inventory::{Entry, Kind, POSITIVE, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype, select};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, broadcast};
@@ -185,8 +186,9 @@ const ZETA: &str = "
     return select(select(known, V(nan()), none), V(inf()), a == V(1));";
 
 /// Like a row of the table, except for its gradient: the first input has none.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Zeta;
+#[derive(Debug, Attribute)]
+#[op("Zeta")]
+pub(crate) struct Zeta;
 
 impl Op for Zeta {
     fn name(&self) -> &'static str {

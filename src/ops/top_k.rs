@@ -9,6 +9,7 @@ use super::{
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -141,8 +142,9 @@ const MOST: usize = 32;
 const KEPT: usize = 256;
 
 /// The indices of the `k` largest elements of each row of `[rows, n]`.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct TopK {
+#[derive(Debug, Attribute)]
+#[op("TopK")]
+pub(crate) struct TopK {
     k: usize,
 }
 

@@ -7,6 +7,7 @@ use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::shape::{Axes, axis_index};
@@ -53,8 +54,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Transpose {
+#[derive(Debug, Attribute)]
+#[op("Transpose")]
+pub(crate) struct Transpose {
     order: SmallVec<[usize; 6]>,
 }
 

@@ -15,6 +15,7 @@ use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_def
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::{Attribute, attribute_of_rows};
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -55,8 +56,7 @@ macro_rules! unary {
             grad: unary!(@grad $(|$k, $dy| $grad)?),
         };)*
 
-        /// All rows, for the loops that test them.
-        #[cfg(test)]
+        /// All rows: those that tests loop over and that files name.
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// The rows' entries in the inventory.
@@ -275,9 +275,11 @@ impl Row {
 }
 
 known_by_method!(Row);
+attribute_of_rows!(Row, ROWS, method);
 
 /// A call of a row.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Attribute)]
+#[op("Unary")]
 pub(crate) struct Unary {
     pub(crate) row: &'static Row,
 }

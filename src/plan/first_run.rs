@@ -92,6 +92,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use crate::graph::attributes::Attribute;
     use std::sync::Arc;
 
     use super::*;
@@ -102,7 +103,8 @@ mod tests {
     use crate::graph::{Graph, Node, Op, Spec};
     use crate::plan::{Choice, plan};
 
-    #[derive(Debug, Hash, PartialEq, Eq)]
+    #[derive(Debug, Attribute)]
+    #[op("Any")]
     struct Any;
 
     impl Op for Any {

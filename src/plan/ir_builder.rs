@@ -485,6 +485,7 @@ impl<'a, 'b> IrBuilder<'a, 'b> {
 
 #[cfg(test)]
 mod tests {
+    use crate::graph::attributes::Attribute;
     use smallvec::SmallVec;
 
     use super::super::lowerings::Lowerings;
@@ -495,7 +496,8 @@ mod tests {
     use crate::graph::{Graph, Node, Op, Spec};
 
     /// A placeholder for any op: the lowerings are given separately.
-    #[derive(Debug, Hash, PartialEq, Eq)]
+    #[derive(Debug, Attribute)]
+    #[op("Any")]
     struct Any;
 
     impl Op for Any {

@@ -466,6 +466,7 @@ impl Params {
 
 #[cfg(test)]
 mod tests {
+    use crate::graph::attributes::Attribute;
 
     use super::*;
     use crate::device::DeviceOptions;
@@ -474,7 +475,8 @@ mod tests {
     use crate::graph::{Graph, Op, Spec};
 
     /// Writes sevens.
-    #[derive(Debug, Hash, PartialEq, Eq)]
+    #[derive(Debug, Attribute)]
+    #[op("Sevens")]
     struct Sevens;
 
     impl Op for Sevens {

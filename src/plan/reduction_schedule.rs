@@ -163,6 +163,7 @@ pub(super) fn folds(ir: &KernelIr) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use crate::graph::attributes::Attribute;
     use std::sync::Arc;
 
     use super::super::context::PlanContext;
@@ -173,7 +174,8 @@ mod tests {
     use crate::graph::{Graph, Input, Node, Op, Spec};
 
     /// A sum over an axis, or each element minus the sum.
-    #[derive(Debug, Hash, PartialEq, Eq)]
+    #[derive(Debug, Attribute)]
+    #[op("Centred")]
     struct Centred {
         shape: [usize; 2],
         axis: usize,

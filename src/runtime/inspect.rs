@@ -11,6 +11,33 @@ impl Device {
         self.state().plans.last()
     }
 
+    /// The ops that have been called and have not run yet, as text: a line for each, with its attributes, its inputs, and the
+    /// dtype and shape of its result. Empty after a flush, or if every op runs at once (`WGRAD_EAGER_SYNC=1`).
+    ///
+    /// `%given0` is a tensor that had its values before. Numbers that may change from call to call, such as the bits of a
+    /// constant, are attributes, too.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// let x = device.scope(|| Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]))?;
+    /// let y = x.square()?.reduce_sum(1)?;
+    /// let text = device.waiting_ops();
+    /// assert_eq!(
+    ///     text,
+    ///     "%given0: f32[2, 2]\n\
+    ///      %0 = Unary{row: square}(%given0): f32[2, 2]\n\
+    ///      %1 = Reduce{row: reduce_sum, axes: [1], keepdims: false}(%0): f32[2]\n"
+    /// );
+    /// # assert_eq!(y.to_vec::<f32>()?, [5.0, 25.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn waiting_ops(&self) -> String {
+        self.state().stream.text()
+    }
+
     /// Lets a test plan for another adapter.
     #[cfg(test)]
     pub(crate) fn change_caps(&self, change: impl FnOnce(&mut crate::device::Caps)) {

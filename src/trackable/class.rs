@@ -30,7 +30,7 @@
 pub struct Class {
     pub(crate) name: &'static str,
     pub(crate) role: Role,
-    pub(crate) attributes: &'static [Attribute],
+    pub(crate) attributes: &'static [PartNames],
     pub(crate) pytorch: &'static [PyTorchParameter],
     pub(crate) positions: Positions,
     pub(crate) call: CallForm,
@@ -73,7 +73,7 @@ impl Class {
         self
     }
 
-    pub(crate) const fn attributes(mut self, attributes: &'static [Attribute]) -> Self {
+    pub(crate) const fn attributes(mut self, attributes: &'static [PartNames]) -> Self {
         self.attributes = attributes;
         self
     }
@@ -105,7 +105,7 @@ impl Class {
 
     /// What other libraries call the part `name`.
     #[allow(dead_code)]
-    pub(crate) fn attribute(&self, name: &str) -> Option<&'static Attribute> {
+    pub(crate) fn attribute(&self, name: &str) -> Option<&'static PartNames> {
         self.attributes.iter().find(|attribute| attribute.matches(name))
     }
 }
@@ -132,7 +132,7 @@ pub(crate) enum Role {
 /// What other libraries call a part.
 #[derive(Debug)]
 #[allow(dead_code)]
-pub(crate) struct Attribute {
+pub(crate) struct PartNames {
     /// wgrad's name; `forward_*` is each that begins with `forward_`.
     part: &'static str,
     /// Keras's attribute in TensorFlow's checkpoints.
@@ -143,9 +143,9 @@ pub(crate) struct Attribute {
     pub(crate) pytorch: Option<&'static str>,
 }
 
-impl Attribute {
+impl PartNames {
     pub(crate) const fn of(part: &'static str) -> Self {
-        Attribute { part, checkpoint: None, keras: None, pytorch: None }
+        PartNames { part, checkpoint: None, keras: None, pytorch: None }
     }
 
     pub(crate) const fn checkpoint(mut self, name: &'static str) -> Self {

@@ -21,7 +21,7 @@ pub use arrays::NamedArray;
 pub(crate) use arrays::set;
 #[cfg(feature = "checkpoint")]
 pub(crate) use arrays::{Everything, Given, Item, Scope, set_given};
-pub(crate) use class::{Attribute, CallForm, ExtraVariable, Positions, Role, SlotNames};
+pub(crate) use class::{CallForm, ExtraVariable, PartNames, Positions, Role, SlotNames};
 pub use class::{Class, Layout, PyTorchParameter};
 pub(crate) use impls::{VALUE, plain, value};
 #[cfg(feature = "checkpoint")]

@@ -1,5 +1,6 @@
 //! The derive macros of `wgrad`, one file each.
 
+mod attribute;
 mod item;
 mod trackable;
 
@@ -30,4 +31,12 @@ pub fn trackable(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 pub fn item(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     item::implement(input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// The fields of an op as attributes, for the crate `wgrad` itself.
+#[doc(hidden)]
+#[proc_macro_derive(Attribute, attributes(attribute, op))]
+pub fn attribute(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as DeriveInput);
+    attribute::implement(input).unwrap_or_else(syn::Error::into_compile_error).into()
 }

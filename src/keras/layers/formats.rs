@@ -8,7 +8,7 @@ pub(crate) use crate::trackable::Layout::{
     Depthwise, GruBias, GruKernel, Output, PerChannel, Permuted, Projected, Same, Sum,
 };
 pub(crate) use crate::trackable::{
-    Attribute, CallForm, Class, ExtraVariable, Positions, PyTorchParameter as Torch, Role,
+    CallForm, Class, ExtraVariable, PartNames, Positions, PyTorchParameter as Torch, Role,
 };
 
 /// The class of a layer with this name.
@@ -17,8 +17,8 @@ pub(crate) const fn layer_class(name: &'static str) -> Class {
 }
 
 /// `Dense._kernel`, `Embedding._embeddings`.
-const KERNEL: Attribute = Attribute::of("kernel").checkpoint("_kernel");
-const EMBEDDINGS: Attribute = Attribute::of("embeddings").checkpoint("_embeddings");
+const KERNEL: PartNames = PartNames::of("kernel").checkpoint("_kernel");
+const EMBEDDINGS: PartNames = PartNames::of("embeddings").checkpoint("_embeddings");
 
 pub(crate) const BIAS: Torch = Torch::new("bias", &["bias"], Same);
 
@@ -49,11 +49,11 @@ pub(crate) static GAMMA_BETA: [Torch; 2] = [
 ];
 
 /// A layer around one cell.
-pub(crate) static AROUND_CELL: [Attribute; 1] =
-    [Attribute::of("*").checkpoint("cell").keras("cell").pytorch("_l0")];
+pub(crate) static AROUND_CELL: [PartNames; 1] =
+    [PartNames::of("*").checkpoint("cell").keras("cell").pytorch("_l0")];
 /// As [`AROUND_CELL`], without a counterpart in PyTorch.
-pub(crate) static AROUND_CONVOLUTIONAL_CELL: [Attribute; 1] =
-    [Attribute::of("*").checkpoint("cell").keras("cell")];
+pub(crate) static AROUND_CONVOLUTIONAL_CELL: [PartNames; 1] =
+    [PartNames::of("*").checkpoint("cell").keras("cell")];
 
 /// Whether it is a functional model.
 #[cfg(feature = "json")]

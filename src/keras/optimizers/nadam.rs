@@ -4,7 +4,7 @@ use super::setters::setters;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
-use crate::trackable::{Attribute, Class, HostState, Parts, Trackable};
+use crate::trackable::{Class, HostState, PartNames, Parts, Trackable};
 use crate::variable::Variable;
 
 /// Nadam (Dozat 2016) in Keras's form: with `u_t = b1 (1 - 0.96^t / 2)` and the product `U_t` of all of them so far,
@@ -39,7 +39,7 @@ impl Trackable for Nadam {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class =
-            Class::new("Nadam").attributes(&[Attribute::of("u_product").checkpoint("_u_product")]);
+            Class::new("Nadam").attributes(&[PartNames::of("u_product").checkpoint("_u_product")]);
         Some(&CLASS)
     }
 }

@@ -9,6 +9,7 @@ use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, Operation};
@@ -30,7 +31,7 @@ const THREADS: usize = 64;
 const THREADS_CPU: usize = 8;
 
 /// The result that a kernel computes.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Attribute)]
 enum Pass {
     Forward,
     Queries,
@@ -38,8 +39,9 @@ enum Pass {
     Values,
 }
 
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-struct Flash {
+#[derive(Debug, Clone, Copy, Attribute)]
+#[op("FusedAttention")]
+pub(crate) struct Flash {
     pass: Pass,
     of: Layout,
 }
@@ -326,7 +328,8 @@ mod tests {
     use crate::runtime::Device;
 
     /// A pass with a fixed number of threads that share a row.
-    #[derive(Debug, Hash, PartialEq, Eq)]
+    #[derive(Debug, Attribute)]
+    #[op("FixedAttention")]
     struct Fixed {
         flash: Flash,
         parts: usize,

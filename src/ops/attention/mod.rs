@@ -3,7 +3,7 @@
 //! `scores.rs` computes it with the matrix of scores, `flash.rs` with kernels that never write it. This file checks a
 //! call, converts its inputs to the form that both expect, and chooses one of them.
 
-mod flash;
+pub(super) mod flash;
 mod scores;
 
 use self::scores::{LOW, Layout};
@@ -13,6 +13,7 @@ use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::options::options;
@@ -270,8 +271,9 @@ fn prepared(mask: &Tensor, result: &[usize], of: &Layout) -> Result<Tensor> {
 }
 
 /// The seed as runtime scalars: another seed needs no new plan.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Words {
+#[derive(Debug, Attribute)]
+#[op("DropoutWords")]
+pub(crate) struct Words {
     seed: Runtime<[u32; 2]>,
 }
 

@@ -1,12 +1,13 @@
 //! The sizes of a convolution: windows along an axis, padding, and checks of their consistency.
 
-use super::super::inventory::{Answer, Args, Stop, Value};
+use super::super::inventory::{Answer, Args, Stop};
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::{Attribute, Value, Visitor};
 use crate::options::options;
 use crate::shape::Shape;
 
 /// The padding of a convolution or pooling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Attribute)]
 pub enum Padding {
     /// No padding: `ceil((in - window + 1) / stride)` results along an axis.
     #[default]
@@ -27,6 +28,23 @@ pub struct Edges {
 impl Edges {
     fn pairs(&self) -> &[(usize, usize)] {
         &self.pairs[..self.axes]
+    }
+}
+
+/// A pair for each axis.
+impl Attribute for Edges {
+    fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
+        visitor.list(name, self.axes);
+        self.pairs().iter().for_each(|pair| pair.visit("", visitor));
+    }
+
+    fn read(value: &Value) -> std::result::Result<Self, String> {
+        let given = Vec::<(usize, usize)>::read(value)?;
+        let mut pairs = [(0, 0); 3];
+        let own = pairs.get_mut(..given.len()).filter(|own| !own.is_empty());
+        own.ok_or_else(|| format!("{value} is not a padding of one to three axes"))?
+            .copy_from_slice(&given);
+        Ok(Edges { pairs, axes: given.len() })
     }
 }
 
@@ -96,7 +114,7 @@ impl Padding {
 
 options! {
     /// Strides, padding and dilations of a convolution, each as (rows, columns).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
     pub struct Conv2dOptions {
         /// The stride of the windows; 1 by default.
         strides: [usize; 2] = [1, 1],

@@ -18,6 +18,7 @@ use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, sa
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -52,8 +53,9 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct Conv2d {
+#[derive(Debug, Attribute)]
+#[op("Conv2D")]
+pub(crate) struct Conv2d {
     pub(super) options: Conv2dOptions,
 }
 
@@ -130,8 +132,9 @@ impl Operation for Conv2d {
 
 /// dx[n,y,x,c] = sum over u,v,o of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, o] * w[u,v,c,o], where the
 /// divisions leave no remainder.
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct InputGradient {
+#[derive(Debug, Attribute)]
+#[op("Conv2DBackpropInput")]
+pub(crate) struct InputGradient {
     pub(super) image: Shape,
     pub(super) options: Conv2dOptions,
 }
@@ -258,8 +261,9 @@ impl Operation for InputGradient {
 }
 
 /// dw[u,v,c,o] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,o].
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct FilterGradient {
+#[derive(Debug, Attribute)]
+#[op("Conv2DBackpropFilter")]
+pub(crate) struct FilterGradient {
     pub(super) filter: Shape,
     pub(super) options: Conv2dOptions,
 }

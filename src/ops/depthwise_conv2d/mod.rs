@@ -11,6 +11,7 @@ use super::inventory::{ANY, Entry, Input, Kind, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -59,8 +60,9 @@ fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> 
     Ok(g)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct DepthwiseConv2d {
+#[derive(Debug, Attribute)]
+#[op("DepthwiseConv2D")]
+pub(crate) struct DepthwiseConv2d {
     pub(super) options: Conv2dOptions,
 }
 
@@ -149,8 +151,9 @@ impl Operation for DepthwiseConv2d {
 
 /// dx[n,y,x,c] = sum over u,v,m of dy[n, (y + top - u*dh) / sh, (x + left - v*dw) / sw, c*M+m] * w[u,v,c,m], where the
 /// divisions leave no remainder.
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct InputGradient {
+#[derive(Debug, Attribute)]
+#[op("DepthwiseConv2DBackpropInput")]
+pub(crate) struct InputGradient {
     pub(super) image: Shape,
     pub(super) options: Conv2dOptions,
 }
@@ -248,8 +251,9 @@ impl Operation for InputGradient {
 }
 
 /// dw[u,v,c,m] = sum over n,i,j of x[n, i*sh + u*dh - top, j*sw + v*dw - left, c] * dy[n,i,j,c*M+m].
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct FilterGradient {
+#[derive(Debug, Attribute)]
+#[op("DepthwiseConv2DBackpropFilter")]
+pub(crate) struct FilterGradient {
     pub(super) filter: Shape,
     pub(super) options: Conv2dOptions,
 }

@@ -5,9 +5,9 @@
 mod color;
 mod geometry;
 mod patches;
-mod pixels;
+pub(super) mod pixels;
 mod quality;
-mod resize;
+pub(super) mod resize;
 mod sample;
 
 pub use color::{

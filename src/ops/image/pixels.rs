@@ -7,6 +7,7 @@ use super::sizes;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::{Shape, broadcast};
@@ -14,7 +15,7 @@ use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 
 /// How to interpolate a value between pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Attribute)]
 #[non_exhaustive]
 pub enum Interpolation {
     /// The four surrounding pixels, weighted by distance.
@@ -72,8 +73,9 @@ impl Source {
 }
 
 /// The inputs are images `[N,H,W,C]`, indices `[M]`, rows and columns `[M,P,2]`.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-pub(super) struct Read {
+#[derive(Debug, Clone, Copy, Attribute)]
+#[op("ImageSample")]
+pub(crate) struct Read {
     pub(super) how: Interpolation,
     /// Whether a position exactly on a pixel returns that pixel, with a derivative of 0; otherwise it is interpolated
     /// with the next pixel.

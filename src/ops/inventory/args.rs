@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result};
+pub use crate::graph::attributes::Value;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
@@ -31,16 +32,6 @@ pub type Answer<T = Vec<Tensor>> = std::result::Result<T, Stop>;
 /// The one result of a function.
 pub fn one(y: Result<Tensor>) -> Answer {
     Ok(vec![y?])
-}
-
-/// An attribute.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(String),
-    List(Vec<Value>),
 }
 
 impl Value {

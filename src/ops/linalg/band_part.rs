@@ -6,6 +6,7 @@ use super::blocks::matrix;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
@@ -77,8 +78,9 @@ pub fn triu(x: &Tensor, k: i64) -> Result<Tensor> {
     band(x, Some(k.saturating_neg()), None)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct MatrixBandPart {
+#[derive(Debug, Attribute)]
+#[op("MatrixBandPart")]
+pub(crate) struct MatrixBandPart {
     rows: usize,
     columns: usize,
     lower: i32,

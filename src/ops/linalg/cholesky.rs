@@ -10,6 +10,7 @@ use super::triangular_solve::Triangle;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
@@ -73,8 +74,9 @@ fn factor(x: &Tensor) -> Result<Tensor> {
     above(&beside(&first, &zero)?, &beside(&turned(&s)?, &last)?)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Cholesky;
+#[derive(Debug, Attribute)]
+#[op("Cholesky")]
+pub(crate) struct Cholesky;
 
 impl Op for Cholesky {
     fn name(&self) -> &'static str {
@@ -114,6 +116,7 @@ impl Operation for Cholesky {
 }
 
 impl Rule for Cholesky {
+    const KIND: &'static str = "CholeskyRule";
     const NAME: &'static str = "Cholesky";
 
     // dx = y^-T P y^-1, symmetrized, with P = y^T dy in the lower triangle, halved on the diagonal.

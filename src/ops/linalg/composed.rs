@@ -13,6 +13,7 @@ use super::svd::{svd, svdvals};
 use super::triangular_solve::{TriangularSolveOptions, triangular_solve_with};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::options::options;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
@@ -281,10 +282,11 @@ pub fn pinv(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Pinv;
+#[derive(Debug, Attribute)]
+pub(crate) struct Pinv;
 
 impl Rule for Pinv {
+    const KIND: &'static str = "PinvRule";
     const NAME: &'static str = "Pinv";
 
     // Golub and Pereyra 1973, for a constant rank: dx = -y^T dy y^T + (I - x y) dy^T y y^T + y^T y dy^T (I - y x).

@@ -6,6 +6,7 @@ use super::blocks::{identity_mask, matrix};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
 };
@@ -208,8 +209,9 @@ fn checked_len(op: &str, x: &Tensor, sizes: [usize; 2], k: i64) -> Result<usize>
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct MatrixDiagPart {
+#[derive(Debug, Attribute)]
+#[op("MatrixDiagPart")]
+pub(crate) struct MatrixDiagPart {
     k: i64,
 }
 
@@ -249,8 +251,9 @@ impl Operation for MatrixDiagPart {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct MatrixDiag {
+#[derive(Debug, Attribute)]
+#[op("MatrixDiag")]
+pub(crate) struct MatrixDiag {
     rows: usize,
     columns: usize,
     k: i64,

@@ -10,6 +10,7 @@ use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -132,8 +133,9 @@ fn panel_loops(rows: usize, columns: usize) -> usize {
     own * (columns + 2) + columns * (own * (columns + 3) + 12 + (columns + 1).div_ceil(64))
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct LuPanel;
+#[derive(Debug, Attribute)]
+#[op("LuPanel")]
+pub(crate) struct LuPanel;
 
 impl Op for LuPanel {
     fn name(&self) -> &'static str {
@@ -175,10 +177,11 @@ impl Operation for LuPanel {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Lu;
+#[derive(Debug, Attribute)]
+pub(crate) struct Lu;
 
 impl Rule for Lu {
+    const KIND: &'static str = "LuRule";
     const NAME: &'static str = "Lu";
 
     // x[p] = L U: dx[p] = L^-T (tril(L^T dL, -1) + triu(dU U^T)) U^-T.

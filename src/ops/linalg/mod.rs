@@ -20,17 +20,17 @@
 //! ```
 
 pub(super) mod band_part;
-mod blocks;
+pub(super) mod blocks;
 pub(super) mod cholesky;
 pub(super) mod composed;
 pub(super) mod diagonals;
 pub(super) mod lu;
 pub(super) mod qr;
-mod rule;
+pub(super) mod rule;
 pub(super) mod solve;
 pub(super) mod svd;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 pub(super) mod triangular_solve;
 
 pub use band_part::{band_part, tril, triu};

@@ -4,12 +4,13 @@ use super::super::inventory::{Answer, Args, Entry, Kind};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{band_part, tril, triu};
 use super::blocks::{above, batch, beside, block, float_matrix, identity, turned};
-use super::rule::{Rule, completing, of_arguments, ruled};
+use super::rule::{Factorization, Rule, completing, of_arguments, ruled};
 use super::triangular_solve::Triangle;
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -83,7 +84,7 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
     let (mut own_q, mut r) =
         split(&ruled(Qr { rows, columns }, &both, &[&wide])?, rows, columns, shared)?;
     if full {
-        let rest = completing("Qr", &block(&q, 0..rows, columns..rows)?, &own_q)?;
+        let rest = completing(Factorization::Qr, &block(&q, 0..rows, columns..rows)?, &own_q)?;
         own_q = beside(&own_q, &rest)?;
         r = above(&r, &block(&own.zeros_like()?, 0..rows - columns, 0..columns)?)?;
     }
@@ -158,8 +159,9 @@ fn panel_loops(rows: usize, columns: usize) -> usize {
     (rows * columns).div_ceil(threads) + columns * columns / threads + 4 + columns * (column + 1)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct QrPanel;
+#[derive(Debug, Attribute)]
+#[op("QrPanel")]
+pub(crate) struct QrPanel;
 
 impl Op for QrPanel {
     fn name(&self) -> &'static str {
@@ -205,13 +207,14 @@ impl Operation for QrPanel {
 }
 
 /// The result is `q` above `r^T`.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Qr {
+#[derive(Debug, Attribute)]
+pub(crate) struct Qr {
     rows: usize,
     columns: usize,
 }
 
 impl Rule for Qr {
+    const KIND: &'static str = "QrRule";
     const NAME: &'static str = "Qr";
 
     // With y the columns of x right of the square part, r = [u, v]: dy = q dv, and y dv^T is added to dq.

@@ -2,17 +2,20 @@
 //! their intermediate values nor their rules.
 
 use std::fmt::Debug;
-use std::hash::Hash;
 
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::{Attribute, OpAttributes, Value, Visitor};
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::tensor::Tensor;
 
 /// The gradient rule of a result. The fields are the values that the rule depends on.
-pub(super) trait Rule: Debug + Hash + PartialEq + Eq + Send + Sync + 'static {
+pub(crate) trait Rule: Debug + Attribute + Send + Sync + 'static {
+    /// The name of the op in files.
+    const KIND: &'static str;
+
     /// TensorFlow's name.
     const NAME: &'static str;
 
@@ -32,8 +35,23 @@ pub(super) fn of_arguments(grads: impl IntoIterator<Item = Option<Tensor>>) -> R
     Ok(std::iter::once(None).chain(grads).collect())
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Ruled<R>(R);
+/// The op that attaches a rule.
+#[derive(Debug)]
+pub(crate) struct Ruled<R>(R);
+
+impl<R: Rule> Attribute for Ruled<R> {
+    fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
+        self.0.visit(name, visitor);
+    }
+
+    fn read(value: &Value) -> std::result::Result<Self, String> {
+        R::read(value).map(Ruled)
+    }
+}
+
+impl<R: Rule> OpAttributes for Ruled<R> {
+    const KIND: &'static str = R::KIND;
+}
 
 impl<R: Rule> Op for Ruled<R> {
     fn name(&self) -> &'static str {
@@ -59,18 +77,35 @@ impl<R: Rule> Operation for Ruled<R> {
     }
 }
 
+/// The op that computed orthonormal columns.
+#[derive(Debug, Clone, Copy, Attribute)]
+pub(crate) enum Factorization {
+    Qr,
+    Svd,
+}
+
+impl Factorization {
+    fn name(self) -> &'static str {
+        match self {
+            Factorization::Qr => "Qr",
+            Factorization::Svd => "Svd",
+        }
+    }
+}
+
 /// `rest`, orthonormal columns `[.., M, M-N]` that complete those of `q` `[.., M, N]`, as a function of `q`. `op` is
 /// the name of the op that computed them.
-pub(super) fn completing(op: &'static str, rest: &Tensor, q: &Tensor) -> Result<Tensor> {
+pub(super) fn completing(op: Factorization, rest: &Tensor, q: &Tensor) -> Result<Tensor> {
     ruled(Rest { op }, rest, &[q])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Rest {
-    op: &'static str,
+#[derive(Debug, Attribute)]
+pub(crate) struct Rest {
+    op: Factorization,
 }
 
 impl Rule for Rest {
+    const KIND: &'static str = "OrthogonalComplementRule";
     const NAME: &'static str = "OrthogonalComplement";
 
     // A single column is unique except for its sign, and rotates with q: dr = -q dq^T r. Several columns are unique
@@ -80,7 +115,7 @@ impl Rule for Rest {
         let count = shape[shape.len() - 1];
         if count != 1 {
             return refuse(
-                self.op,
+                self.op.name(),
                 &format!("with full_matrices the last {count} columns are not unique"),
                 "call it without full_matrices",
             );

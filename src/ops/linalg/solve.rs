@@ -8,6 +8,7 @@ use super::lu::{factors, firm, lu_solve, sign_of};
 use super::rule::{Rule, of_arguments, ruled};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::options::options;
 use crate::tensor::Tensor;
 
@@ -62,8 +63,8 @@ pub fn solve_with(matrix: &Tensor, rhs: &Tensor, options: SolveOptions) -> Resul
     in_f32(matrix, |matrix| rule.rows(matrix, &rhs.cast(DType::F32)?))
 }
 
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-struct Solve {
+#[derive(Debug, Clone, Copy, Attribute)]
+pub(crate) struct Solve {
     adjoint: bool,
 }
 
@@ -78,6 +79,7 @@ impl Solve {
 }
 
 impl Rule for Solve {
+    const KIND: &'static str = "SolveRule";
     const NAME: &'static str = "MatrixSolve";
 
     // db = A^-T dy; dA = -db y^T, or its transpose.
@@ -136,10 +138,11 @@ fn inverse(x: &Tensor) -> Result<Tensor> {
     ruled(Inverse, &lu_solve(&found.packed, &found.order, &ones)?, &[x])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Inverse;
+#[derive(Debug, Attribute)]
+pub(crate) struct Inverse;
 
 impl Rule for Inverse {
+    const KIND: &'static str = "InverseRule";
     const NAME: &'static str = "MatrixInverse";
 
     // dx = -y^T dy y^T.
@@ -176,10 +179,11 @@ pub fn det(x: &Tensor) -> Result<Tensor> {
     })
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Determinant;
+#[derive(Debug, Attribute)]
+pub(crate) struct Determinant;
 
 impl Rule for Determinant {
+    const KIND: &'static str = "DeterminantRule";
     const NAME: &'static str = "MatrixDeterminant";
 
     // dx = dy y x^-T.
@@ -221,10 +225,11 @@ pub fn slogdet(x: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((sign.cast(x.dtype())?, log.cast(x.dtype())?))
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct LogDeterminant;
+#[derive(Debug, Attribute)]
+pub(crate) struct LogDeterminant;
 
 impl Rule for LogDeterminant {
+    const KIND: &'static str = "LogDeterminantRule";
     const NAME: &'static str = "LogMatrixDeterminant";
 
     // dx = dy x^-T.

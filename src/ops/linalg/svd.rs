@@ -9,10 +9,11 @@ use super::blocks::{
 use super::diagonals::{diag, diag_part, set_diag};
 use super::lu::inverse_order;
 use super::qr::{QrOptions, qr, qr_with};
-use super::rule::{Rule, completing, of_arguments, ruled};
+use super::rule::{Factorization, Rule, completing, of_arguments, ruled};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -76,10 +77,13 @@ pub fn svd_with(x: &Tensor, options: SvdOptions) -> Result<(Tensor, Tensor, Tens
     let all = ruled(Svd { rows, columns }, &all, &[&wide])?;
     let (s, mut own_u, mut own_v) = split(&all, rows, columns, kept)?;
     if full && rows > columns {
-        own_u = beside(&own_u, &completing("Svd", &block(&u, 0..rows, kept..rows)?, &own_u)?)?;
+        own_u = beside(
+            &own_u,
+            &completing(Factorization::Svd, &block(&u, 0..rows, kept..rows)?, &own_u)?,
+        )?;
     } else if full {
         let rest = block(&v, 0..columns, kept..columns)?;
-        own_v = beside(&own_v, &completing("Svd", &rest, &own_v)?)?;
+        own_v = beside(&own_v, &completing(Factorization::Svd, &rest, &own_v)?)?;
     }
     let dtype = x.dtype();
     Ok((s.cast(dtype)?, own_u.cast(dtype)?, own_v.cast(dtype)?))
@@ -234,8 +238,9 @@ fn refined(x: &Tensor) -> Result<Tensor> {
     x.multiply(1.5)?.subtract(square.matmul(x)?.multiply(0.5)?)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Jacobi {
+#[derive(Debug, Attribute)]
+#[op("JacobiSweeps")]
+pub(crate) struct Jacobi {
     sweeps: usize,
 }
 
@@ -317,13 +322,14 @@ fn gaps(x: &Tensor) -> Result<Tensor> {
     reciprocal(&x.expand_dims(-2)?.subtract(x.expand_dims(-1)?)?)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Svd {
+#[derive(Debug, Attribute)]
+pub(crate) struct Svd {
     rows: usize,
     columns: usize,
 }
 
 impl Rule for Svd {
+    const KIND: &'static str = "SvdRule";
     const NAME: &'static str = "Svd";
 
     // Townsend 2016, "Differentiating the singular value decomposition": with F_ij = 1 / (s_j^2 - s_i^2),
@@ -356,10 +362,11 @@ impl Rule for Svd {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct SingularValues;
+#[derive(Debug, Attribute)]
+pub(crate) struct SingularValues;
 
 impl Rule for SingularValues {
+    const KIND: &'static str = "SingularValuesRule";
     const NAME: &'static str = "Svd";
 
     // dx = u dS v^T.
@@ -370,10 +377,11 @@ impl Rule for SingularValues {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Eigh;
+#[derive(Debug, Attribute)]
+pub(crate) struct Eigh;
 
 impl Rule for Eigh {
+    const KIND: &'static str = "EighRule";
     const NAME: &'static str = "SelfAdjointEigV2";
 
     // dx = v (dE + F * (v^T dv)) v^T, with F_ij = 1 / (e_j - e_i).
@@ -390,10 +398,11 @@ impl Rule for Eigh {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Eigenvalues;
+#[derive(Debug, Attribute)]
+pub(crate) struct Eigenvalues;
 
 impl Rule for Eigenvalues {
+    const KIND: &'static str = "EigenvaluesRule";
     const NAME: &'static str = "SelfAdjointEigV2";
 
     // dx = v dE v^T.

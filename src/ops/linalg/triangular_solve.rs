@@ -8,6 +8,7 @@ use super::rule::{Rule, of_arguments, ruled};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -65,8 +66,9 @@ pub fn triangular_solve_with(
 }
 
 /// Which triangle is used, and how.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-pub(super) struct Triangle {
+#[derive(Debug, Clone, Copy, Attribute)]
+#[op("TriangularSolve")]
+pub(crate) struct Triangle {
     pub(super) lower: bool,
     pub(super) adjoint: bool,
     /// The diagonal counts as ones.
@@ -174,6 +176,7 @@ impl Operation for Triangle {
 }
 
 impl Rule for Triangle {
+    const KIND: &'static str = "TriangularSolveRule";
     const NAME: &'static str = "MatrixTriangularSolve";
 
     // db = A^-T dy; dA = -db y^T in the triangle, or its transpose.

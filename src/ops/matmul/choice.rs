@@ -10,6 +10,7 @@ use super::variants::{PLAIN, Problem, Variant, alternatives, candidates};
 use crate::device::{Caps, Cooperative, MatmulPrecision};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext, Unverified, Variants};
 use crate::graph::{Op, Spec};
 
@@ -124,7 +125,8 @@ impl Gemm {
 
 /// A small matrix product that verifies a kind of cooperative matrices. It is a separate op because the ops that have
 /// variants depend on this file, and not the reverse.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Attribute)]
+#[op("Trial")]
 struct Trial;
 
 impl Trial {

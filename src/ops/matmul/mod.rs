@@ -30,6 +30,7 @@ use super::inventory::{ANY, Entry, Kind, one};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -102,8 +103,9 @@ fn leading(x: &Spec) -> Option<(Shape, [usize; 2])> {
     Some((Shape::new(&x.shape[..at]), [x.shape[at], x.shape[at + 1]]))
 }
 
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
-pub(super) struct MatMul {
+#[derive(Debug, Clone, Copy, Attribute)]
+#[op("MatMul")]
+pub(crate) struct MatMul {
     pub(super) transpose_a: bool,
     pub(super) transpose_b: bool,
 }

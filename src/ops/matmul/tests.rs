@@ -8,16 +8,31 @@ use super::variants::Variant;
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::{Attribute, OpAttributes, Value, Visitor};
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
 /// Computes a product by one variant.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug)]
 struct Fixed {
     product: Product,
     variant: Variant,
+}
+
+impl Attribute for Fixed {
+    fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
+        visitor.int(name, crate::mixer::hash_bytes(format!("{self:?}").as_bytes()) as i64);
+    }
+
+    fn read(_: &Value) -> std::result::Result<Self, String> {
+        Err("it is in no file".into())
+    }
+}
+
+impl OpAttributes for Fixed {
+    const KIND: &'static str = "FixedMatMul";
 }
 
 impl Op for Fixed {

@@ -2,6 +2,7 @@
 
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::options::options;
 use crate::shape::Shape;
 
@@ -17,7 +18,7 @@ options! {
 }
 
 /// The windows of a pooling, each size as (rows, columns).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(in crate::ops) struct Windows {
     pub(super) window: [usize; 2],
     pub(super) strides: [usize; 2],

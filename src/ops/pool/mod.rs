@@ -19,6 +19,7 @@ use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, no_grads, on
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::shape::Shape;
@@ -54,7 +55,7 @@ impl Tensor {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(super) enum Kind {
     Max,
     /// The index of the largest element: its flat index in the image, as `i32`.
@@ -62,8 +63,9 @@ pub(super) enum Kind {
     Average,
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct Pool {
+#[derive(Debug, Attribute)]
+#[op("Pool")]
+pub(crate) struct Pool {
     pub(super) kind: Kind,
     pub(super) options: Windows,
 }
@@ -167,8 +169,9 @@ impl Operation for Pool {
 }
 
 /// dx[e] = sum of dy over the windows whose largest element is e.
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct MaxPoolGrad {
+#[derive(Debug, Attribute)]
+#[op("MaxPoolGrad")]
+pub(crate) struct MaxPoolGrad {
     pub(super) image: Shape,
     pub(super) options: Windows,
 }
@@ -203,8 +206,9 @@ impl Operation for MaxPoolGrad {
 }
 
 /// y[e] = x[index of the largest element of window e].
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct MaxPoolPick {
+#[derive(Debug, Attribute)]
+#[op("MaxPoolPick")]
+pub(crate) struct MaxPoolPick {
     pub(super) options: Windows,
 }
 
@@ -241,8 +245,9 @@ impl Operation for MaxPoolPick {
 }
 
 /// dx[e] = sum of dy / count over the windows that contain e.
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct AvgPoolGrad {
+#[derive(Debug, Attribute)]
+#[op("AvgPoolGrad")]
+pub(crate) struct AvgPoolGrad {
     pub(super) image: Shape,
     pub(super) options: Windows,
 }

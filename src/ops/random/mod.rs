@@ -6,7 +6,7 @@
 //! same distribution.
 
 mod bodies;
-mod multinomial;
+pub(super) mod multinomial;
 
 pub(crate) use multinomial::multinomial;
 
@@ -14,6 +14,7 @@ use super::{Backward, Grads, Keep, Operation, expect_dtype, refuse};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::{Attribute, attribute_of_rows};
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::runtime::Device;
@@ -111,20 +112,20 @@ impl std::fmt::Debug for Distribution {
     }
 }
 
-// They are identified by their names.
-impl PartialEq for Distribution {
-    fn eq(&self, other: &Self) -> bool {
-        self.kernel == other.kernel
-    }
-}
-
-impl Eq for Distribution {}
-
-impl std::hash::Hash for Distribution {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.kernel.hash(state);
-    }
-}
+attribute_of_rows!(
+    Distribution,
+    &[
+        Distribution::UNIFORM,
+        Distribution::BITS,
+        Distribution::NORMAL,
+        Distribution::TRUNCATED_NORMAL,
+        Distribution::GAMMA,
+        Distribution::LOG_GAMMA,
+        Distribution::POISSON,
+        Distribution::BINOMIAL,
+    ],
+    kernel
+);
 
 /// As [`philox_random`], for a distribution with parameters.
 pub(crate) fn philox_random_of(
@@ -147,13 +148,15 @@ pub(crate) fn philox_random(
     words: RuntimeScalars,
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
-    let dtype = if distribution == Distribution::BITS { DType::U32 } else { DType::F32 };
+    let dtype =
+        if distribution.kernel == Distribution::BITS.kernel { DType::U32 } else { DType::F32 };
     let words = Runtime(words);
     eager::create(Random { spec: Spec { shape, dtype }, distribution, words }, device, owner)
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Random {
+#[derive(Debug, Attribute)]
+#[op("Random")]
+pub(crate) struct Random {
     spec: Spec,
     distribution: &'static Distribution,
     /// The key's two words, and the counter's four.

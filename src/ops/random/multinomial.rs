@@ -5,6 +5,7 @@
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, Operation, no_grads};
@@ -17,8 +18,9 @@ pub(crate) fn multinomial(words: &Tensor, sums: &Tensor) -> Result<Tensor> {
     dispatch(Multinomial, &[words, sums])
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Multinomial;
+#[derive(Debug, Attribute)]
+#[op("Multinomial")]
+pub(crate) struct Multinomial;
 
 impl Op for Multinomial {
     fn name(&self) -> &'static str {

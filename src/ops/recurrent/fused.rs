@@ -10,6 +10,7 @@ use super::{kernels, second_order};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::ops::{Backward, Grads, Keep, MatmulOptions, Operation, concat, fill};
@@ -41,8 +42,9 @@ pub(super) fn run(
     Ok(Run { state: state.collect::<Result<_>>()?, sequence: walk.states(&y, 0, 1, steps)? })
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Sequence {
+#[derive(Debug, Attribute)]
+#[op("Recurrent")]
+pub(crate) struct Sequence {
     walk: Walk,
 }
 
@@ -82,8 +84,9 @@ impl Operation for Sequence {
 
 /// The result of a [`Sequence`], its first input, as a function of the sequence's inputs, which follow. Unlike the
 /// sequence's, its gradient includes the gates and the state before the first step.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Whole {
+#[derive(Debug, Attribute)]
+#[op("RecurrentWhole")]
+pub(crate) struct Whole {
     walk: Walk,
 }
 
@@ -180,8 +183,9 @@ fn cast(x: Tensor, dtype: DType) -> Result<Tensor> {
     if x.dtype() == dtype { Ok(x) } else { x.cast(dtype) }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct SequenceGrad {
+#[derive(Debug, Attribute)]
+#[op("RecurrentGrad")]
+pub(crate) struct SequenceGrad {
     walk: Walk,
     /// Whether the gates have their own gradients.
     whole: bool,

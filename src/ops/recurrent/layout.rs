@@ -2,9 +2,10 @@
 //! layout of the states and gates of all steps in one tensor.
 
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::tensor::Tensor;
 
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Attribute)]
 pub(super) enum Cell {
     Lstm,
     /// With the reset after the product.
@@ -58,7 +59,7 @@ impl Cell {
 }
 
 /// The attributes that the layer and its gradient share.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Attribute)]
 pub(super) struct Walk {
     pub(super) cell: Cell,
     pub(super) steps: usize,

@@ -5,7 +5,7 @@
 
 mod cells;
 mod check;
-mod fused;
+pub(super) mod fused;
 mod kernels;
 mod layout;
 mod second_order;

@@ -2,7 +2,7 @@
 //! each one.
 
 mod kernels;
-mod recurrence;
+pub(super) mod recurrence;
 
 use super::inventory::{ANY, Entry, Kind, POSITIVE, Values, one};
 use super::{
@@ -11,6 +11,7 @@ use super::{
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::{Attribute, attribute_of_rows};
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -22,7 +23,7 @@ use recurrence::{Way, linear_recurrence};
 
 options! {
     /// Which elements a running sum, or the result of another scan, includes.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
     pub struct CumsumOptions {
         /// Whether a sum excludes the element at its own position; `false` by default.
         exclusive: bool = false,
@@ -180,6 +181,7 @@ struct Row {
 }
 
 known_by_method!(Row);
+attribute_of_rows!(Row, &[&SUM, &PRODUCT, &LARGEST, &SMALLEST, &LOG_SUM_EXP], method);
 
 static SUM: Row = Row {
     method: "Cumsum",
@@ -260,8 +262,9 @@ fn ratio(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// A call of a row.
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(super) struct Cumulative {
+#[derive(Debug, Attribute)]
+#[op("Cumulative")]
+pub(crate) struct Cumulative {
     row: &'static Row,
     axis: usize,
     options: CumsumOptions,

@@ -4,6 +4,7 @@
 use super::kernels::{Code, Scan};
 use crate::eager::dispatch;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::ops::{Backward, FLOATS, Grads, Keep, Operation, PadMode, expect_dtype, same_dtype};
@@ -69,8 +70,9 @@ impl Way {
     }
 }
 
-#[derive(Debug, Hash, PartialEq, Eq)]
-pub(in crate::ops) struct LinearRecurrence {
+#[derive(Debug, Attribute)]
+#[op("LinearRecurrence")]
+pub(crate) struct LinearRecurrence {
     axis: usize,
     reverse: bool,
 }

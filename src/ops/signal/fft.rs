@@ -9,6 +9,7 @@ use super::{at_least, chirp, fit, take};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -244,8 +245,9 @@ pub fn irfft2d_with(input: &Tensor, options: Fft2dOptions) -> Result<Tensor> {
 }
 
 /// The transform of `[B,N,I,2]` along the second axis; N is above 1 and has small factors.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Fft {
+#[derive(Debug, Attribute)]
+#[op("FFT")]
+pub(crate) struct Fft {
     inverse: bool,
 }
 
@@ -290,8 +292,9 @@ fn ends(like: &Tensor, n: usize, inner: f64) -> Result<Tensor> {
 
 /// The transform of `[B,N]`, N even with small factors: a transform of the N/2 pairs, from which a last kernel computes
 /// the half spectrum.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Rfft;
+#[derive(Debug, Attribute)]
+#[op("RFFT")]
+pub(crate) struct Rfft;
 
 impl Op for Rfft {
     fn name(&self) -> &'static str {
@@ -328,8 +331,9 @@ impl Operation for Rfft {
 }
 
 /// The inverse, of `[B,N/2+1,2]`, N even with small factors.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Irfft;
+#[derive(Debug, Attribute)]
+#[op("IRFFT")]
+pub(crate) struct Irfft;
 
 impl Op for Irfft {
     fn name(&self) -> &'static str {

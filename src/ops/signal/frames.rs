@@ -8,6 +8,7 @@ use super::{at_least, fit, take};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -297,8 +298,9 @@ pub fn inverse_stft_window(
 }
 
 /// A view: frame f begins at index f * step of the axis.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Frame {
+#[derive(Debug, Attribute)]
+#[op("Frame")]
+pub(crate) struct Frame {
     axis: usize,
     frames: usize,
     length: usize,

@@ -6,8 +6,8 @@
 
 mod chirp;
 mod dct;
-mod fft;
-mod frames;
+pub(super) mod fft;
+pub(super) mod frames;
 mod mel;
 mod pairs;
 mod passes;

@@ -5,7 +5,7 @@
 //! with an additional axis. `rules.rs` has the ops with shaders that can be called with an additional axis. Any other
 //! op is called once for each row.
 
-mod rows_of;
+pub(super) mod rows_of;
 mod rules;
 mod windows;
 

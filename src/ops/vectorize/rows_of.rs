@@ -1,7 +1,6 @@
 //! An op on all rows at once, as the same code with an additional axis.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -10,6 +9,7 @@ use super::super::{Backward, Grads, Keep, KeptInput, Operation, inferred, unbroa
 use super::{Lane, Trace};
 use crate::eager;
 use crate::error::Result;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, Reduction};
 use crate::graph::lower::{Place, Strided, View, ViewAxis};
 use crate::graph::{Op, RuntimeScalars, Spec};
@@ -17,7 +17,9 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// `op` on `rows` rows. An input with rows has them along its first axis, like the result.
-pub(super) struct RowsOf {
+#[derive(Attribute)]
+#[op("RowsOf")]
+pub(crate) struct RowsOf {
     op: Arc<dyn Operation>,
     rows: usize,
     carries: SmallVec<[bool; 3]>,
@@ -176,45 +178,8 @@ impl Operation for RowsOf {
     }
 }
 
-/// The op's bytes in a key.
-struct Bytes(Vec<u8>);
-
-impl Hasher for Bytes {
-    fn finish(&self) -> u64 {
-        0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-    }
-}
-
-impl RowsOf {
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Bytes(Vec::new());
-        self.op.identify(&mut bytes);
-        bytes.0
-    }
-}
-
 impl fmt::Debug for RowsOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {} rows", self.op.name(), self.rows)
     }
 }
-
-impl Hash for RowsOf {
-    fn hash<H: Hasher>(&self, mut state: &mut H) {
-        self.op.identify(&mut state);
-        self.rows.hash(state);
-        self.carries.hash(state);
-    }
-}
-
-impl PartialEq for RowsOf {
-    fn eq(&self, other: &Self) -> bool {
-        self.rows == other.rows && self.carries == other.carries && self.bytes() == other.bytes()
-    }
-}
-
-impl Eq for RowsOf {}

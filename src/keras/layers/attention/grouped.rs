@@ -95,11 +95,11 @@ head_layer!(
     GroupQueryAttention,
     "GroupedQueryAttention",
     Class::new("GroupedQueryAttention").attributes(&[
-        Attribute::of("query").checkpoint("_query_dense").keras("_query_dense"),
-        Attribute::of("key").checkpoint("_key_dense").keras("_key_dense"),
-        Attribute::of("value").checkpoint("_value_dense").keras("_value_dense"),
-        Attribute::of("attention_output").checkpoint("_output_dense").keras("_output_dense"),
-        Attribute::of("gate").keras("_gate_dense"),
+        PartNames::of("query").checkpoint("_query_dense").keras("_query_dense"),
+        PartNames::of("key").checkpoint("_key_dense").keras("_key_dense"),
+        PartNames::of("value").checkpoint("_value_dense").keras("_value_dense"),
+        PartNames::of("attention_output").checkpoint("_output_dense").keras("_output_dense"),
+        PartNames::of("gate").keras("_gate_dense"),
     ])
 );
 

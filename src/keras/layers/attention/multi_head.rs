@@ -246,14 +246,14 @@ head_layer!(
     "MultiHeadAttention",
     Class::new("MultiHeadAttention")
         .attributes(&[
-            Attribute::of("query").checkpoint("_query_dense").keras("query_dense").pytorch(""),
-            Attribute::of("key").checkpoint("_key_dense").keras("key_dense").pytorch(""),
-            Attribute::of("value").checkpoint("_value_dense").keras("value_dense").pytorch(""),
-            Attribute::of("attention_output")
+            PartNames::of("query").checkpoint("_query_dense").keras("query_dense").pytorch(""),
+            PartNames::of("key").checkpoint("_key_dense").keras("key_dense").pytorch(""),
+            PartNames::of("value").checkpoint("_value_dense").keras("value_dense").pytorch(""),
+            PartNames::of("attention_output")
                 .checkpoint("_output_dense")
                 .keras("output_dense")
                 .pytorch(""),
-            Attribute::of("gate").keras("_gate_dense"),
+            PartNames::of("gate").keras("_gate_dense"),
         ])
         .pytorch(&[
             Torch::new("query/kernel", &["in_proj_weight"], Projected(0)),

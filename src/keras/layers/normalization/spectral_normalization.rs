@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
-use crate::keras::layers::formats::{Attribute, Class, ExtraVariable};
+use crate::keras::layers::formats::{Class, ExtraVariable, PartNames};
 #[cfg(feature = "json")]
 use crate::keras::layers::{Configured, layer_from_config};
 use crate::keras::{Context, INFERENCE, Initializer, Layer, Weight};
@@ -121,7 +121,7 @@ impl Trackable for SpectralNormalization {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("SpectralNormalization")
-            .attributes(&[Attribute::of("*").keras("layer")])
+            .attributes(&[PartNames::of("*").keras("layer")])
             .extra(ExtraVariable::InnerKernel);
         Some(&CLASS)
     }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, message};
 use crate::keras::Config;
 #[cfg(feature = "json")]
 use crate::keras::layers::Configured;
-use crate::keras::layers::formats::{Attribute, CallForm, Class};
+use crate::keras::layers::formats::{CallForm, Class, PartNames};
 use crate::keras::{Context, Layer};
 use crate::ops::{Recurrence, concat};
 use crate::tensor::Tensor;
@@ -176,11 +176,11 @@ impl Trackable for Bidirectional {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("Bidirectional").call(CallForm::Recurrent).attributes(&[
-            Attribute::of("forward_*")
+            PartNames::of("forward_*")
                 .checkpoint("forward_layer")
                 .keras("forward_layer")
                 .pytorch(""),
-            Attribute::of("backward_*")
+            PartNames::of("backward_*")
                 .checkpoint("backward_layer")
                 .keras("backward_layer")
                 .pytorch("_reverse"),

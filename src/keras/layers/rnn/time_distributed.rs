@@ -3,7 +3,7 @@
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
-use crate::keras::layers::formats::{Attribute, Class};
+use crate::keras::layers::formats::{Class, PartNames};
 #[cfg(feature = "json")]
 use crate::keras::layers::{Configured, layer_from_config};
 use crate::keras::{Context, Layer};
@@ -42,7 +42,7 @@ impl Trackable for TimeDistributed {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("TimeDistributed")
-            .attributes(&[Attribute::of("*").checkpoint("layer").keras("layer")]);
+            .attributes(&[PartNames::of("*").checkpoint("layer").keras("layer")]);
         Some(&CLASS)
     }
 }

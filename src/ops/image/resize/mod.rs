@@ -9,6 +9,7 @@ use super::{check_target, no_image, pad_to_bounding_box, sizes, with_size};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
 use crate::options::options;
@@ -260,8 +261,9 @@ fn words(line: &Line) -> Vec<u32> {
 }
 
 /// The inputs are `[B,H,W,C]` and the table of both lines.
-#[derive(Debug, Hash, PartialEq, Eq)]
-struct Resample {
+#[derive(Debug, Attribute)]
+#[op("ImageResample")]
+pub(crate) struct Resample {
     rows: Line,
     columns: Line,
     dtype: DType,

@@ -1,8 +1,10 @@
 //! Which positions of an axis a resized position sums, and with which weights: TensorFlow's rules, in its `f32`
 //! arithmetic.
 
+use crate::graph::attributes::Attribute;
+
 /// How a position of the result weighs the input positions around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(super) enum Rule {
     /// The axis does not change.
     Keep,
@@ -19,7 +21,7 @@ pub(super) enum Rule {
 }
 
 /// The sampling kernels of `ScaleAndTranslate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(super) enum Shape {
     Triangle,
     Keys,
@@ -69,7 +71,7 @@ impl Shape {
 }
 
 /// One axis of a resize from `from` to `to` positions, neither of them 0; with `backward`, its transpose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
 pub(super) struct Line {
     pub(super) rule: Rule,
     pub(super) from: usize,

@@ -4,10 +4,12 @@ use super::super::{Tuner, Tuning, proof};
 use super::*;
 use crate::device::{Caps, Cooperative, DeviceOptions};
 use crate::graph::Op;
+use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext, Unverified};
 
 /// `y = 2 x`, by kernels most of which are wrong.
-#[derive(Debug, Hash, PartialEq, Eq)]
+#[derive(Debug, Attribute)]
+#[op("Doubling")]
 struct Doubling;
 
 const SHADER: &str = "

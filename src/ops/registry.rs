@@ -1,0 +1,127 @@
+//! Makes an op from its name and attributes, as files and printed graphs have them.
+//!
+//! The library's own calls never refer to the list, so a program that reads no graph contains none of it.
+
+use std::sync::Arc;
+
+use super::Operation;
+use super::linalg::rule::Ruled;
+use crate::graph::attributes::{Attribute, OpAttributes, Value};
+
+/// Reads an op of one type.
+type Read = fn(&Value) -> Result<Arc<dyn Operation>, String>;
+
+const fn entry<T: Operation + OpAttributes>() -> (&'static str, Read) {
+    (T::KIND, |value| Ok(Arc::new(T::read(value)?)))
+}
+
+/// The op `kind` with these attributes; or what is wrong with them.
+pub(crate) fn read(kind: &str, attributes: &Value) -> Result<Arc<dyn Operation>, String> {
+    let found = ALL.iter().find(|(known, _)| *known == kind);
+    let (_, read) = found.ok_or_else(|| format!("there is no op '{kind}'"))?;
+    read(attributes).map_err(|words| format!("{kind}: {words}"))
+}
+
+/// The names of all types of ops.
+#[cfg(test)]
+pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(kind, _)| *kind)
+}
+
+impl Attribute for Arc<dyn Operation> {
+    fn visit(&self, name: &'static str, visitor: &mut dyn crate::graph::attributes::Visitor) {
+        visitor.op(name, &**self);
+    }
+
+    fn read(value: &Value) -> Result<Self, String> {
+        match value.variant()? {
+            (kind, [attributes]) => read(kind, attributes),
+            _ => Err(format!("{value} is not an op")),
+        }
+    }
+}
+
+/// Every type of op that a file may name.
+static ALL: &[(&str, Read)] = &[
+    entry::<crate::debugging::numerics::CheckNumerics>(),
+    entry::<super::argmax::ArgMax>(),
+    entry::<super::attention::Words>(),
+    entry::<super::attention::flash::Flash>(),
+    entry::<super::binary::Binary>(),
+    entry::<super::broadcast::BroadcastTo>(),
+    entry::<super::cast::Cast>(),
+    entry::<super::concat::Concat>(),
+    entry::<super::conv2d::Conv2d>(),
+    entry::<super::conv2d::FilterGradient>(),
+    entry::<super::conv2d::InputGradient>(),
+    entry::<super::custom_gradient::After>(),
+    entry::<super::custom_gradient::Joint>(),
+    entry::<super::custom_gradient::Part>(),
+    entry::<super::depthwise_conv2d::DepthwiseConv2d>(),
+    entry::<super::depthwise_conv2d::FilterGradient>(),
+    entry::<super::depthwise_conv2d::InputGradient>(),
+    entry::<super::fill::Fill>(),
+    entry::<super::gather::Gather>(),
+    entry::<super::image::pixels::Read>(),
+    entry::<super::image::resize::Resample>(),
+    entry::<super::iota::Iota>(),
+    entry::<super::linalg::band_part::MatrixBandPart>(),
+    entry::<super::linalg::cholesky::Cholesky>(),
+    entry::<super::linalg::diagonals::MatrixDiag>(),
+    entry::<super::linalg::diagonals::MatrixDiagPart>(),
+    entry::<super::linalg::lu::LuPanel>(),
+    entry::<super::linalg::qr::QrPanel>(),
+    entry::<super::linalg::svd::Jacobi>(),
+    entry::<super::linalg::triangular_solve::Triangle>(),
+    entry::<super::matmul::MatMul>(),
+    entry::<super::nextafter::NextAfter>(),
+    entry::<super::pad::Pad>(),
+    entry::<super::pool::AvgPoolGrad>(),
+    entry::<super::pool::MaxPoolGrad>(),
+    entry::<super::pool::MaxPoolPick>(),
+    entry::<super::pool::Pool>(),
+    entry::<super::random::Random>(),
+    entry::<super::random::multinomial::Multinomial>(),
+    entry::<super::rearrange::Inverse>(),
+    entry::<super::rearrange::Rearrange>(),
+    entry::<super::recurrent::fused::Sequence>(),
+    entry::<super::recurrent::fused::SequenceGrad>(),
+    entry::<super::recurrent::fused::Whole>(),
+    entry::<super::reduce::Reduce>(),
+    entry::<super::reshape::Reshape>(),
+    entry::<super::reverse::Reverse>(),
+    entry::<super::roll::Roll>(),
+    entry::<super::scan::Cumulative>(),
+    entry::<super::scan::recurrence::LinearRecurrence>(),
+    entry::<super::scatter_rows::ScatterExtreme>(),
+    entry::<super::scatter_rows::ScatterUpdate>(),
+    entry::<super::searchsorted::SearchSorted>(),
+    entry::<super::segment_extreme::Extreme>(),
+    entry::<super::segment_sum::SegmentSum>(),
+    entry::<super::select::Select>(),
+    entry::<super::signal::fft::Fft>(),
+    entry::<super::signal::fft::Irfft>(),
+    entry::<super::signal::fft::Rfft>(),
+    entry::<super::signal::frames::Frame>(),
+    entry::<super::slice::Slice>(),
+    entry::<super::sort::Sort>(),
+    entry::<super::special::Zeta>(),
+    entry::<super::top_k::TopK>(),
+    entry::<super::transpose::Transpose>(),
+    entry::<super::unary::Unary>(),
+    entry::<super::vectorize::rows_of::RowsOf>(),
+    entry::<Ruled<super::linalg::cholesky::Cholesky>>(),
+    entry::<Ruled<super::linalg::composed::Pinv>>(),
+    entry::<Ruled<super::linalg::lu::Lu>>(),
+    entry::<Ruled<super::linalg::qr::Qr>>(),
+    entry::<Ruled<super::linalg::rule::Rest>>(),
+    entry::<Ruled<super::linalg::solve::Determinant>>(),
+    entry::<Ruled<super::linalg::solve::Inverse>>(),
+    entry::<Ruled<super::linalg::solve::LogDeterminant>>(),
+    entry::<Ruled<super::linalg::solve::Solve>>(),
+    entry::<Ruled<super::linalg::svd::Eigenvalues>>(),
+    entry::<Ruled<super::linalg::svd::Eigh>>(),
+    entry::<Ruled<super::linalg::svd::SingularValues>>(),
+    entry::<Ruled<super::linalg::svd::Svd>>(),
+    entry::<Ruled<super::linalg::triangular_solve::Triangle>>(),
+];
