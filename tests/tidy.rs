@@ -718,3 +718,46 @@ fn files_hold_only_what_everyone_may_read() {
     });
     none(found, "Package registries and folders of one machine have no place in the repository:");
 }
+
+/// Words with which these pages once hid what they meant, and the plain ones.
+const PLAIN_WORDS: [(&str, &str); 8] = [
+    ("told", "given, set, informed"),
+    ("anew", "again"),
+    ("beside", "next to, compared with, besides"),
+    ("goes on", "continues"),
+    ("go on", "continue"),
+    ("mends", "fixes"),
+    ("mended", "fixed"),
+    ("read as what", "confusion matrix"),
+];
+
+/// Whether `text` has `word` between other characters than letters.
+fn has_word(text: &str, word: &str) -> bool {
+    let text = text.to_lowercase();
+    let letter = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        !text[..at].ends_with(letter) && !text[at + word.len()..].starts_with(letter)
+    })
+}
+
+#[test]
+fn pages_and_documentation_use_plain_words() {
+    let mut files: Vec<File> = [files("docs", "md"), sources()].into_iter().flatten().collect();
+    for name in ["README.md", "FEATURES.md", "CONTRIBUTING.md", "CHANGELOG.md", "web/README.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        files.push(File { path: name.to_string(), text: fs::read_to_string(path).unwrap() });
+    }
+    let found = files.iter().flat_map(|file| {
+        let page = file.path.ends_with(".md");
+        let lines = file.text.lines().enumerate().filter(move |(_, line)| {
+            page || ["///", "//!"].iter().any(|mark| line.trim_start().starts_with(mark))
+        });
+        lines.flat_map(move |(at, line)| {
+            let words = PLAIN_WORDS.iter().filter(|(word, _)| has_word(line, word));
+            words.map(move |(word, plain)| format!("{}:{}: '{word}': {plain}", file.path, at + 1))
+        })
+    });
+    none(found, "These words have plain ones (PLAIN_WORDS in tests/tidy.rs):");
+    assert!(has_word("As told.", "told") && has_word("Beside it", "beside"));
+    assert!(!has_word("untold besides", "told") && !has_word("besides", "beside"));
+}

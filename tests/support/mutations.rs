@@ -3,14 +3,11 @@
 
 #![allow(dead_code)] // Not every test file uses all of it.
 
-#[path = "peak.rs"]
-mod peak;
-
 use std::fs;
 use std::path::PathBuf;
 
+use crate::peak::peak;
 use fastrand::Rng;
-use peak::peak;
 use wgrad::{Error, Result};
 
 pub const CASES: usize = 100_000;

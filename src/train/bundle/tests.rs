@@ -1,4 +1,4 @@
-//! Bundles written and read; TensorFlow's own are in `tests/checkpoint_files.rs`.
+//! Bundles written and read; TensorFlow's own are in `tests/checkpoint/files.rs`.
 
 use std::borrow::Cow;
 use std::fs;

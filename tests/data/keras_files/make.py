@@ -1,4 +1,4 @@
-"""Writes what tests/keras_files.rs reads: small models of Keras 3 as its own files, each with inputs and outputs.
+"""Writes what tests/files/keras.rs reads: small models of Keras 3 as its own files, each with inputs and outputs.
 
 Run with a Python that has TensorFlow: `python make.py`.
 """

@@ -1,4 +1,4 @@
-"""Writes what tests/weights_pytorch.rs reads: small models of PyTorch as safetensors, with an input and the output of each.
+"""Writes what tests/files/pytorch.rs reads: small models of PyTorch as safetensors, with an input and the output of each.
 
 Run with a Python that has torch and numpy: `python make.py`. The files are written by hand, as the format is a length, a header in
 JSON and the numbers, so that no other package is needed.

@@ -1,4 +1,4 @@
-"""Prints as JSON what TensorFlow reads in the folder that tests/judge.rs has filled."""
+"""Prints as JSON what TensorFlow reads in the folder that tests/judge/datasets.rs has filled."""
 
 import base64
 import json

@@ -2,6 +2,7 @@
 //! first the report, then test files on many threads, then the benchmark with sizes for graphics cards. Each part has a time
 //! limit, and its result is a file in `results`; a second start continues with the parts that have no result yet.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,21 +17,23 @@ use super::programs::{MESSAGES, Programs, compiled, named};
 use crate::run::{CommandLine, Status, workspace_root};
 
 /// The most informative test files for a card; those that have failed on cards before come first.
-const TESTS: [&str; 14] = [
-    "gradients",
-    "device",
-    "fusion_regressions",
-    "traps",
-    "faults",
-    "edges",
-    "accuracy",
-    "kept_memory",
-    "fusion_training",
-    "convolutions",
-    "attention",
-    "linalg",
-    "optimizers",
-    "mixed_precision",
+///
+/// Each is a test program and the module in it, or "" for the whole program.
+const TESTS: [(&str, &str); 14] = [
+    ("autodiff", "gradients"),
+    ("device", "device"),
+    ("fusion", "regressions"),
+    ("traps", ""),
+    ("device", "faults"),
+    ("edges", ""),
+    ("accuracy", ""),
+    ("kept_memory", ""),
+    ("fusion", "training"),
+    ("ops", "convolutions"),
+    ("ops", "attention"),
+    ("ops", "linalg"),
+    ("layers", "optimizers"),
+    ("layers", "mixed_precision"),
 ];
 /// As many threads as an application might have.
 const THREADS: &str = "16";
@@ -63,8 +66,9 @@ pub fn make(folder: &Path) -> Result<()> {
     let build = Build::of_this_machine();
     let programs = Programs::build()?;
     let mut line = CommandLine::cargo_test().args(["--no-run", MESSAGES]);
-    for name in TESTS {
-        line = line.args(["--test", name]);
+    let test_programs: BTreeSet<&str> = TESTS.iter().map(|(program, _)| *program).collect();
+    for name in &test_programs {
+        line = line.args(["--test", *name]);
     }
     let tests = compiled(&line)?;
     let bin = folder.join("programs");
@@ -76,7 +80,7 @@ pub fn make(folder: &Path) -> Result<()> {
         ("fusion_property", programs.random),
         ("wgrad-peers", programs.peers),
     ];
-    for name in TESTS {
+    for name in test_programs {
         all.push((name, named(&tests, name)?));
     }
     for (name, from) in all {
@@ -143,9 +147,14 @@ pub fn run(folder: &Path) -> Result<Status> {
             }
         }
     }
-    for name in TESTS {
-        let line = program(&bin, name, folder).args(["--test-threads", THREADS]);
-        good &= part(&results.join(format!("test-{name}.txt")), &line, TEST_TIME)?;
+    for (name, module) in TESTS {
+        let mut line = program(&bin, name, folder).args(["--test-threads", THREADS]);
+        let mut result = name.to_owned();
+        if !module.is_empty() {
+            line = line.args([format!("{module}::")]);
+            result = format!("{name}-{module}");
+        }
+        good &= part(&results.join(format!("test-{result}.txt")), &line, TEST_TIME)?;
     }
     let cache = results.join("cache");
     let line = program(&bin, "wgrad-peers", folder)

@@ -1,0 +1,15 @@
+//! TensorFlow, Keras and TensorBoard read what wgrad writes, and say what they read. `cargo xtask judge` runs these tests.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/folder.rs"]
+#[allow(dead_code)] // Which modules use it depends on the features.
+mod folder;
+
+mod checkpoints;
+#[cfg(all(feature = "gzip", feature = "npy", feature = "tfrecord"))]
+mod datasets;
+#[cfg(all(feature = "keras-files", feature = "npy"))]
+mod keras_files;
+#[cfg(feature = "summary")]
+mod summary;
