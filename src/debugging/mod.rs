@@ -29,7 +29,7 @@
 //! ```
 
 mod asserts;
-pub(crate) mod numerics;
+mod numerics;
 mod print;
 mod print_text;
 mod report;

@@ -66,7 +66,7 @@ fn check(x: &Tensor, words: &Words, gradient: &'static str) -> Result<()> {
 /// `y = x`; the gradient is checked.
 #[derive(Debug, Attribute)]
 #[op("CheckNumerics")]
-pub(crate) struct CheckNumerics(#[attribute(skip)] Runtime<Words>);
+struct CheckNumerics(#[attribute(skip)] Runtime<Words>);
 
 impl Op for CheckNumerics {
     fn name(&self) -> &'static str {

@@ -2,7 +2,9 @@
 //!
 //! An op derives [`Attribute`] from its fields, and with it all that its attributes serve: the op's identity, which finds
 //! plans; the text of a graph; and a graph's way through a file. A field that may change from call to call is a
-//! [`Runtime`]: its value is an attribute, but not part of the identity.
+//! [`Runtime`](super::Runtime): its value is an attribute, but not part of the identity.
+
+#![cfg_attr(not(test), allow(dead_code))] // Programs that read graphs read attributes; so far only tests do.
 
 use std::fmt;
 use std::hash::Hasher;
@@ -10,7 +12,6 @@ use std::hash::Hasher;
 use smallvec::SmallVec;
 
 use super::Op;
-use super::identity::Runtime;
 use crate::dtype::DType;
 use crate::graph::Spec;
 use crate::shape::Shape;
@@ -379,16 +380,6 @@ impl Attribute for Spec {
 
     fn read(value: &Value) -> Result<Self, String> {
         Ok(Spec { shape: value.field("shape")?, dtype: value.field("dtype")? })
-    }
-}
-
-impl<T: Attribute> Attribute for Runtime<T> {
-    fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
-        visitor.runtime(name, &self.0);
-    }
-
-    fn read(value: &Value) -> Result<Self, String> {
-        T::read(value).map(Runtime)
     }
 }
 

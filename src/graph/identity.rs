@@ -4,7 +4,7 @@
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 
-use super::attributes::{IdentityWriter, OpAttributes, Visitor};
+use super::attributes::{Attribute, IdentityWriter, OpAttributes, Value, Visitor};
 
 /// An op's identity and attributes, which every struct with `#[derive(Attribute)]` and `#[op("Name")]` has.
 pub(crate) trait Identity: Any {
@@ -34,22 +34,19 @@ impl<T: Any + OpAttributes> Identity for T {
     }
 }
 
-/// A field that may change from call to call without new code, so it is not part of the op's identity: all its values
-/// are equal, and it hashes nothing. The op passes it to the plan with
-/// [`Op::runtime_scalars`](super::Op::runtime_scalars).
+/// A field that may change from call to call without new code, so it is not part of the op's identity. The op passes it
+/// to the plan with [`Op::runtime_scalars`](super::Op::runtime_scalars).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Runtime<T>(pub(crate) T);
 
-impl<T> PartialEq for Runtime<T> {
-    fn eq(&self, _: &Self) -> bool {
-        true
+impl<T: Attribute> Attribute for Runtime<T> {
+    fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
+        visitor.runtime(name, &self.0);
     }
-}
 
-impl<T> Eq for Runtime<T> {}
-
-impl<T> Hash for Runtime<T> {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
+    fn read(value: &Value) -> Result<Self, String> {
+        T::read(value).map(Runtime)
+    }
 }
 
 /// The bytes of an op in a key.

@@ -153,7 +153,7 @@ pub(crate) struct Pad {
     bits: Runtime<u32>,
 }
 
-#[derive(Debug, Hash, PartialEq, Eq, Attribute)]
+#[derive(Debug, Attribute)]
 struct PaddedAxis {
     /// The total padding before and after the elements.
     more: i64,

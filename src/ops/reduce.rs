@@ -51,6 +51,7 @@ macro_rules! reduce {
         };)*
 
         /// All rows, which files name.
+        #[cfg_attr(not(test), allow(dead_code))]
         static ROWS: &[&Row] = &[$(&$method),*];
 
         /// The rows' entries in the inventory.

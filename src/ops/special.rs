@@ -230,8 +230,8 @@ impl Operation for Zeta {
 impl Tensor {
     /// The Hurwitz zeta function, the sum of `(q + k)^-x` over `k` from 0 on, where `x` is this tensor. The result is
     /// infinity if `x` is 1. If `q` is 0 or a negative whole number, it is infinity for even `x`, otherwise NaN. It is
-    /// NaN if `x` is less than 1, and for other negative `q` unless `x` is whole. The exponent has no gradient. [Within
-    /// 8 ULP](Tensor#accuracy) for positive `q`.
+    /// NaN if `x` is less than 1, and for other negative `q` unless `x` is whole. The exponent has no gradient.
+    /// [Within 8 ULP](Tensor#accuracy) for positive `q`.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -57,6 +57,7 @@ macro_rules! unary {
         };)*
 
         /// All rows: those that tests loop over and that files name.
+        #[cfg_attr(not(test), allow(dead_code))]
         pub(crate) static ROWS: &[&Row] = &[$(&$method),*];
 
         /// The rows' entries in the inventory.

@@ -56,7 +56,7 @@ impl Stream<'_> {
     }
 }
 
-/// A parameter of a distribution as an `f32` tensor: on the device of `beside`, or on the current one.
+/// A parameter of a distribution as an `f32` tensor: on the device of the given tensor, or on the current one.
 pub(super) fn parameter(op: &str, x: Operand, beside: Option<&Tensor>) -> Result<Tensor> {
     let x = match (x, beside) {
         (Operand::Tensor(x), _) => x,

@@ -25,7 +25,7 @@ const TIPS: Record<string, [word: string, text: string]> = {
   kernels: ['Kernels a step', 'How many programs run on the GPU in one step. wgrad makes one of several operations where it can.'],
   memory: ['GPU memory', 'What weights, gradients, the optimizer and the batch take on the GPU now.'],
   peak: ['Peak', 'The most memory that was in use at once.'],
-  confusion: ['What is read as what', 'A confusion matrix: a row for each digit, a column for what it was read as. Right answers are on the diagonal.'],
+  confusion: ['Confusion matrix', 'A row for each digit, a column for each answer of the model. Right answers are on the diagonal.'],
   safetensors: ['safetensors', 'A simple file format for weights that Python, Rust and others read. The names in it are those of Keras.'],
   wgsl: ['WGSL', 'The language of WebGPU’s shaders. wgrad writes these programs from what you train.'],
   tape: ['Tape', 'It records each operation of the forward pass and plays them backwards to get gradients.'],

@@ -184,7 +184,7 @@ impl<O: Optimizer> Optimizer for LossScaleOptimizer<O> {
 }
 
 impl DynamicScale {
-    /// The scale and the count, on the device of `beside`.
+    /// The scale and the count, on the device of the given tensor.
     fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
         let device = beside.device();
         let scale = &self.dynamic_scale;

@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 
 /// The sizes and attributes of a call. All heads of all batches are along one axis: `q` is `[N,T,D]`, `k` `[N/G,S,D]`,
 /// `v` `[N/G,S,E]`, the mask `[B,H,T,S]` or 1 along its axes.
-#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Attribute)]
+#[derive(Debug, Clone, Copy, Attribute)]
 pub(super) struct Layout {
     pub(super) batch: usize,
     pub(super) heads: usize,
