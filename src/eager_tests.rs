@@ -24,7 +24,7 @@ struct Trace(RefCell<Vec<Event>>);
 
 impl Trace {
     /// What happens while `f` runs.
-    fn of(f: impl FnOnce() -> Result<()>) -> Result<Vec<Event>> {
+    fn record(f: impl FnOnce() -> Result<()>) -> Result<Vec<Event>> {
         let trace = Rc::new(Trace::default());
         let observer: Rc<dyn Observer> = trace.clone();
         observe(observer.clone());
@@ -126,12 +126,12 @@ fn next_words(events: &[Event]) -> Result<Vec<RuntimeScalars>> {
 #[test]
 fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
     let traced = Training::new()?;
-    let first = Trace::of(|| traced.step())?;
+    let first = Trace::record(|| traced.step())?;
     let asked = next_words(&first)?;
     // The second step of a separate training: the owners' answers have advanced the generator of the first.
     let stepped = Training::new()?;
     stepped.step()?;
-    let second = Trace::of(|| stepped.step())?;
+    let second = Trace::record(|| stepped.step())?;
     assert_eq!(asked, words(&second));
     // Dropout's position in the stream and Adam's correction, once for each of four variables; all else is the same.
     let differ = words(&first).iter().zip(&asked).filter(|(now, next)| now != next).count();
@@ -143,7 +143,7 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
     traced.optimizer.set_iterations(2);
     traced.optimizer.set_learning_rate(0.01)?;
     stepped.optimizer.set_learning_rate(0.01)?;
-    let third = Trace::of(|| stepped.step())?;
+    let third = Trace::record(|| stepped.step())?;
     assert_eq!(next_words(&first)?, words(&third));
     Ok(())
 }
@@ -151,7 +151,7 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
 #[test]
 fn all_of_a_step_is_told_in_its_order() -> Result<()> {
     let training = Training::new()?;
-    let events = Trace::of(|| training.step())?;
+    let events = Trace::record(|| training.step())?;
     // What exists before a program begins: its inputs.
     let mut known = vec![training.x.id()];
     let (mut reads, mut assigned, mut ops) = (Vec::new(), Vec::new(), 0);
@@ -197,7 +197,7 @@ fn all_of_a_step_is_told_in_its_order() -> Result<()> {
 #[test]
 fn an_update_in_place_is_a_read_and_an_assignment() -> Result<()> {
     let v = Variable::new(&constant(1.0)?);
-    let events = Trace::of(|| v.assign_add(2.0))?;
+    let events = Trace::record(|| v.assign_add(2.0))?;
     let names: Vec<&str> = events
         .iter()
         .map(|event| match event {
@@ -215,7 +215,7 @@ fn an_update_in_place_is_a_read_and_an_assignment() -> Result<()> {
 fn being_traced_changes_nothing_and_others_make_no_owners() -> Result<()> {
     let (traced, plain) = (Training::new()?, Training::new()?);
     for _ in 0..3 {
-        Trace::of(|| traced.step())?;
+        Trace::record(|| traced.step())?;
         plain.step()?;
     }
     assert_eq!(traced.values()?, plain.values()?);
@@ -229,7 +229,7 @@ fn being_traced_changes_nothing_and_others_make_no_owners() -> Result<()> {
     };
     let _tape = GradientTape::new();
     assert!(make().is_none());
-    Trace::of(|| {
+    Trace::record(|| {
         assert_eq!(make().map(|owner| owner()), Some(1));
         Ok(())
     })?;
@@ -241,22 +241,22 @@ fn being_traced_changes_nothing_and_others_make_no_owners() -> Result<()> {
 #[test]
 fn a_generator_and_a_learning_rate_are_asked_where_they_are_now() -> Result<()> {
     let generator = Generator::from_seed(5);
-    let drawn = Trace::of(|| generator.uniform([6]).map(drop))?;
+    let drawn = Trace::record(|| generator.uniform([6]).map(drop))?;
     generator.reset_from_seed(9);
-    let again = Trace::of(|| Generator::from_seed(9).uniform([6]).map(drop))?;
+    let again = Trace::record(|| Generator::from_seed(9).uniform([6]).map(drop))?;
     assert_eq!(next_words(&drawn)?, words(&again));
     // Six numbers further, because reading the owner draws.
     assert_eq!(generator.state(), [9 + 6 * 256, 0, 0]);
 
     let w = Variable::new(&constant(1.0)?);
     let sgd = Sgd::new(0.5);
-    let step = Trace::of(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &w))?;
+    let step = Trace::record(|| sgd.apply_gradients(&[Some(constant(1.0)?)], &w))?;
     assert_eq!(words(&step), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     sgd.set_learning_rate(0.125)?;
     assert_eq!(next_words(&step)?, [RuntimeScalars::from_slice(&[0.125f32.to_bits()])]);
     // A schedule is read for the next step.
     let scheduled = Sgd::new(|step: u64| 0.5 / (step as f64 + 1.0));
-    let first = Trace::of(|| scheduled.apply_gradients(&[Some(constant(1.0)?)], &w))?;
+    let first = Trace::record(|| scheduled.apply_gradients(&[Some(constant(1.0)?)], &w))?;
     assert_eq!(words(&first), [RuntimeScalars::from_slice(&[0.5f32.to_bits()])]);
     assert_eq!(next_words(&first)?, [RuntimeScalars::from_slice(&[0.25f32.to_bits()])]);
     // A rate that does not fit is reported as by an eager call.

@@ -66,7 +66,7 @@ pub struct Message(Box<String>);
 impl Message {
     /// The compiler must not inline this, as there are hundreds of messages.
     #[inline(never)]
-    pub(crate) fn of(text: fmt::Arguments<'_>) -> Self {
+    pub(crate) fn format(text: fmt::Arguments<'_>) -> Self {
         Message(Box::new(fmt::format(text)))
     }
 }
@@ -118,7 +118,7 @@ impl fmt::Debug for Message {
 /// As `format!`, for an [`Error`].
 macro_rules! message {
     ($($text:tt)*) => {
-        $crate::error::Message::of(format_args!($($text)*))
+        $crate::error::Message::format(format_args!($($text)*))
     };
 }
 pub(crate) use message;

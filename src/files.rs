@@ -204,7 +204,7 @@ impl Owner {
     }
 
     /// The owner of this file, if [`Owner::file`] made its name, and the name of the file that it replaces.
-    fn of(file: &str) -> Option<(&str, Self)> {
+    fn parse(file: &str) -> Option<(&str, Self)> {
         let (name, middle) = file.strip_suffix(".tmp")?.rsplit_once('.')?;
         let mut parts = middle.split('-');
         let (home, process, count) = (parts.next()?, parts.next()?, parts.next()?);
@@ -270,7 +270,7 @@ fn unfinished(folder: &Path) -> impl Iterator<Item = Unfinished> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let file = entry.file_name();
-        let (name, owner) = Owner::of(file.to_str()?)?;
+        let (name, owner) = Owner::parse(file.to_str()?)?;
         Some(Unfinished { file: entry.path(), name: name.to_string(), owner })
     })
 }

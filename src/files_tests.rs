@@ -57,7 +57,7 @@ fn names_say_whose_files_they_are() {
     let file = this.file(Path::new("some/w.safetensors"));
     assert_eq!(file.parent(), Some(Path::new("some")));
     let name = file.file_name().unwrap().to_str().unwrap();
-    assert_eq!(Owner::of(name), Some(("w.safetensors", this)));
+    assert_eq!(Owner::parse(name), Some(("w.safetensors", this)));
     let strange = [
         "w.safetensors",
         "w.safetensors.tmp",
@@ -70,7 +70,7 @@ fn names_say_whose_files_they_are() {
         "w.safetensors.0123456789abcdef-5-6.tmp.bak",
     ];
     for name in strange {
-        assert_eq!(Owner::of(name), None, "{name}");
+        assert_eq!(Owner::parse(name), None, "{name}");
     }
 }
 
@@ -131,7 +131,7 @@ fn what_a_killed_process_has_left_is_removed() {
     assert_eq!(names.len(), 5, "{names:?}");
     let left = Owner { process: alive.id(), ..Owner::this() };
     assert!(
-        names.iter().any(|name| Owner::of(name).as_ref() == Some(&("file.txt", left.clone()))),
+        names.iter().any(|name| Owner::parse(name).as_ref() == Some(&("file.txt", left.clone()))),
         "{names:?}"
     );
 

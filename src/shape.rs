@@ -216,7 +216,7 @@ impl Axes {
         self
     }
 
-    fn of(list: &mut dyn Iterator<Item = i64>) -> Self {
+    fn collect(list: &mut dyn Iterator<Item = i64>) -> Self {
         Axes { list: Some(list.collect()), keepdims: false }
     }
 }
@@ -235,7 +235,7 @@ impl From<&Axes> for Axes {
 
 impl From<Axis> for Axes {
     fn from(axis: Axis) -> Self {
-        Axes::of(&mut [axis.0].into_iter())
+        Axes::collect(&mut [axis.0].into_iter())
     }
 }
 
@@ -281,7 +281,7 @@ macro_rules! numbers {
     (@list $t:ty, [$($generic:tt)*] $list:ty) => {
         impl<$($generic)*> From<$list> for Axes {
             fn from(axes: $list) -> Self {
-                Axes::of(&mut axes.iter().map(|&axis| number(axis)))
+                Axes::collect(&mut axes.iter().map(|&axis| number(axis)))
             }
         }
 

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use root::root;
-use wgrad::inventory::{self, Args, Entry, Gradient, Kind, Stop, Value};
+use wgrad::inventory::{self, Args, Entry, Gradient, OpKind, Stop, Value};
 use wgrad::{DType, Error, Tensor};
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
@@ -133,7 +133,7 @@ const NO_OPS: [&str; 2] = ["zeros_like", "ones_like"];
 #[test]
 fn javascript_has_every_row() {
     let methods = javascript();
-    for entry in inventory::all().filter(|entry| entry.kind == Kind::Row) {
+    for entry in inventory::all().filter(|entry| entry.kind == OpKind::Row) {
         let left_out = NOT_IN_JAVASCRIPT.iter().find(|(name, _)| *name == entry.name);
         let name = left_out.map_or(entry.name, |(_, instead)| instead);
         assert!(methods.contains_key(name), "web/src/ops.rs has no line for {name}");
@@ -182,9 +182,9 @@ fn page() -> String {
         };
         let count: usize = entry.tensorflow.iter().filter_map(|name| cases.get(name)).sum();
         let made = match entry.kind {
-            Kind::Row => "row",
-            Kind::Composed => "composed",
-            Kind::Kernel => "kernel",
+            OpKind::Row => "row",
+            OpKind::Composed => "composed",
+            OpKind::Kernel => "kernel",
         };
         let js = methods.get(entry.name).map(|name| format!("`{name}`")).unwrap_or_default();
         text += &format!(

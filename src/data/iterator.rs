@@ -37,10 +37,10 @@ pub struct IteratorState(Vec<u8>);
 
 impl<T: Item> DatasetIter<T> {
     pub(super) fn new(node: &Arc<dyn Node<T>>) -> Self {
-        DatasetIter::of(node, Inner::new(node))
+        DatasetIter::over(node, Inner::new(node))
     }
 
-    fn of(node: &Arc<dyn Node<T>>, inner: Inner<T>) -> Self {
+    fn over(node: &Arc<dyn Node<T>>, inner: Inner<T>) -> Self {
         DatasetIter {
             node: node.clone(),
             inner: Mutex::new(inner),
@@ -50,7 +50,7 @@ impl<T: Item> DatasetIter<T> {
     }
 
     pub(super) fn resume(node: &Arc<dyn Node<T>>, state: &IteratorState) -> Result<Self> {
-        Ok(DatasetIter::of(node, Inner::resume(node, state)?))
+        Ok(DatasetIter::over(node, Inner::resume(node, state)?))
     }
 
     /// The next element. In a browser the page draws and responds in between: the call yields to it once the program has worked

@@ -50,7 +50,7 @@ pub use files::{
 };
 pub use item::{IntoItem, Item, ItemSpec, PadTo, PaddedShapes, Scalar, same_rows};
 pub use iterator::{DatasetIter, IteratorState};
-pub(crate) use model_data::{Arrays, BatchSource, Batches, Kind, Origin};
+pub(crate) use model_data::{Arrays, BatchSource, Batches, DataKind, Origin};
 pub use model_data::{IntoModelData, ModelData};
 pub use sources::{RandomOptions, TensorSlices, random, range};
 #[cfg(not(target_family = "wasm"))]

@@ -22,10 +22,10 @@ use crate::tensor::{HostElement, Tensor};
 const AHEAD: usize = 2;
 
 /// The data for training, evaluating or calling a model.
-pub struct ModelData<'a>(pub(crate) Kind<'a>);
+pub struct ModelData<'a>(pub(crate) DataKind<'a>);
 
 /// The two kinds of data.
-pub(crate) enum Kind<'a> {
+pub(crate) enum DataKind<'a> {
     Arrays(Rc<Arrays<'a>>),
     Batches(BatchSource<'a>),
 }
@@ -152,7 +152,7 @@ impl<'a> ModelData<'a> {
     where
         I: IntoIterator<IntoIter: 'a, Item: IntoBatch + 'a>,
     {
-        ModelData(Kind::Batches(BatchSource {
+        ModelData(DataKind::Batches(BatchSource {
             begin: Box::new(move || Box::new(Plain(begin().into_iter()))),
             count: Cardinality::Unknown,
             origin: Origin::Closure,
@@ -170,7 +170,7 @@ impl<'a> ModelData<'a> {
             )));
         }
         let ahead = dataset.prefetch(AHEAD);
-        Ok(ModelData(Kind::Batches(BatchSource {
+        Ok(ModelData(DataKind::Batches(BatchSource {
             begin: Box::new(move || Box::new(OfDataset(ahead.iter()))),
             count: dataset.cardinality(),
             origin: Origin::Dataset,
@@ -180,11 +180,11 @@ impl<'a> ModelData<'a> {
 
     /// True if the data consist of batches.
     pub(crate) fn in_batches(&self) -> bool {
-        matches!(self.0, Kind::Batches(_))
+        matches!(self.0, DataKind::Batches(_))
     }
 
     fn arrays(x: Vec<Column<'a>>, y: Vec<Column<'a>>, w: Vec<Column<'a>>) -> Result<Self> {
-        Ok(ModelData(Kind::Arrays(Rc::new(Arrays::new(x, y, w)?))))
+        Ok(ModelData(DataKind::Arrays(Rc::new(Arrays::new(x, y, w)?))))
     }
 }
 

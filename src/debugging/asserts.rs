@@ -179,15 +179,15 @@ impl Broken {
 
 /// An element as text.
 fn one(dtype: DType, bytes: &[u8]) -> String {
-    fn of<T: Element + Default + ToString>(bytes: &[u8]) -> String {
+    fn text<T: Element + Default + ToString>(bytes: &[u8]) -> String {
         number::<T>(bytes).to_string()
     }
     match dtype {
-        DType::F32 => of::<f32>(bytes),
-        DType::F16 => of::<half::f16>(bytes),
-        DType::I32 => of::<i32>(bytes),
-        DType::U32 => of::<u32>(bytes),
-        DType::U8 => of::<u8>(bytes),
-        DType::Bool => of::<bool>(bytes),
+        DType::F32 => text::<f32>(bytes),
+        DType::F16 => text::<half::f16>(bytes),
+        DType::I32 => text::<i32>(bytes),
+        DType::U32 => text::<u32>(bytes),
+        DType::U8 => text::<u8>(bytes),
+        DType::Bool => text::<bool>(bytes),
     }
 }

@@ -106,7 +106,7 @@ fn general(x: f32, digits: usize) -> String {
 mod tests {
     use super::*;
 
-    fn of(values: &[i32], shape: &[usize], ends: Option<usize>) -> String {
+    fn text_of(values: &[i32], shape: &[usize], ends: Option<usize>) -> String {
         text(DType::I32, shape, ends, &i32::store(values))
     }
 
@@ -127,16 +127,16 @@ mod tests {
 
     #[test]
     fn brackets_are_those_of_tensorflow() {
-        assert_eq!(of(&[7], &[], Some(3)), "7");
-        assert_eq!(of(&[1, 2, 3, 4, 5, 6], &[2, 3], Some(3)), "[[1 2 3]\n [4 5 6]]");
-        assert_eq!(of(&[1, 2, 3, 4], &[2, 1, 2], Some(3)), "[[[1 2]]\n\n [[3 4]]]");
-        assert_eq!(of(&[], &[0], Some(3)), "[]");
-        assert_eq!(of(&[], &[2, 0], Some(3)), "[[]\n []]");
+        assert_eq!(text_of(&[7], &[], Some(3)), "7");
+        assert_eq!(text_of(&[1, 2, 3, 4, 5, 6], &[2, 3], Some(3)), "[[1 2 3]\n [4 5 6]]");
+        assert_eq!(text_of(&[1, 2, 3, 4], &[2, 1, 2], Some(3)), "[[[1 2]]\n\n [[3 4]]]");
+        assert_eq!(text_of(&[], &[0], Some(3)), "[]");
+        assert_eq!(text_of(&[], &[2, 0], Some(3)), "[[]\n []]");
         // Of ten elements the first and the last three are there.
-        assert_eq!(of(&[0, 1, 2, 7, 8, 9], &[10], Some(3)), "[0 1 2 ... 7 8 9]");
-        assert_eq!(of(&[0, 1, 2, 3, 4, 5], &[6], Some(3)), "[0 1 2 3 4 5]");
-        assert_eq!(of(&[0, 2, 6, 8], &[3, 3], Some(1)), "[[0 ... 2]\n ...\n [6 ... 8]]");
-        assert_eq!(of(&[0, 1, 2], &[3], None), "[0 1 2]");
-        assert_eq!(of(&[], &[3], Some(0)), "[ ...]");
+        assert_eq!(text_of(&[0, 1, 2, 7, 8, 9], &[10], Some(3)), "[0 1 2 ... 7 8 9]");
+        assert_eq!(text_of(&[0, 1, 2, 3, 4, 5], &[6], Some(3)), "[0 1 2 3 4 5]");
+        assert_eq!(text_of(&[0, 2, 6, 8], &[3, 3], Some(1)), "[[0 ... 2]\n ...\n [6 ... 8]]");
+        assert_eq!(text_of(&[0, 1, 2], &[3], None), "[0 1 2]");
+        assert_eq!(text_of(&[], &[3], Some(0)), "[ ...]");
     }
 }

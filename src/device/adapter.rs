@@ -95,7 +95,7 @@ pub enum AdapterKind {
 }
 
 impl AdapterKind {
-    fn of(kind: wgpu::DeviceType) -> Self {
+    fn from_wgpu(kind: wgpu::DeviceType) -> Self {
         match kind {
             wgpu::DeviceType::DiscreteGpu => AdapterKind::DiscreteGpu,
             wgpu::DeviceType::IntegratedGpu => AdapterKind::IntegratedGpu,
@@ -125,7 +125,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    fn of(backend: wgpu::Backend) -> Self {
+    fn from_wgpu(backend: wgpu::Backend) -> Self {
         match backend {
             wgpu::Backend::Vulkan => Backend::Vulkan,
             wgpu::Backend::Metal => Backend::Metal,
@@ -169,8 +169,8 @@ impl AdapterInfo {
     pub(crate) fn new(info: &wgpu::AdapterInfo) -> Self {
         AdapterInfo {
             name: info.name.clone(),
-            kind: AdapterKind::of(info.device_type),
-            backend: Backend::of(info.backend),
+            kind: AdapterKind::from_wgpu(info.device_type),
+            backend: Backend::from_wgpu(info.backend),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         }
     }

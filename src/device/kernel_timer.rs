@@ -12,7 +12,7 @@ use crate::error::{DeviceFault, Error, Result, message};
 
 impl Clock {
     /// The best clock of the device.
-    fn of(device: &wgpu::Device) -> Option<Self> {
+    fn open(device: &wgpu::Device) -> Option<Self> {
         let features = device.features();
         let inside = wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
         if features.contains(inside) && platform::MAY_BLOCK {
@@ -152,7 +152,7 @@ impl KernelTimer {
 impl Gpu {
     /// Begins to record every kernel that is submitted.
     pub(crate) fn start_profile(&self) -> Result<()> {
-        let Some(clock) = Clock::of(&self.device) else {
+        let Some(clock) = Clock::open(&self.device) else {
             return Err(Error::Device(
                 DeviceFault::Limit,
                 message!("Device: {} has no timestamps, so kernels cannot be profiled.", self.info),

@@ -72,7 +72,7 @@ pub enum Value {
 
 impl Value {
     /// The attributes of an op.
-    pub(crate) fn of(op: &dyn Op) -> Value {
+    pub(crate) fn from_op(op: &dyn Op) -> Value {
         let mut collector = Collector { open: Vec::new(), done: Value::None, runtime: true };
         op.attributes(&mut collector);
         collector.done

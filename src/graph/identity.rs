@@ -133,7 +133,7 @@ mod tests {
         let of = |seed| Attributes { seed: Runtime(seed), ..Attributes::default() };
         assert_eq!(bytes(&of(1)), bytes(&of(2)));
         assert_eq!(Value::of_identity(&of(1)), Value::of_identity(&of(2)));
-        assert_ne!(Value::of(&of(1)), Value::of(&of(2)));
+        assert_ne!(Value::from_op(&of(1)), Value::from_op(&of(2)));
     }
 
     #[test]
@@ -146,11 +146,11 @@ mod tests {
             seed: Runtime(9),
             ..Attributes::default()
         };
-        let value = Value::of(&op);
+        let value = Value::from_op(&op);
         let text = "{axes: [2, 1], more: [], mode: [B, true], unit: Ab, depth: 4, seed: 9}";
         assert_eq!(value.to_string(), text);
         let again = Attributes::read(&value).unwrap();
-        assert_eq!(Value::of(&again), value);
+        assert_eq!(Value::from_op(&again), value);
         assert_eq!(again.seed.0, 9);
         // What is wrong is named.
         let wrong = |name: &str, wrong: Value| {

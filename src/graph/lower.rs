@@ -99,14 +99,14 @@ pub(crate) enum View {
 /// Input index = offset + sum over output axes of stride * coordinate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Strided {
-    pub(crate) offset: Place,
+    pub(crate) offset: RuntimeOffset,
     pub(crate) axes: Vec<ViewAxis>,
 }
 
 /// A number in a view that may differ from run to run: a constant plus multiples of runtime scalars. The planner's code
 /// is correct for each of its values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct RuntimeOffset {
     pub(crate) constant: i64,
     pub(crate) terms: Vec<Term>,
 }
@@ -135,13 +135,13 @@ impl Term {
     }
 }
 
-impl From<i64> for Place {
+impl From<i64> for RuntimeOffset {
     fn from(constant: i64) -> Self {
-        Place { constant, terms: Vec::new() }
+        RuntimeOffset { constant, terms: Vec::new() }
     }
 }
 
-impl Place {
+impl RuntimeOffset {
     pub(crate) fn is_zero(&self) -> bool {
         self.constant == 0 && self.terms.is_empty()
     }
@@ -161,7 +161,7 @@ impl Place {
     }
 
     /// Adds `other`, multiplied by `times`.
-    pub(crate) fn add(&mut self, other: &Place, times: i64) {
+    pub(crate) fn add(&mut self, other: &RuntimeOffset, times: i64) {
         self.constant += times * other.constant;
         for &term in &other.terms {
             self.add_term(Term { factor: times * term.factor, ..term });
@@ -188,7 +188,7 @@ pub(crate) struct ViewAxis {
 /// its coordinate there is the quotient.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Window {
-    pub(crate) low: Place,
+    pub(crate) low: RuntimeOffset,
     pub(crate) len: i64,
     pub(crate) dilation: i64,
 }
@@ -206,7 +206,7 @@ impl Strided {
     }
 
     /// The same view with `change` applied to each number that may vary.
-    pub(crate) fn with_places(&self, change: impl Fn(&mut Place)) -> Self {
+    pub(crate) fn with_places(&self, change: impl Fn(&mut RuntimeOffset)) -> Self {
         let mut view = self.clone();
         change(&mut view.offset);
         view.axes
@@ -233,7 +233,7 @@ impl View {
         View::strided(0, &from.shape.broadcast_strides(&to.shape))
     }
 
-    pub(crate) fn strided(offset: impl Into<Place>, strides: &[i64]) -> Self {
+    pub(crate) fn strided(offset: impl Into<RuntimeOffset>, strides: &[i64]) -> Self {
         let axes = strides.iter().map(|&stride| ViewAxis { stride, window: None }).collect();
         View::Strided(Strided { offset: offset.into(), axes })
     }

@@ -66,7 +66,7 @@ impl Stream {
                 Input::Leaf(leaf) => format!("%given{leaf}"),
             });
             let inputs: Vec<String> = inputs.collect();
-            let (kind, attributes) = (node.op.kind(), Attributes::of(&*node.op));
+            let (kind, attributes) = (node.op.kind(), Attributes::from_op(&*node.op));
             let spec = &node.value.spec;
             text += &format!("%{at} = {kind}{attributes}({}): {spec}\n", inputs.join(", "));
         }

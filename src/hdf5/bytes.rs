@@ -15,7 +15,7 @@ pub(super) struct Seen {
 
 impl Seen {
     /// For a file of this many bytes.
-    pub(super) fn of(length: usize) -> Self {
+    pub(super) fn with_length(length: usize) -> Self {
         let length = length as u64;
         // In a file with few links, each may have the longest name.
         Seen { places: HashSet::new(), left: length, names: length.saturating_mul(16) + (1 << 16) }

@@ -37,10 +37,10 @@ const DEEPEST: usize = 64;
 impl<'a> File<'a> {
     pub(crate) fn parse(bytes: &'a [u8], name: &Path) -> Result<Self> {
         let name = name.display().to_string();
-        let heaps = RefCell::new(Heaps::of(bytes));
+        let heaps = RefCell::new(Heaps::new(bytes));
         let mut file = File { bytes, name, nodes: BTreeMap::new(), heaps };
         let root = superblock(bytes).map_err(|broken| file.wrong(&broken.0))?;
-        let mut seen = Seen::of(bytes.len());
+        let mut seen = Seen::with_length(bytes.len());
         // The paths use at most a few times the size of the file.
         let mut room = 64 * 1024 + 16 * bytes.len();
         let mut waiting = vec![(String::new(), root, 0)];

@@ -15,7 +15,7 @@ pub(super) struct Heaps<'a> {
 
 impl<'a> Heaps<'a> {
     /// Without any heap.
-    pub(super) fn of(file: &'a [u8]) -> Self {
+    pub(super) fn new(file: &'a [u8]) -> Self {
         Heaps { file, known: HashMap::new(), left: file.len() }
     }
 

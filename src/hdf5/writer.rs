@@ -74,13 +74,13 @@ struct Writer {
 }
 
 /// The address of an object.
-struct Place {
+struct ObjectAddress {
     header: u64,
     /// A group's B-tree and heap.
     group: Option<(u64, u64)>,
 }
 
-impl Place {
+impl ObjectAddress {
     /// The link to it in a table; `name` is the name's offset in the heap.
     fn link(&self, name: u64) -> Vec<u8> {
         let (tree, heap) = self.group.unwrap_or_default();
@@ -118,8 +118,8 @@ impl Writer {
         self.put(&header)
     }
 
-    fn group(&mut self, group: &Group<'_>) -> Result<Place> {
-        let mut places: BTreeMap<&str, Place> = BTreeMap::new();
+    fn group(&mut self, group: &Group<'_>) -> Result<ObjectAddress> {
+        let mut places: BTreeMap<&str, ObjectAddress> = BTreeMap::new();
         for (name, dataset) in &group.datasets {
             places.insert(name, self.dataset(name, dataset)?);
         }
@@ -167,7 +167,7 @@ impl Writer {
             level += 1;
         };
         let header = self.header(&[(0x11, [tree, heap].map(u64::to_le_bytes).concat())]);
-        Ok(Place { header, group: Some((tree, heap)) })
+        Ok(ObjectAddress { header, group: Some((tree, heap)) })
     }
 
     /// Writes the nodes of a level of a B-tree over `children`.
@@ -197,7 +197,7 @@ impl Writer {
         nodes
     }
 
-    fn dataset(&mut self, name: &str, dataset: &Dataset<'_>) -> Result<Place> {
+    fn dataset(&mut self, name: &str, dataset: &Dataset<'_>) -> Result<ObjectAddress> {
         let refused = |why: &str| {
             Error::Checkpoint(message!(
                 "save: '{name}' {:?} of {} cannot be written as HDF5: {why}.",
@@ -220,6 +220,6 @@ impl Writer {
         // Space is allocated late, and filled with zeros if nothing is written.
         let fill = vec![2, 2, 2, 1, 0, 0, 0, 0];
         let header = self.header(&[(1, space), (3, elements), (5, fill), (8, layout)]);
-        Ok(Place { header, group: None })
+        Ok(ObjectAddress { header, group: None })
     }
 }

@@ -30,7 +30,7 @@ impl std::fmt::Display for Format {
 }
 
 impl Format {
-    fn of(op: &str, bytes: &[u8]) -> Result<Self> {
+    fn detect(op: &str, bytes: &[u8]) -> Result<Self> {
         match bytes {
             [0xff, 0xd8, 0xff, ..] => Ok(Format::Jpeg),
             [0x89, b'P', b'N', b'G', ..] => Ok(Format::Png),
@@ -80,7 +80,7 @@ fn still(
     allowed: &[Format],
 ) -> Result<Array3<u8>> {
     check_channels(op, channels)?;
-    let format = Format::of(op, bytes)?;
+    let format = Format::detect(op, bytes)?;
     if !allowed.contains(&format) {
         return Err(Error::Data(message!(
             "{op}: the file is a {format}; decode_image decodes it."
@@ -150,7 +150,7 @@ pub fn decode_frames_with(
 ) -> Result<Array4<u8>> {
     let op = "decode_frames";
     check_channels(op, channels)?;
-    Format::of(op, contents)?.decode(op, contents, channels, true, &options)?.into_frames(op)
+    Format::detect(op, contents)?.decode(op, contents, channels, true, &options)?.into_frames(op)
 }
 
 /// Decodes a JPEG to `[H,W,C]`; as in TensorFlow, it also accepts a PNG, or the only frame of a GIF.
@@ -217,7 +217,7 @@ fn one_frame(
     options: &DecodeOptions,
     allowed: &[Format],
 ) -> Result<Array3<u8>> {
-    if matches!(Format::of(op, bytes), Ok(Format::Gif)) {
+    if matches!(Format::detect(op, bytes), Ok(Format::Gif)) {
         check_channels(op, channels)?;
         let pixels = Format::Gif.decode(op, bytes, channels, true, options)?;
         if pixels.frames > 1 {
@@ -271,7 +271,7 @@ pub fn decode_gif(contents: &[u8]) -> Result<Array4<u8>> {
 /// As [`decode_image`].
 pub fn decode_gif_with(contents: &[u8], options: DecodeOptions) -> Result<Array4<u8>> {
     let op = "decode_gif";
-    let format = Format::of(op, contents)?;
+    let format = Format::detect(op, contents)?;
     if !matches!(format, Format::Gif | Format::Jpeg | Format::Png) {
         return Err(Error::Data(message!(
             "{op}: the file is a {format}; decode_frames decodes it."
@@ -307,5 +307,5 @@ pub fn decode_webp_with(
 /// assert!(!wgrad::image::is_jpeg(b"GIF89a"));
 /// ```
 pub fn is_jpeg(contents: &[u8]) -> bool {
-    Format::of("is_jpeg", contents).is_ok_and(|format| format == Format::Jpeg)
+    Format::detect("is_jpeg", contents).is_ok_and(|format| format == Format::Jpeg)
 }

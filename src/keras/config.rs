@@ -37,7 +37,7 @@ impl Config {
     }
 
     /// Creates a config with these options.
-    pub fn of(class: impl Into<String>, options: Map<String, Value>) -> Self {
+    pub fn with_options(class: impl Into<String>, options: Map<String, Value>) -> Self {
         Config { class: class.into(), options }
     }
 
@@ -106,7 +106,7 @@ impl Config {
         let class = value.and_then(|value| value.get("class_name")).and_then(Value::as_str);
         let options = value.and_then(|value| value.get("config")).and_then(Value::as_object);
         match (class, options) {
-            (Some(class), Some(options)) => Ok(Config::of(class, options.clone())),
+            (Some(class), Some(options)) => Ok(Config::with_options(class, options.clone())),
             _ => Err(Error::Data(message!(
                 "from_config: '{key}' of {} must be a layer, an object with a 'class_name' and a 'config'.",
                 self.class
@@ -123,8 +123,11 @@ impl Config {
             )));
         };
         let one = |value: &Value| {
-            Config::of(self.class.clone(), Map::from_iter([(key.to_string(), value.clone())]))
-                .inner(key)
+            Config::with_options(
+                self.class.clone(),
+                Map::from_iter([(key.to_string(), value.clone())]),
+            )
+            .inner(key)
         };
         list.iter().map(one).collect()
     }

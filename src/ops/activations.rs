@@ -1,6 +1,6 @@
 //! Activations that are composed of other ops.
 
-use super::inventory::{ANY, Entry, Kind, Values, one};
+use super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::{concat, select};
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -173,64 +173,64 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "elu_with", &["keras.activations.elu"], |c| {
+    Entry::new(OpKind::Composed, "elu_with", &["keras.activations.elu"], |c| {
         let alpha = c.float("alpha")?.unwrap_or(1.0) as f32;
         one(c.x()?.elu_with(EluOptions::new().alpha(alpha)))
     })
     .cases(|cases| {
         cases.of_one("elu_with", Values::Away, |x| x.elu_with(EluOptions::new().alpha(0.7)));
     }),
-    Entry::new(Kind::Composed, "celu", &["keras.activations.celu"], |c| {
+    Entry::new(OpKind::Composed, "celu", &["keras.activations.celu"], |c| {
         one(c.x()?.celu(c.float("alpha")?.unwrap_or(1.0) as f32))
     })
     .cases(|cases| cases.of_one("celu", Values::Away, |x| x.celu(0.7))),
-    Entry::new(Kind::Composed, "hard_silu", &["keras.activations.hard_silu"], |c| {
+    Entry::new(OpKind::Composed, "hard_silu", &["keras.activations.hard_silu"], |c| {
         one(c.x()?.hard_silu())
     })
     .cases(|cases| cases.of_one("hard_silu", ANY, Tensor::hard_silu)),
-    Entry::new(Kind::Composed, "hard_tanh", &["keras.activations.hard_tanh"], |c| {
+    Entry::new(OpKind::Composed, "hard_tanh", &["keras.activations.hard_tanh"], |c| {
         one(c.x()?.hard_tanh())
     })
     .cases(|cases| {
         cases.of_one("hard_tanh", Values::Distinct(0.05), |x| x.multiply(2.0)?.hard_tanh());
     }),
-    Entry::new(Kind::Composed, "tanh_shrink", &["keras.activations.tanh_shrink"], |c| {
+    Entry::new(OpKind::Composed, "tanh_shrink", &["keras.activations.tanh_shrink"], |c| {
         one(c.x()?.tanh_shrink())
     })
     .cases(|cases| cases.of_one("tanh_shrink", Values::Away, Tensor::tanh_shrink)),
-    Entry::new(Kind::Composed, "hard_shrink", &["keras.activations.hard_shrink"], |c| {
+    Entry::new(OpKind::Composed, "hard_shrink", &["keras.activations.hard_shrink"], |c| {
         one(c.x()?.hard_shrink(c.float("threshold")?.unwrap_or(0.5) as f32))
     })
     .cases(|cases| cases.of_one("hard_shrink", Values::Distinct(0.0), |x| x.hard_shrink(0.5))),
-    Entry::new(Kind::Composed, "soft_shrink", &["keras.activations.soft_shrink"], |c| {
+    Entry::new(OpKind::Composed, "soft_shrink", &["keras.activations.soft_shrink"], |c| {
         one(c.x()?.soft_shrink(c.float("threshold")?.unwrap_or(0.5) as f32))
     })
     .cases(|cases| cases.of_one("soft_shrink", Values::Distinct(0.0), |x| x.soft_shrink(0.5))),
-    Entry::new(Kind::Composed, "threshold", &["keras.activations.threshold"], |c| {
+    Entry::new(OpKind::Composed, "threshold", &["keras.activations.threshold"], |c| {
         one(c.x()?.threshold(c.f32("threshold")?, c.f32("default_value")?))
     })
     .cases(|cases| cases.of_one("threshold", Values::Distinct(0.0), |x| x.threshold(0.5, -1.0))),
-    Entry::new(Kind::Composed, "squareplus", &["keras.activations.squareplus"], |c| {
+    Entry::new(OpKind::Composed, "squareplus", &["keras.activations.squareplus"], |c| {
         one(c.x()?.squareplus(c.float("b")?.unwrap_or(4.0) as f32))
     })
     .cases(|cases| cases.of_one("squareplus", ANY, |x| x.squareplus(4.0))),
-    Entry::new(Kind::Composed, "sparse_plus", &["keras.activations.sparse_plus"], |c| {
+    Entry::new(OpKind::Composed, "sparse_plus", &["keras.activations.sparse_plus"], |c| {
         one(c.x()?.sparse_plus())
     })
     .cases(|cases| {
         cases.of_one("sparse_plus", Values::Distinct(0.1), Tensor::sparse_plus);
     }),
-    Entry::new(Kind::Composed, "sparse_sigmoid", &["keras.activations.sparse_sigmoid"], |c| {
+    Entry::new(OpKind::Composed, "sparse_sigmoid", &["keras.activations.sparse_sigmoid"], |c| {
         one(c.x()?.sparse_sigmoid())
     })
     .cases(|cases| {
         cases.of_one("sparse_sigmoid", Values::Distinct(0.1), Tensor::sparse_sigmoid);
     }),
-    Entry::new(Kind::Composed, "crelu", &["tf.nn.crelu"], |c| {
+    Entry::new(OpKind::Composed, "crelu", &["tf.nn.crelu"], |c| {
         one(c.arg("features")?.crelu(c.int("axis")?.unwrap_or(-1)))
     })
     .cases(|cases| cases.of_one("crelu", Values::Away, |x| x.crelu(-1))),
-    Entry::new(Kind::Composed, "glu", &["keras.activations.glu"], |c| {
+    Entry::new(OpKind::Composed, "glu", &["keras.activations.glu"], |c| {
         one(c.x()?.glu(c.int("axis")?.unwrap_or(-1)))
     })
     .cases(|cases| cases.of_shape("glu", &[3, 6], |x| x.glu(1))),

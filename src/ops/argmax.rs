@@ -1,7 +1,7 @@
 //! The index of the largest or smallest element along an axis.
 
-use super::inventory::{Entry, Gradient, KernelCall, Kind, one};
-use super::reduce::{Walk, reduced_shape, walk_functions};
+use super::inventory::{Entry, Gradient, KernelCall, OpKind, one};
+use super::reduce::{ReductionAxes, reduced_shape, walk_functions};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads};
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -71,7 +71,7 @@ impl Op for ArgMax {
     }
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
-        let walk = Walk::new(&cx.inputs[0].shape, &[self.axis]);
+        let walk = ReductionAxes::new(&cx.inputs[0].shape, &[self.axis]);
         let Schedule { threads, chunks } = Schedule::new(&walk, cx.caps);
         let dtype = cx.inputs[0].dtype;
         if chunks == 1 {
@@ -96,11 +96,11 @@ struct Schedule {
 }
 
 impl Schedule {
-    fn new(walk: &Walk, caps: &Caps) -> Self {
+    fn new(walk: &ReductionAxes, caps: &Caps) -> Self {
         let most = caps.loop_piece();
         if caps.cpu {
             let chunk = CHUNK.min(most).max(walk.len.div_ceil(most));
-            return Schedule::of(1, walk.len, walk.len.div_ceil(chunk));
+            return Schedule::choose(1, walk.len, walk.len.div_ceil(chunk));
         }
         // Neighbouring threads read neighbouring elements: of a row, or of several columns.
         let threads = match walk.len {
@@ -111,11 +111,11 @@ impl Schedule {
         let turns = walk.len.div_ceil(threads);
         let wanted = caps.threads / (walk.outputs.max(1) * threads).min(caps.threads);
         let chunks = wanted.min(turns / LEAST).min(most).max(turns.div_ceil(most)).max(1);
-        Schedule::of(threads, walk.len, chunks)
+        Schedule::choose(threads, walk.len, chunks)
     }
 
     /// At most `chunks` chunks, none of which is empty: an empty one would have no best element.
-    fn of(threads: usize, len: usize, chunks: usize) -> Self {
+    fn choose(threads: usize, len: usize, chunks: usize) -> Self {
         Schedule { threads, chunks: len.div_ceil(len.div_ceil(chunks)) }
     }
 }
@@ -136,7 +136,7 @@ impl ArgMax {
     /// The kernel that searches all elements, or the indices that an earlier kernel found.
     fn kernel(
         &self,
-        walk: &Walk,
+        walk: &ReductionAxes,
         dtype: DType,
         [threads, chunks]: [usize; 2],
         places: Option<(Bind, usize)>,
@@ -215,11 +215,11 @@ const KERNELS: &[KernelCall] = &[|make, dtype| {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "argmax", &["tf.math.argmax"], |c| one(c.x()?.argmax(c.axis()?)))
+    Entry::new(OpKind::Kernel, "argmax", &["tf.math.argmax"], |c| one(c.x()?.argmax(c.axis()?)))
         .takes(NUMERIC)
         .gradient(Gradient::None("ArgMax: an index"))
         .kernels(KERNELS),
-    Entry::new(Kind::Kernel, "argmin", &["tf.math.argmin"], |c| one(c.x()?.argmin(c.axis()?)))
+    Entry::new(OpKind::Kernel, "argmin", &["tf.math.argmin"], |c| one(c.x()?.argmin(c.axis()?)))
         .takes(NUMERIC)
         .gradient(Gradient::None("ArgMin: an index")),
 ];
@@ -234,7 +234,7 @@ mod tests {
         let gpu = Caps::portable();
         let schedule = |shape: [usize; 2], axis, caps: &Caps| {
             let Schedule { threads, chunks } =
-                Schedule::new(&Walk::new(&Shape::from(shape), &[axis]), caps);
+                Schedule::new(&ReductionAxes::new(&Shape::from(shape), &[axis]), caps);
             (threads, chunks)
         };
         assert_eq!(schedule([1024, 10], 1, &gpu), (1, 1));

@@ -6,7 +6,7 @@
 //! were broadcast.
 
 use super::inventory::Values::{Away, Distinct, Within};
-use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
+use super::inventory::{ANY, Entry, Gradient, OpKind, POSITIVE, one, row_takes};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, fitting, known_by_method, same_dtype};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -58,7 +58,7 @@ macro_rules! binary {
 
         /// The rows' entries in the inventory.
         pub(super) const ENTRIES: &[Entry] = &[$(
-            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.arg("y")?)))
+            Entry::new(OpKind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.arg("y")?)))
                 .takes($method.dtypes())
                 .gradient(match $method.keep {
                     Keep::NoGradient(reason) => Gradient::None(reason),
@@ -364,7 +364,7 @@ impl Operation for Binary {
 
 /// The entries of this file other than its rows, for the inventory.
 pub(super) const DIVIDE: &[Entry] =
-    &[Entry::new(Kind::Composed, "divide", &["tf.math.divide"], |c| {
+    &[Entry::new(OpKind::Composed, "divide", &["tf.math.divide"], |c| {
         one(c.x()?.divide(c.arg("y")?))
     })
     .takes(NUMERIC)

@@ -1,6 +1,6 @@
 //! Moves blocks of positions into channels or batches, and back, by reshapes and a transpose.
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::pad::pad_with;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -195,17 +195,17 @@ fn blocks(op: &str, x: &Tensor, block: &[usize], edges: &[(usize, usize)]) -> Re
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "space_to_depth", &["tf.nn.space_to_depth"], |c| {
+    Entry::new(OpKind::Composed, "space_to_depth", &["tf.nn.space_to_depth"], |c| {
         one(c.x()?.space_to_depth(c.size("block_size")?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("space_to_depth", &[2, 4, 6, 1], |x| x.space_to_depth(2))),
-    Entry::new(Kind::Composed, "depth_to_space", &["tf.nn.depth_to_space"], |c| {
+    Entry::new(OpKind::Composed, "depth_to_space", &["tf.nn.depth_to_space"], |c| {
         one(c.x()?.depth_to_space(c.size("block_size")?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("depth_to_space", &[1, 2, 3, 8], |x| x.depth_to_space(2))),
-    Entry::new(Kind::Composed, "space_to_batch", &["tf.space_to_batch"], |c| {
+    Entry::new(OpKind::Composed, "space_to_batch", &["tf.space_to_batch"], |c| {
         let paddings = c.need("paddings", c.pairs("paddings")?)?;
         one(c.x()?.space_to_batch(&c.need("block_shape", c.sizes("block_shape")?)?, &paddings))
     })
@@ -215,7 +215,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.space_to_batch(&[2, 3], &[(1, 0), (0, 2)])
         });
     }),
-    Entry::new(Kind::Composed, "batch_to_space", &["tf.batch_to_space"], |c| {
+    Entry::new(OpKind::Composed, "batch_to_space", &["tf.batch_to_space"], |c| {
         let crops = c.need("crops", c.pairs("crops")?)?;
         one(c.x()?.batch_to_space(&c.need("block_shape", c.sizes("block_shape")?)?, &crops))
     })

@@ -1,6 +1,6 @@
 //! Repeats a tensor along axes of size 1, and along new leading axes, to a larger shape.
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -69,7 +69,7 @@ impl Operation for BroadcastTo {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "broadcast_to", &["tf.broadcast_to"], |c| {
+    &[Entry::new(OpKind::Kernel, "broadcast_to", &["tf.broadcast_to"], |c| {
         one(c.x()?.broadcast_to(c.need("shape", c.sizes("shape")?)?))
     })
     .takes(&DType::ALL)

@@ -1,7 +1,7 @@
 //! `y = dtype(x)`. A float becomes an integer as with Rust's `as`: it is truncated, NaN becomes 0, and a number outside
 //! the range becomes the nearest limit. Integers wrap. Anything becomes `bool` by comparison with 0.
 
-use super::inventory::{Entry, Gradient, Kind, one};
+use super::inventory::{Entry, Gradient, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, check_dtype, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -121,10 +121,10 @@ impl Operation for Cast {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "cast", &["tf.cast"], |c| one(c.x()?.cast(c.dtype("dtype")?)))
+    Entry::new(OpKind::Kernel, "cast", &["tf.cast"], |c| one(c.x()?.cast(c.dtype("dtype")?)))
         .takes(&DType::ALL)
         .gradient(Gradient::CheckedBy("half_precision_gradients_are_half_precision")),
-    Entry::new(Kind::Composed, "saturate_cast", &["tf.saturate_cast"], |c| {
+    Entry::new(OpKind::Composed, "saturate_cast", &["tf.saturate_cast"], |c| {
         one(c.arg("value")?.saturate_cast(c.dtype("dtype")?))
     })
     .takes(&DType::ALL)

@@ -91,10 +91,10 @@ fn ops_that_differ_have_keys_that_differ() {
 fn every_op_is_made_again_from_its_name_and_attributes() {
     let mut kinds = BTreeSet::new();
     for (key, op) in &gathered().1 {
-        let value = Attributes::of(&**op);
+        let value = Attributes::from_op(&**op);
         kinds.insert(op.kind());
         let again = registry::read(op.kind(), &value).unwrap();
-        assert_eq!(Attributes::of(&*again), value, "{}", op.kind());
+        assert_eq!(Attributes::from_op(&*again), value, "{}", op.kind());
         assert_eq!(&bytes(&*again), key, "{}{value}", op.kind());
         assert_eq!(again.runtime_scalars(), op.runtime_scalars(), "{}{value}", op.kind());
         assert_eq!(again.name(), op.name());
@@ -121,7 +121,7 @@ fn every_op_is_made_again_from_its_name_and_attributes() {
         ("Frame", fields(&frame)),
         ("RowsOf", fields(&[("op", cast), ("rows", int(2)), ("carries", carries)])),
     ] {
-        assert_eq!(Attributes::of(&*registry::read(kind, &value).unwrap()), value, "{kind}");
+        assert_eq!(Attributes::from_op(&*registry::read(kind, &value).unwrap()), value, "{kind}");
         assert!(kinds.insert(kind), "the catalog makes {kind}");
     }
     // A program's own functions are in no file.

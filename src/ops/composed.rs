@@ -8,7 +8,7 @@ use crate::options::options;
 use crate::shape::{Axes, Axis, Shape, axis_index, axis_list};
 use crate::tensor::{Operand, Tensor};
 
-use super::inventory::{ANY, Entry, Gradient, Kind, Values, one};
+use super::inventory::{ANY, Entry, Gradient, OpKind, Values, one};
 use super::iota::iota;
 use super::{FLOATS, NUMERIC, concat, expect_dtype, select};
 
@@ -498,17 +498,17 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "add_n", &["tf.math.add_n"], |c| one(add_n(&c.list("xs")?)))
+    Entry::new(OpKind::Composed, "add_n", &["tf.math.add_n"], |c| one(add_n(&c.list("xs")?)))
         .takes(NUMERIC)
         .cases(|cases| {
             cases.add("add_n", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| add_n([&x[0], &x[1], &x[0]]));
         }),
-    Entry::new(Kind::Composed, "stack", &["tf.stack"], |c| one(stack(&c.list("xs")?, c.axis()?)))
+    Entry::new(OpKind::Composed, "stack", &["tf.stack"], |c| one(stack(&c.list("xs")?, c.axis()?)))
         .takes(&DType::ALL)
         .cases(|cases| {
             cases.add("stack", &[(&[2, 3], ANY), (&[2, 3], ANY)], |x| stack([&x[0], &x[1]], 1));
         }),
-    Entry::new(Kind::Composed, "one_hot", &["tf.one_hot"], |c| {
+    Entry::new(OpKind::Composed, "one_hot", &["tf.one_hot"], |c| {
         let options =
             OneHotOptions::new().on_value(c.f32("on_value")?).off_value(c.f32("off_value")?);
         let axis = c.int("axis")?.unwrap_or(-1);
@@ -517,15 +517,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     .forms(&["one_hot_with"])
     .takes(&[DType::I32, DType::U32])
     .gradient(Gradient::None("OneHot: an index")),
-    Entry::new(Kind::Composed, "eye_of", &["tf.eye"], |c| {
+    Entry::new(OpKind::Composed, "eye_of", &["tf.eye"], |c| {
         let rows = c.size("num_rows")?;
         one(eye_of(rows, c.int("num_columns")?.map_or(rows, |n| n as usize)))
     })
     .gradient(Gradient::None("a constant")),
-    Entry::new(Kind::Composed, "sum", &[], |c| one(c.x()?.sum(c.axes("axis")?)))
+    Entry::new(OpKind::Composed, "sum", &[], |c| one(c.x()?.sum(c.axes("axis")?)))
         .takes(NUMERIC)
         .cases(|cases| cases.of_one("sum", ANY, |x| x.sum(-1))),
-    Entry::new(Kind::Composed, "reduce_mean", &["tf.math.reduce_mean"], |c| {
+    Entry::new(OpKind::Composed, "reduce_mean", &["tf.math.reduce_mean"], |c| {
         one(c.x()?.reduce_mean(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
     })
     .forms(&["mean"])
@@ -534,64 +534,69 @@ pub(super) const ENTRIES: &[Entry] = &[
         cases.of_one("mean", ANY, Tensor::mean);
         cases.of_fold("reduce_mean", ANY, |x, axes| x.reduce_mean(axes));
     }),
-    Entry::new(Kind::Composed, "reduce_variance", &["tf.math.reduce_variance"], |c| {
+    Entry::new(OpKind::Composed, "reduce_variance", &["tf.math.reduce_variance"], |c| {
         one(c.x()?.reduce_variance(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
     })
     .cases(|cases| {
         cases.of_fold("reduce_variance", ANY, |x, axes| x.reduce_variance(axes));
     }),
-    Entry::new(Kind::Composed, "reduce_std", &["tf.math.reduce_std"], |c| {
+    Entry::new(OpKind::Composed, "reduce_std", &["tf.math.reduce_std"], |c| {
         one(c.x()?.reduce_std(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
     })
     .cases(|cases| cases.of_fold("reduce_std", ANY, |x, axes| x.reduce_std(axes))),
-    Entry::new(Kind::Composed, "reduce_euclidean_norm", &["tf.math.reduce_euclidean_norm"], |c| {
-        one(c.x()?.reduce_euclidean_norm(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
-    })
+    Entry::new(
+        OpKind::Composed,
+        "reduce_euclidean_norm",
+        &["tf.math.reduce_euclidean_norm"],
+        |c| one(c.x()?.reduce_euclidean_norm(c.axes("axis")?.keepdims(c.flag("keepdims")?))),
+    )
     .cases(|cases| {
         let f = |x: &Tensor, axes: Axes| x.reduce_euclidean_norm(axes);
         cases.of_fold("reduce_euclidean_norm", ANY, f);
     }),
-    Entry::new(Kind::Composed, "reduce_logsumexp", &["tf.math.reduce_logsumexp"], |c| {
+    Entry::new(OpKind::Composed, "reduce_logsumexp", &["tf.math.reduce_logsumexp"], |c| {
         one(c.x()?.reduce_logsumexp(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
     })
     .cases(|cases| {
         cases.of_fold("reduce_logsumexp", ANY, |x, axes| x.reduce_logsumexp(axes));
     }),
-    Entry::new(Kind::Composed, "logaddexp", &["tf.experimental.numpy.logaddexp"], |c| {
+    Entry::new(OpKind::Composed, "logaddexp", &["tf.experimental.numpy.logaddexp"], |c| {
         one(c.arg("x1")?.logaddexp(c.arg("x2")?))
     })
     .cases(|cases| {
         cases.of_two("logaddexp", [ANY, ANY], |a, b| a.logaddexp(b));
         cases.of_one("logaddexp with itself", ANY, |x| x.logaddexp(x));
     }),
-    Entry::new(Kind::Composed, "softmax", &["tf.nn.softmax"], |c| {
+    Entry::new(OpKind::Composed, "softmax", &["tf.nn.softmax"], |c| {
         one(c.x()?.softmax(c.int("axis")?.unwrap_or(-1)))
     })
     .cases(|cases| {
         cases.of_one("softmax", ANY, |x| x.softmax(-1));
         cases.of_one("softmax of columns", ANY, |x| x.softmax(0));
     }),
-    Entry::new(Kind::Composed, "log_softmax", &["tf.nn.log_softmax"], |c| {
+    Entry::new(OpKind::Composed, "log_softmax", &["tf.nn.log_softmax"], |c| {
         one(c.x()?.log_softmax(c.int("axis")?.unwrap_or(-1)))
     })
     .cases(|cases| {
         cases.of_one("log_softmax", ANY, |x| x.log_softmax(-1));
         cases.of_one("log_softmax of columns", ANY, |x| x.log_softmax(0));
     }),
-    Entry::new(Kind::Composed, "silu", &["tf.nn.silu"], |c| one(c.x()?.silu()))
+    Entry::new(OpKind::Composed, "silu", &["tf.nn.silu"], |c| one(c.x()?.silu()))
         .cases(|cases| cases.of_one("silu", Values::Within(-3.0, 3.0), Tensor::silu)),
-    Entry::new(Kind::Composed, "log_sigmoid", &["tf.math.log_sigmoid"], |c| {
+    Entry::new(OpKind::Composed, "log_sigmoid", &["tf.math.log_sigmoid"], |c| {
         one(c.x()?.log_sigmoid())
     })
     .cases(|cases| cases.of_one("log_sigmoid", Values::Within(-3.0, 3.0), Tensor::log_sigmoid)),
-    Entry::new(Kind::Composed, "relu6", &["tf.nn.relu6"], |c| one(c.x()?.relu6())).cases(|cases| {
-        cases.of_one("relu6", Values::Distinct(0.1), |x| x.multiply(8.0)?.relu6());
-    }),
-    Entry::new(Kind::Composed, "leaky_relu", &["tf.nn.leaky_relu"], |c| {
+    Entry::new(OpKind::Composed, "relu6", &["tf.nn.relu6"], |c| one(c.x()?.relu6())).cases(
+        |cases| {
+            cases.of_one("relu6", Values::Distinct(0.1), |x| x.multiply(8.0)?.relu6());
+        },
+    ),
+    Entry::new(OpKind::Composed, "leaky_relu", &["tf.nn.leaky_relu"], |c| {
         one(c.x()?.leaky_relu(c.f32("alpha")?))
     })
     .cases(|cases| cases.of_one("leaky_relu", Values::Away, |x| x.leaky_relu(0.2))),
-    Entry::new(Kind::Composed, "gelu", &["tf.nn.gelu"], |c| {
+    Entry::new(OpKind::Composed, "gelu", &["tf.nn.gelu"], |c| {
         one(c.x()?.gelu_with(GeluOptions::new().approximate(c.flag("approximate")?)))
     })
     .forms(&["gelu_with"])
@@ -600,25 +605,25 @@ pub(super) const ENTRIES: &[Entry] = &[
         let approximate = |x: &Tensor| x.gelu_with(GeluOptions::new().approximate(true));
         cases.of_one("gelu_with tanh", ANY, approximate);
     }),
-    Entry::new(Kind::Composed, "mish", &["keras.activations.mish"], |c| one(c.x()?.mish()))
+    Entry::new(OpKind::Composed, "mish", &["keras.activations.mish"], |c| one(c.x()?.mish()))
         .cases(|cases| cases.of_one("mish", ANY, Tensor::mish)),
-    Entry::new(Kind::Composed, "hard_sigmoid", &["keras.activations.hard_sigmoid"], |c| {
+    Entry::new(OpKind::Composed, "hard_sigmoid", &["keras.activations.hard_sigmoid"], |c| {
         one(c.x()?.hard_sigmoid())
     })
     .cases(|cases| cases.of_one("hard_sigmoid", ANY, Tensor::hard_sigmoid)),
-    Entry::new(Kind::Composed, "clip_by_value", &["tf.clip_by_value"], |c| {
+    Entry::new(OpKind::Composed, "clip_by_value", &["tf.clip_by_value"], |c| {
         one(c.x()?.clip_by_value(c.f32("min")?, c.f32("max")?))
     })
     .takes(NUMERIC)
     .cases(|cases| {
         cases.of_one("clip_by_value", Values::Distinct(0.0), |x| x.clip_by_value(-0.3, 0.3));
     }),
-    Entry::new(Kind::Composed, "tile", &["tf.tile"], |c| {
+    Entry::new(OpKind::Composed, "tile", &["tf.tile"], |c| {
         one(c.x()?.tile(&c.need("multiples", c.sizes("multiples")?)?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("tile", &[2, 3], |x| x.tile(&[2, 3]))),
-    Entry::new(Kind::Composed, "stop_gradient", &["tf.stop_gradient"], |c| {
+    Entry::new(OpKind::Composed, "stop_gradient", &["tf.stop_gradient"], |c| {
         one(c.x()?.multiply(c.x()?.stop_gradient()))
     })
     .takes(&DType::ALL)

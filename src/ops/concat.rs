@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, Cow};
 use std::fmt::Write;
 
-use super::inventory::{ANY, Entry, Input, Kind, one};
+use super::inventory::{ANY, Entry, Input, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -143,7 +143,7 @@ impl Operation for Concat {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "concat", &["tf.concat"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(OpKind::Kernel, "concat", &["tf.concat"], |c| {
     one(concat(&c.list("xs")?, c.axis()?))
 })
 .takes(&DType::ALL)

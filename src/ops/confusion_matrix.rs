@@ -1,6 +1,6 @@
 //! Confusion matrices.
 
-use super::inventory::{Entry, Gradient, Kind, one};
+use super::inventory::{Entry, Gradient, OpKind, one};
 use super::{expect_dtype, select};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -91,7 +91,7 @@ pub fn confusion_matrix_with(
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Composed, "confusion_matrix", &["tf.math.confusion_matrix"], |c| {
+    &[Entry::new(OpKind::Composed, "confusion_matrix", &["tf.math.confusion_matrix"], |c| {
         let (labels, predictions) = (c.arg("labels")?, c.arg("predictions")?);
         one(confusion_matrix(labels, predictions, c.size("num_classes")?))
     })

@@ -3,7 +3,7 @@
 use pollster::block_on;
 
 use super::BincountOptions;
-use super::inventory::{Entry, Gradient, Kind, one};
+use super::inventory::{Entry, Gradient, OpKind, one};
 use super::{FLOATS, NUMERIC};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -100,27 +100,27 @@ const MOVED: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType:
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "where_indices", &[], |c| one(c.arg("cond")?.where_indices()))
+    Entry::new(OpKind::Composed, "where_indices", &[], |c| one(c.arg("cond")?.where_indices()))
         .takes(MOVED)
         .gradient(Gradient::None("Where: an index")),
-    Entry::new(Kind::Composed, "boolean_mask", &["tf.boolean_mask"], |c| {
+    Entry::new(OpKind::Composed, "boolean_mask", &["tf.boolean_mask"], |c| {
         one(c.x()?.boolean_mask(c.arg("mask")?, c.axis()?))
     })
     .takes(MOVED)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "unique", &["tf.unique"], |c| {
+    Entry::new(OpKind::Composed, "unique", &["tf.unique"], |c| {
         let (y, idx) = c.x()?.unique()?;
         Ok(vec![y, idx])
     })
     .takes(NUMERIC)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "unique_with_counts", &["tf.unique_with_counts"], |c| {
+    Entry::new(OpKind::Composed, "unique_with_counts", &["tf.unique_with_counts"], |c| {
         let (y, idx, counts) = c.x()?.unique_with_counts()?;
         Ok(vec![y, idx, counts])
     })
     .takes(NUMERIC)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "bincount", &["tf.math.bincount"], |c| {
+    Entry::new(OpKind::Composed, "bincount", &["tf.math.bincount"], |c| {
         let options = BincountOptions::new()
             .minlength(c.int("minlength")?.unwrap_or(0) as usize)
             .maxlength(c.int("maxlength")?.map(|n| n as usize))
@@ -129,27 +129,27 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .takes(&[DType::I32])
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "segment_sum", &["tf.math.segment_sum"], |c| {
+    Entry::new(OpKind::Composed, "segment_sum", &["tf.math.segment_sum"], |c| {
         one(c.x()?.segment_sum(c.arg("ids")?))
     })
     .takes(NUMERIC)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "segment_mean", &["tf.math.segment_mean"], |c| {
+    Entry::new(OpKind::Composed, "segment_mean", &["tf.math.segment_mean"], |c| {
         one(c.x()?.segment_mean(c.arg("ids")?))
     })
     .takes(FLOATS)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "segment_prod", &["tf.math.segment_prod"], |c| {
+    Entry::new(OpKind::Composed, "segment_prod", &["tf.math.segment_prod"], |c| {
         one(c.x()?.segment_prod(c.arg("ids")?))
     })
     .takes(NUMERIC)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "segment_max", &["tf.math.segment_max"], |c| {
+    Entry::new(OpKind::Composed, "segment_max", &["tf.math.segment_max"], |c| {
         one(c.x()?.segment_max(c.arg("ids")?))
     })
     .takes(NUMERIC)
     .gradient(CHECKED),
-    Entry::new(Kind::Composed, "segment_min", &["tf.math.segment_min"], |c| {
+    Entry::new(OpKind::Composed, "segment_min", &["tf.math.segment_min"], |c| {
         one(c.x()?.segment_min(c.arg("ids")?))
     })
     .takes(NUMERIC)

@@ -1,6 +1,6 @@
 //! Embedding lookup: rows of a table by their indices.
 
-use super::inventory::{ANY, Entry, Kind, Values, one};
+use super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::{fill, select};
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -70,7 +70,7 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Composed, "embedding_lookup", &["tf.nn.embedding_lookup"], |c| {
+    &[Entry::new(OpKind::Composed, "embedding_lookup", &["tf.nn.embedding_lookup"], |c| {
         let most = c.float("max_norm")?.map(|most| most as f32);
         let options = EmbeddingLookupOptions::new().max_norm(most);
         one(c.arg("params")?.embedding_lookup_with(c.arg("ids")?, options))

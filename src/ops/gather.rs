@@ -1,6 +1,6 @@
 //! Picks slices of a tensor by their indices along an axis.
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::segment_sum::segment_sum;
 use super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use crate::dtype::DType;
@@ -154,7 +154,7 @@ impl Operation for Gather {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "gather", &[], |c| one(c.arg("params")?.gather(c.arg("ids")?, 0)))
+    Entry::new(OpKind::Kernel, "gather", &[], |c| one(c.arg("params")?.gather(c.arg("ids")?, 0)))
         .takes(TAKES)
         .cases(|cases| {
             cases.of_shape("gather of rows", &[4, 3], |x| x.gather(&constant([2, 0, 2, 2])?, 0));
@@ -163,7 +163,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             });
             cases.of_shape("gather outside", &[3, 4], |x| x.gather(&constant([1, 7, -1])?, 0));
         }),
-    Entry::new(Kind::Kernel, "gather_with", &["tf.gather"], |c| {
+    Entry::new(OpKind::Kernel, "gather_with", &["tf.gather"], |c| {
         let batch_dims = c.int("batch_dims")?.unwrap_or(0) as usize;
         let options = GatherOptions::new().batch_dims(batch_dims);
         one(c.arg("params")?.gather_with(c.arg("indices")?, c.axis()?, options))

@@ -1,6 +1,6 @@
 //! Histograms with bins of equal width.
 
-use super::inventory::{Entry, Gradient, Kind, Stop, one};
+use super::inventory::{Entry, Gradient, OpKind, Stop, one};
 use super::segment_extreme::counts;
 use super::{FLOATS, expect_dtype};
 use crate::dtype::DType;
@@ -56,7 +56,7 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "histogram_fixed_width", &["tf.histogram_fixed_width"], |c| {
+    Entry::new(OpKind::Composed, "histogram_fixed_width", &["tf.histogram_fixed_width"], |c| {
         let bins = c.int("nbins")?.unwrap_or(100) as usize;
         let range = c.need("value_range", c.floats("value_range")?)?;
         let [low, high] = range[..] else { return Err(Stop::Lacks("value_range".into())) };
@@ -64,7 +64,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .gradient(Gradient::None("HistogramFixedWidth: numbers of elements")),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "histogram_fixed_width_bins",
         &["tf.histogram_fixed_width_bins"],
         |c| {

@@ -6,7 +6,7 @@ use crate::options::options;
 use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 
-use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
+use super::inventory::{ANY, Entry, Input, OpKind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype, select};
 
 /// `-log softmax(logits)[label]` for each row: labels `[..]` (`i32`), logits `[.., C]`, result `[..]`. For a label
@@ -228,7 +228,7 @@ const DISTRIBUTIONS: [Input; 2] = [(&[3, 4], Values::Within(0.1, 1.0)), (&[3, 4]
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "sparse_softmax_cross_entropy_with_logits",
         &["tf.nn.sparse_softmax_cross_entropy_with_logits"],
         |c| one(sparse_softmax_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
@@ -239,7 +239,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "softmax_cross_entropy_with_logits",
         &["tf.nn.softmax_cross_entropy_with_logits"],
         |c| one(softmax_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
@@ -250,7 +250,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "sigmoid_cross_entropy_with_logits",
         &["tf.nn.sigmoid_cross_entropy_with_logits"],
         |c| one(sigmoid_cross_entropy_with_logits(c.arg("labels")?, c.arg("logits")?)),
@@ -261,7 +261,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "weighted_cross_entropy_with_logits",
         &["tf.nn.weighted_cross_entropy_with_logits"],
         |c| {
@@ -274,9 +274,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             weighted_cross_entropy_with_logits(&x[0], &x[1], 2.5)
         });
     }),
-    Entry::new(Kind::Composed, "l2_loss", &["tf.nn.l2_loss"], |c| one(l2_loss(c.x()?)))
+    Entry::new(OpKind::Composed, "l2_loss", &["tf.nn.l2_loss"], |c| one(l2_loss(c.x()?)))
         .cases(|cases| cases.of_one("l2_loss", ANY, l2_loss)),
-    Entry::new(Kind::Composed, "log_poisson_loss", &["tf.nn.log_poisson_loss"], |c| {
+    Entry::new(OpKind::Composed, "log_poisson_loss", &["tf.nn.log_poisson_loss"], |c| {
         let options = LogPoissonLossOptions::new().compute_full_loss(c.flag("compute_full_loss")?);
         one(log_poisson_loss_with(c.arg("targets")?, c.arg("log_input")?, options))
     })
@@ -291,7 +291,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             log_poisson_loss_with(&x[0].add(3.0)?, &x[1], full)
         });
     }),
-    Entry::new(Kind::Composed, "compute_average_loss", &["tf.nn.compute_average_loss"], |c| {
+    Entry::new(OpKind::Composed, "compute_average_loss", &["tf.nn.compute_average_loss"], |c| {
         let options = AverageLossOptions::new()
             .global_batch_size(c.int("global_batch_size")?.map(|size| size as usize));
         one(compute_average_loss_with(c.arg("per_example_loss")?, options))

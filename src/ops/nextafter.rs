@@ -1,6 +1,6 @@
 //! The `f32` adjacent to another.
 
-use super::inventory::{ANY, Entry, Kind, one};
+use super::inventory::{ANY, Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -81,7 +81,7 @@ impl Operation for NextAfter {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "nextafter", &["tf.math.nextafter"], |c| {
+    &[Entry::new(OpKind::Kernel, "nextafter", &["tf.math.nextafter"], |c| {
         one(c.arg("x1")?.nextafter(c.arg("x2")?))
     })
     .takes(&[DType::F32])

@@ -2,7 +2,7 @@
 //! neighbouring channels.
 
 use super::composed::mean_and_variance;
-use super::inventory::{ANY, Entry, Input, Kind, POSITIVE, Values, one};
+use super::inventory::{ANY, Entry, Input, OpKind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -403,7 +403,7 @@ fn both(x: &[Tensor]) -> NormalizationOptions {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "batch_normalization", &["tf.nn.batch_normalization"], |c| {
+    Entry::new(OpKind::Composed, "batch_normalization", &["tf.nn.batch_normalization"], |c| {
         c.remark("training");
         let (mean, variance) = (c.arg("mean")?, c.arg("var")?);
         let (offset, scale) = (Some(c.arg("beta")?), Some(c.arg("gamma")?));
@@ -420,7 +420,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].batch_normalization(&x[1], &x[2], None, None, 0.0)
         });
     }),
-    Entry::new(Kind::Composed, "fused_batch_norm", &["tf.compat.v1.nn.fused_batch_norm"], |c| {
+    Entry::new(OpKind::Composed, "fused_batch_norm", &["tf.compat.v1.nn.fused_batch_norm"], |c| {
         let options = FusedBatchNormOptions::new().epsilon(c.f32("epsilon")?);
         let (scale, offset) = (c.arg("scale")?, c.arg("offset")?);
         Ok(c.x()?.fused_batch_norm(scale, offset, options)?.to_vec())
@@ -432,7 +432,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             Ok(y)
         });
     }),
-    Entry::new(Kind::Composed, "layer_normalization", &["keras.ops.layer_normalization"], |c| {
+    Entry::new(OpKind::Composed, "layer_normalization", &["keras.ops.layer_normalization"], |c| {
         let axis = c.ints("axis")?.unwrap_or(vec![-1]);
         one(c.x()?.layer_normalization(&axis[..], named(c)?))
     })
@@ -443,27 +443,30 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].layer_normalization([1, 2], both(x))
         });
     }),
-    Entry::new(Kind::Composed, "rms_normalization", &["keras.ops.rms_normalization"], |c| {
+    Entry::new(OpKind::Composed, "rms_normalization", &["keras.ops.rms_normalization"], |c| {
         let axis = c.ints("axis")?.unwrap_or(vec![-1]);
         one(c.x()?.rms_normalization(&axis[..], named(c)?))
     })
     .cases(|cases| {
         cases.add("rms_normalization", &OF_CHANNELS, |x| x[0].rms_normalization(-1, both(x)));
     }),
-    Entry::new(Kind::Composed, "group_normalization", &["keras.layers.GroupNormalization"], |c| {
-        one(c.x()?.group_normalization(c.size("groups")?, named(c)?))
-    })
+    Entry::new(
+        OpKind::Composed,
+        "group_normalization",
+        &["keras.layers.GroupNormalization"],
+        |c| one(c.x()?.group_normalization(c.size("groups")?, named(c)?)),
+    )
     .cases(|cases| {
         cases.add("group_normalization", &OF_CHANNELS, |x| x[0].group_normalization(2, both(x)));
     }),
-    Entry::new(Kind::Composed, "instance_normalization", &[], |c| {
+    Entry::new(OpKind::Composed, "instance_normalization", &[], |c| {
         one(c.x()?.instance_normalization(named(c)?))
     })
     .cases(|cases| {
         cases.add("instance_normalization", &OF_CHANNELS, |x| x[0].instance_normalization(both(x)));
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "local_response_normalization",
         &["tf.nn.local_response_normalization"],
         |c| {

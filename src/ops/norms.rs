@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use super::composed::mean_and_variance;
-use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, Stop, Values, one};
+use super::inventory::{ANY, Entry, Gradient, OpKind, POSITIVE, Stop, Values, one};
 use super::{FLOATS, add_n, expect_dtype, select};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -351,7 +351,7 @@ pub fn clip_by_global_norm_with<T: Borrow<Tensor>>(
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "norm", &["tf.norm"], |c| {
+    Entry::new(OpKind::Composed, "norm", &["tf.norm"], |c| {
         let axes = c.axes("axis")?.keepdims(c.flag("keepdims")?);
         let order = match c.text("ord")?.as_deref() {
             None | Some("euclidean" | "fro") => NormOrder::Euclidean,
@@ -380,7 +380,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         }
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "l2_normalize",
         &["tf.math.l2_normalize", "tf.nn.l2_normalize"],
         |c| {
@@ -398,17 +398,17 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.l2_normalize_with((), L2NormalizeOptions::new().epsilon(100.0))
         });
     }),
-    Entry::new(Kind::Composed, "count_nonzero", &["tf.math.count_nonzero"], |c| {
+    Entry::new(OpKind::Composed, "count_nonzero", &["tf.math.count_nonzero"], |c| {
         one(c.x()?.count_nonzero(c.axes("axis")?.keepdims(c.flag("keepdims")?)))
     })
     .takes(&DType::ALL)
     .gradient(Gradient::None("CountNonzero: a number of elements")),
-    Entry::new(Kind::Composed, "zero_fraction", &["tf.nn.zero_fraction"], |c| {
+    Entry::new(OpKind::Composed, "zero_fraction", &["tf.nn.zero_fraction"], |c| {
         one(c.arg("value")?.zero_fraction())
     })
     .takes(&DType::ALL)
     .gradient(Gradient::None("ZeroFraction: a number of elements")),
-    Entry::new(Kind::Composed, "moments", &["tf.nn.moments"], |c| {
+    Entry::new(OpKind::Composed, "moments", &["tf.nn.moments"], |c| {
         let axes = c.axes("axes")?.keepdims(c.flag("keepdims")?);
         let (mean, variance) = c.x()?.moments(axes)?;
         Ok(vec![mean, variance])
@@ -419,7 +419,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             mean.add(variance.square()?)
         });
     }),
-    Entry::new(Kind::Composed, "weighted_moments", &["tf.nn.weighted_moments"], |c| {
+    Entry::new(OpKind::Composed, "weighted_moments", &["tf.nn.weighted_moments"], |c| {
         let axes = c.axes("axes")?.keepdims(c.flag("keepdims")?);
         let (mean, variance) = c.x()?.weighted_moments(axes, c.arg("frequency_weights")?)?;
         Ok(vec![mean, variance])
@@ -430,7 +430,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             mean.add(variance.square()?)
         });
     }),
-    Entry::new(Kind::Composed, "normalize_moments", &["tf.nn.normalize_moments"], |c| {
+    Entry::new(OpKind::Composed, "normalize_moments", &["tf.nn.normalize_moments"], |c| {
         let statistics = [c.arg("counts")?, c.arg("mean_ss")?, c.arg("variance_ss")?];
         let (mean, variance) =
             normalize_moments(statistics[0], statistics[1], statistics[2], None)?;
@@ -443,7 +443,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             mean.add(variance.square()?)
         });
     }),
-    Entry::new(Kind::Composed, "sufficient_statistics", &["tf.nn.sufficient_statistics"], |c| {
+    Entry::new(OpKind::Composed, "sufficient_statistics", &["tf.nn.sufficient_statistics"], |c| {
         let (counts, mean, variance) = sufficient_statistics(c.x()?, c.axes("axes")?, None)?;
         Ok(vec![counts, mean, variance])
     })
@@ -453,7 +453,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             mean_ss.add(variance_ss.multiply(counts)?)
         });
     }),
-    Entry::new(Kind::Composed, "clip_by_norm", &["tf.clip_by_norm"], |c| {
+    Entry::new(OpKind::Composed, "clip_by_norm", &["tf.clip_by_norm"], |c| {
         one(c.x()?.clip_by_norm(c.f32("clip_norm")?, c.axes("axes")?))
     })
     .cases(|cases| {
@@ -464,13 +464,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.multiply(crate::tensor::constant([[1.0], [0.0], [1.0]])?)?.clip_by_norm(1.2, -1)
         });
     }),
-    Entry::new(Kind::Composed, "global_norm", &["tf.linalg.global_norm"], |c| {
+    Entry::new(OpKind::Composed, "global_norm", &["tf.linalg.global_norm"], |c| {
         one(global_norm(c.list("xs")?))
     })
     .cases(|cases| {
         cases.add("global_norm", &[(&[3, 5], ANY), (&[4], ANY)], |x| global_norm([&x[0], &x[1]]));
     }),
-    Entry::new(Kind::Composed, "clip_by_global_norm", &["tf.clip_by_global_norm"], |c| {
+    Entry::new(OpKind::Composed, "clip_by_global_norm", &["tf.clip_by_global_norm"], |c| {
         let (mut clipped, norm) = clip_by_global_norm(c.list("xs")?, c.f32("clip_norm")?)?;
         clipped.push(norm);
         Ok(clipped)

@@ -3,14 +3,15 @@
 use ndarray::SliceInfoElem;
 use smallvec::{SmallVec, smallvec};
 
-use super::inventory::{Entry, Kind, Stop, one};
+use super::inventory::{Entry, OpKind, Stop, one};
 use super::{Backward, Grads, Keep, Operation, concat, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
-    Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
+    Arg, Elementwise, Lowering, LoweringContext, RuntimeOffset, Strided, Term, View, ViewAxis,
+    Window,
 };
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::tensor::Tensor;
@@ -188,7 +189,7 @@ impl Op for Pad {
         let x = cx.inputs[0];
         let strides = x.shape.strides();
         let axes = self.axes.iter().enumerate().map(|(axis, own)| {
-            let mut low = Place::default();
+            let mut low = RuntimeOffset::default();
             low.add_term(Term::own(1 + axis, 1, 0));
             let window = Window { low, len: x.shape[axis] as i64, dilation: own.step };
             ViewAxis { stride: strides[axis], window: (!own.whole).then_some(window) }
@@ -231,7 +232,7 @@ impl Operation for Pad {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "pad", &["tf.pad"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(OpKind::Kernel, "pad", &["tf.pad"], |c| {
     let mode = match c.need("mode", c.text("mode")?)?.as_str() {
         "CONSTANT" => PadMode::Constant(c.float("constant_values")?.unwrap_or(0.0).into()),
         "REFLECT" => PadMode::Reflect,

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use super::gather::GatherOptions;
-use super::inventory::{ANY, Entry, Gradient, Input, Kind, Stop, Values, one};
+use super::inventory::{ANY, Entry, Gradient, Input, OpKind, Stop, Values, one};
 use super::iota::iota;
 use super::{FLOATS, NUMERIC, expect_dtype, same_dtype, select};
 use crate::dtype::DType;
@@ -241,7 +241,7 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "linspace", &["tf.linspace"], |c| {
+    Entry::new(OpKind::Composed, "linspace", &["tf.linspace"], |c| {
         let args = c.need("args", c.floats("args")?)?;
         let [start, stop, num] = args[..] else { return Err(Stop::Lacks("args".into())) };
         one(linspace(start, stop, num as usize))
@@ -254,7 +254,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         });
         cases.add("linspace of one", &[(&[2], ANY), (&[2], ANY)], |x| linspace(&x[0], &x[1], 1));
     }),
-    Entry::new(Kind::Composed, "meshgrid", &["tf.meshgrid"], |c| {
+    Entry::new(OpKind::Composed, "meshgrid", &["tf.meshgrid"], |c| {
         let indexing = match c.need("indexing", c.text("indexing")?)?.as_str() {
             "xy" => Indexing::Xy,
             "ij" => Indexing::Ij,
@@ -276,12 +276,12 @@ pub(super) const ENTRIES: &[Entry] = &[
             grid[0].multiply(&grid[1])?.multiply(&grid[2])
         });
     }),
-    Entry::new(Kind::Composed, "sequence_mask", &["tf.sequence_mask"], |c| {
+    Entry::new(OpKind::Composed, "sequence_mask", &["tf.sequence_mask"], |c| {
         one(c.x()?.sequence_mask(c.size("maxlen")?))
     })
     .takes(&[DType::I32, DType::U32])
     .gradient(Gradient::None("a comparison of integers")),
-    Entry::new(Kind::Composed, "reverse_sequence", &["tf.reverse_sequence"], |c| {
+    Entry::new(OpKind::Composed, "reverse_sequence", &["tf.reverse_sequence"], |c| {
         let options = ReverseSequenceOptions::new()
             .seq_axis(c.int("seq_axis")?.unwrap_or(1))
             .batch_axis(c.int("batch_axis")?.unwrap_or(0));
@@ -299,7 +299,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.reverse_sequence(&lengths, options)
         });
     }),
-    Entry::new(Kind::Composed, "bias_add", &["tf.nn.bias_add"], |c| {
+    Entry::new(OpKind::Composed, "bias_add", &["tf.nn.bias_add"], |c| {
         one(c.x()?.bias_add(c.arg("b")?))
     })
     .takes(NUMERIC)

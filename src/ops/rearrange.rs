@@ -3,7 +3,7 @@
 //! The gradient of `gather` must sum rows that were gathered several times. Here no row is used twice, so the gradient
 //! is the same op with both maps exchanged. [`inverse`] computes one from the other.
 
-use super::inventory::{Entry, Gradient, Kind, one};
+use super::inventory::{Entry, Gradient, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, no_grads, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -138,7 +138,7 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "invert_permutation", &["tf.math.invert_permutation"], |c| {
+    &[Entry::new(OpKind::Kernel, "invert_permutation", &["tf.math.invert_permutation"], |c| {
         one(c.x()?.invert_permutation())
     })
     .takes(&[DType::I32])

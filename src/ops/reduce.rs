@@ -9,7 +9,7 @@ use std::fmt::Write;
 use smallvec::SmallVec;
 
 use super::inventory::Values::{Away, Distinct};
-use super::inventory::{ANY, Entry, Gradient, Kind, one, row_takes};
+use super::inventory::{ANY, Entry, Gradient, OpKind, one, row_takes};
 use super::{Backward, Grads, Keep, Operation, known_by_method, no_grads, not_defined, only};
 use crate::dtype::{DType, Register};
 use crate::eager::dispatch;
@@ -56,7 +56,7 @@ macro_rules! reduce {
 
         /// The rows' entries in the inventory.
         pub(super) const ENTRIES: &[Entry] = &[$(
-            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.axes("axis")?.keepdims(c.flag("keepdims")?))))
+            Entry::new(OpKind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method(c.axes("axis")?.keepdims(c.flag("keepdims")?))))
                 .takes($method.dtypes())
                 .gradient(match $method.keep {
                     Keep::NoGradient(reason) => Gradient::None(reason),
@@ -204,7 +204,7 @@ impl Row {
         row_takes(self.float.is_some(), self.int.is_some(), self.bool.is_some())
     }
 
-    fn of(&self, register: Register) -> Option<(&'static str, &'static str)> {
+    fn fold_of(&self, register: Register) -> Option<(&'static str, &'static str)> {
         match register {
             Register::F32 => self.float,
             Register::I32 => self.int,
@@ -214,7 +214,7 @@ impl Row {
     }
 
     fn takes(&self, dtype: DType) -> bool {
-        dtype != DType::U8 && self.of(dtype.register()).is_some()
+        dtype != DType::U8 && self.fold_of(dtype.register()).is_some()
     }
 }
 
@@ -239,7 +239,7 @@ impl Op for Reduce {
             return Lowering::Alias;
         }
         let register = cx.output.dtype.register();
-        let (first, fold) = self.row.of(register).expect("infer has refused other dtypes");
+        let (first, fold) = self.row.fold_of(register).expect("infer has refused other dtypes");
         Lowering::Reduce(Reduction {
             name: self.row.method,
             axes: self.axes.clone(),
@@ -263,7 +263,7 @@ impl Operation for Reduce {
 }
 
 /// Declares `Params` and the functions from a result, and from a position in its fold, to indices.
-pub(super) fn walk_functions(mut kernel: Kernel, walk: &Walk) -> Kernel {
+pub(super) fn walk_functions(mut kernel: Kernel, walk: &ReductionAxes) -> Kernel {
     let mut text = String::new();
     for (function, prefix, axes) in [("base", 'k', &walk.kept), ("offset", 'r', &walk.reduced)] {
         let mut body = String::from("    var rest = i;\n    var at = 0u;\n");
@@ -301,14 +301,14 @@ pub(super) fn reduced_shape(shape: &Shape, axes: &[usize], keepdims: bool) -> Sh
 
 /// How a reduction iterates over its input: the kept and the reduced axes as (size, stride), with neighbouring axes
 /// merged.
-pub(super) struct Walk {
+pub(super) struct ReductionAxes {
     pub(super) outputs: usize,
     pub(super) len: usize,
     kept: Vec<(usize, i64)>,
     reduced: Vec<(usize, i64)>,
 }
 
-impl Walk {
+impl ReductionAxes {
     pub(super) fn new(shape: &Shape, axes: &[usize]) -> Self {
         let strides = shape.strides();
         let side = |wanted: bool| {
@@ -330,7 +330,7 @@ impl Walk {
             let sizes: Vec<usize> = axes.iter().map(|(size, _)| *size).collect();
             Shape::from(sizes).elements()
         };
-        Walk { outputs: product(&kept), len: product(&reduced), kept, reduced }
+        ReductionAxes { outputs: product(&kept), len: product(&reduced), kept, reduced }
     }
 
     /// Whether the elements of a result are contiguous.
@@ -345,11 +345,11 @@ mod tests {
 
     #[test]
     fn neighbouring_axes_merge() {
-        let walk = Walk::new(&Shape::from([2, 3, 4, 5]), &[1, 2]);
+        let walk = ReductionAxes::new(&Shape::from([2, 3, 4, 5]), &[1, 2]);
         assert_eq!((walk.outputs, walk.len), (10, 12));
         assert_eq!(walk.kept, [(2, 60), (5, 1)]);
         assert_eq!(walk.reduced, [(12, 5)]);
-        let rows = Walk::new(&Shape::from([4, 6]), &[1]);
+        let rows = ReductionAxes::new(&Shape::from([4, 6]), &[1]);
         assert_eq!(rows.reduced, [(6, 1)]);
     }
 }

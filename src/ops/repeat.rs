@@ -1,7 +1,7 @@
 //! Repeats the elements along an axis, all equally often, or each as often as a list specifies.
 
 use super::gather::GatherOptions;
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::shape::{Axes, axis_index};
@@ -84,13 +84,14 @@ impl Tensor {
 const MOST: usize = 1 << 26;
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Composed, "repeat", &["tf.repeat"], |c| {
-    let repeats = c.need("repeats", c.sizes("repeats")?)?;
-    one(c.x()?.repeat(&repeats, c.axes("axis")?))
-})
-.takes(&[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])
-.cases(|cases| {
-    cases.of_shape("repeat", &[2, 3], |x| x.repeat(&[3], 1));
-    cases.of_shape("repeat of all", &[2, 3], |x| x.repeat(&[2], ()));
-    cases.of_shape("repeat by numbers", &[3, 2], |x| x.repeat(&[2, 0, 3], 0));
-})];
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(OpKind::Composed, "repeat", &["tf.repeat"], |c| {
+        let repeats = c.need("repeats", c.sizes("repeats")?)?;
+        one(c.x()?.repeat(&repeats, c.axes("axis")?))
+    })
+    .takes(&[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])
+    .cases(|cases| {
+        cases.of_shape("repeat", &[2, 3], |x| x.repeat(&[3], 1));
+        cases.of_shape("repeat of all", &[2, 3], |x| x.repeat(&[2], ()));
+        cases.of_shape("repeat by numbers", &[3, 2], |x| x.repeat(&[2, 0, 3], 0));
+    })];

@@ -1,6 +1,6 @@
 //! Changes the shape of the same elements in the same order, without a copy.
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -200,27 +200,27 @@ impl Operation for Reshape {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "reshape", &["tf.reshape"], |c| {
+    Entry::new(OpKind::Kernel, "reshape", &["tf.reshape"], |c| {
         one(c.x()?.reshape(c.need("shape", c.ints("shape")?)?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("reshape", &[2, 6], |x| x.reshape([3, -1]))),
-    Entry::new(Kind::Kernel, "expand_dims", &["tf.expand_dims"], |c| {
+    Entry::new(OpKind::Kernel, "expand_dims", &["tf.expand_dims"], |c| {
         one(c.x()?.expand_dims(c.axis()?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("expand_dims", &[3, 4], |x| x.expand_dims(1))),
-    Entry::new(Kind::Kernel, "squeeze", &["tf.squeeze"], |c| {
+    Entry::new(OpKind::Kernel, "squeeze", &["tf.squeeze"], |c| {
         one(c.x()?.squeeze(&c.ints("axis")?.unwrap_or_default()[..]))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("squeeze", &[3, 1, 4], |x| x.squeeze(1))),
-    Entry::new(Kind::Composed, "ensure_shape", &["tf.ensure_shape"], |c| {
+    Entry::new(OpKind::Composed, "ensure_shape", &["tf.ensure_shape"], |c| {
         one(c.x()?.ensure_shape(c.need("shape", c.ints("shape")?)?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("ensure_shape", &[3, 4], |x| x.ensure_shape([3, -1]))),
-    Entry::new(Kind::Kernel, "identity", &["tf.identity"], |c| one(c.x()?.identity()))
+    Entry::new(OpKind::Kernel, "identity", &["tf.identity"], |c| one(c.x()?.identity()))
         .takes(&DType::ALL)
         .cases(|cases| cases.of_shape("identity", &[3, 4], Tensor::identity)),
 ];

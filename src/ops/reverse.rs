@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -66,8 +66,9 @@ impl Operation for Reverse {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "reverse", &["tf.reverse"], |c| {
-    one(c.x()?.reverse(&c.need("axis", c.ints("axis")?)?[..]))
-})
-.takes(&DType::ALL)
-.cases(|cases| cases.of_shape("reverse", &[3, 4], |x| x.reverse(1)))];
+pub(super) const ENTRIES: &[Entry] =
+    &[Entry::new(OpKind::Kernel, "reverse", &["tf.reverse"], |c| {
+        one(c.x()?.reverse(&c.need("axis", c.ints("axis")?)?[..]))
+    })
+    .takes(&DType::ALL)
+    .cases(|cases| cases.of_shape("reverse", &[3, 4], |x| x.reverse(1)))];

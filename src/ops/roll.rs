@@ -2,14 +2,15 @@
 
 use smallvec::smallvec;
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{
-    Arg, Elementwise, Lowering, LoweringContext, Place, Strided, Term, View, ViewAxis, Window,
+    Arg, Elementwise, Lowering, LoweringContext, RuntimeOffset, Strided, Term, View, ViewAxis,
+    Window,
 };
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::shape::{Axes, axis_index};
@@ -82,7 +83,7 @@ impl Op for Roll {
         let part = |first: i64| {
             let axes = strides.iter().enumerate().map(|(axis, &stride)| {
                 let len = shape[axis] as i64;
-                let mut low = Place::from(first * len);
+                let mut low = RuntimeOffset::from(first * len);
                 low.add_term(Term::own(0, 1, len));
                 let window = Window { low, len, dilation: 1 };
                 ViewAxis { stride, window: (axis == self.axis).then_some(window) }
@@ -108,7 +109,7 @@ impl Operation for Roll {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "roll", &["tf.roll"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(OpKind::Kernel, "roll", &["tf.roll"], |c| {
     let axes = c.need("axis", c.ints("axis")?)?;
     one(c.x()?.roll(&c.need("shift", c.ints("shift")?)?, &axes[..]))
 })

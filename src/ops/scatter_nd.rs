@@ -4,7 +4,7 @@
 //! Coordinates become one index over the axes that they refer to, -1 if one is out of range; the remaining axes become
 //! rows.
 
-use super::inventory::{ANY, Entry, Kind, Values, one};
+use super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::scatter_rows::{scatter_extreme, scatter_update};
 use super::{GatherOptions, NUMERIC, expect_dtype, same_dtype, select};
 use crate::dtype::{DType, Scalar};
@@ -247,7 +247,7 @@ fn flat(op: &str, indices: &Tensor, sizes: &[usize]) -> Result<Tensor> {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "gather_nd", &["tf.gather_nd"], |c| {
+    Entry::new(OpKind::Composed, "gather_nd", &["tf.gather_nd"], |c| {
         let batch_dims = c.int("batch_dims")?.unwrap_or(0) as usize;
         let options = GatherOptions::new().batch_dims(batch_dims);
         one(c.arg("params")?.gather_nd_with(c.arg("indices")?, options))
@@ -262,7 +262,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.gather_nd_with(&constant([[[3]], [[0]]])?, GatherOptions::new().batch_dims(1))
         });
     }),
-    Entry::new(Kind::Composed, "scatter_nd", &["tf.scatter_nd"], |c| {
+    Entry::new(OpKind::Composed, "scatter_nd", &["tf.scatter_nd"], |c| {
         let shape = c.need("shape", c.sizes("shape")?)?;
         one(scatter_nd(c.arg("indices")?, c.arg("updates")?, shape))
     })
@@ -272,7 +272,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             scatter_nd(&constant([[2, 0], [1, 1], [2, 0], [7, 0]])?, x, [3, 2, 2])
         });
     }),
-    Entry::new(Kind::Kernel, "tensor_scatter_nd_update", &["tf.tensor_scatter_nd_update"], |c| {
+    Entry::new(OpKind::Kernel, "tensor_scatter_nd_update", &["tf.tensor_scatter_nd_update"], |c| {
         one(c.arg("tensor")?.tensor_scatter_nd_update(c.arg("indices")?, c.arg("updates")?))
     })
     .takes(MOVED)
@@ -285,7 +285,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let indices = make(&[5, 1], DType::I32);
         Ok(vec![make(&[7, 3], dtype).tensor_scatter_nd_update(&indices, &make(&[5, 3], dtype))?])
     }]),
-    Entry::new(Kind::Composed, "tensor_scatter_nd_add", &["tf.tensor_scatter_nd_add"], |c| {
+    Entry::new(OpKind::Composed, "tensor_scatter_nd_add", &["tf.tensor_scatter_nd_add"], |c| {
         one(c.arg("tensor")?.tensor_scatter_nd_add(c.arg("indices")?, c.arg("updates")?))
     })
     .takes(NUMERIC)
@@ -294,7 +294,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].tensor_scatter_nd_add(&constant([[2], [0], [2]])?, &x[1])
         });
     }),
-    Entry::new(Kind::Composed, "tensor_scatter_nd_sub", &["tf.tensor_scatter_nd_sub"], |c| {
+    Entry::new(OpKind::Composed, "tensor_scatter_nd_sub", &["tf.tensor_scatter_nd_sub"], |c| {
         one(c.arg("tensor")?.tensor_scatter_nd_sub(c.arg("indices")?, c.arg("updates")?))
     })
     .takes(NUMERIC)
@@ -303,7 +303,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].tensor_scatter_nd_sub(&constant([[2], [0], [2]])?, &x[1])
         });
     }),
-    Entry::new(Kind::Kernel, "tensor_scatter_nd_max", &["tf.tensor_scatter_nd_max"], |c| {
+    Entry::new(OpKind::Kernel, "tensor_scatter_nd_max", &["tf.tensor_scatter_nd_max"], |c| {
         one(c.arg("tensor")?.tensor_scatter_nd_max(c.arg("indices")?, c.arg("updates")?))
     })
     .takes(NUMERIC)
@@ -321,7 +321,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.tensor_scatter_nd_min(&indices, &updates)?,
         ])
     }]),
-    Entry::new(Kind::Kernel, "tensor_scatter_nd_min", &["tf.tensor_scatter_nd_min"], |c| {
+    Entry::new(OpKind::Kernel, "tensor_scatter_nd_min", &["tf.tensor_scatter_nd_min"], |c| {
         one(c.arg("tensor")?.tensor_scatter_nd_min(c.arg("indices")?, c.arg("updates")?))
     })
     .takes(NUMERIC)

@@ -1,6 +1,6 @@
 //! The insertion positions of values in sorted rows.
 
-use super::inventory::{Entry, Gradient, Kind, Stop, one};
+use super::inventory::{Entry, Gradient, OpKind, Stop, one};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, no_grads, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -115,7 +115,7 @@ impl Operation for SearchSorted {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "searchsorted", &["tf.searchsorted"], |c| {
+    &[Entry::new(OpKind::Kernel, "searchsorted", &["tf.searchsorted"], |c| {
         let side = match c.text("side")?.as_deref() {
             None | Some("left") => Side::Left,
             Some("right") => Side::Right,

@@ -1,7 +1,7 @@
 //! Sums the rows of each segment, or multiplies them; the sum is the gradient of `gather`.
 
 use super::fold_words::{Fold, Folding, fill};
-use super::inventory::{Entry, Kind, Values, one};
+use super::inventory::{Entry, OpKind, Values, one};
 use super::radix::{Give, Keys, Sorting};
 use super::{Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
 use crate::dtype::DType;
@@ -377,7 +377,7 @@ impl Operation for SegmentSum {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "unsorted_segment_sum", &["tf.math.unsorted_segment_sum"], |c| {
+    Entry::new(OpKind::Kernel, "unsorted_segment_sum", &["tf.math.unsorted_segment_sum"], |c| {
         one(c.x()?.unsorted_segment_sum(c.arg("ids")?, c.size("num_segments")?))
     })
     .takes(NUMERIC)
@@ -402,7 +402,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         }
         Ok(sums)
     }]),
-    Entry::new(Kind::Kernel, "unsorted_segment_prod", &["tf.math.unsorted_segment_prod"], |c| {
+    Entry::new(OpKind::Kernel, "unsorted_segment_prod", &["tf.math.unsorted_segment_prod"], |c| {
         one(c.x()?.unsorted_segment_prod(c.arg("ids")?, c.size("num_segments")?))
     })
     .takes(NUMERIC)

@@ -1,7 +1,7 @@
 //! Reductions of the rows of each segment: maximum, minimum, mean, and the sum divided by the square root of their
 //! number.
 
-use super::inventory::{ANY, Entry, Kind, Values, one};
+use super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::segment_extreme::{counts, extreme};
 use super::segment_sum::by_segment;
 use super::{FLOATS, NUMERIC, expect_dtype};
@@ -81,7 +81,7 @@ fn ids() -> Result<Tensor> {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "unsorted_segment_max", &["tf.math.unsorted_segment_max"], |c| {
+    Entry::new(OpKind::Kernel, "unsorted_segment_max", &["tf.math.unsorted_segment_max"], |c| {
         one(c.x()?.unsorted_segment_max(c.arg("ids")?, c.size("num_segments")?))
     })
     .takes(NUMERIC)
@@ -95,7 +95,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let x = make(&[6, 3], dtype);
         Ok(vec![x.unsorted_segment_max(&ids, 4)?, x.unsorted_segment_min(&ids, 4)?])
     }]),
-    Entry::new(Kind::Kernel, "unsorted_segment_min", &["tf.math.unsorted_segment_min"], |c| {
+    Entry::new(OpKind::Kernel, "unsorted_segment_min", &["tf.math.unsorted_segment_min"], |c| {
         one(c.x()?.unsorted_segment_min(c.arg("ids")?, c.size("num_segments")?))
     })
     .takes(NUMERIC)
@@ -104,16 +104,19 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].unsorted_segment_min(&ids()?, 3)?.gather(&constant([0, 2])?, 0)
         });
     }),
-    Entry::new(Kind::Composed, "unsorted_segment_mean", &["tf.math.unsorted_segment_mean"], |c| {
-        one(c.x()?.unsorted_segment_mean(c.arg("ids")?, c.size("num_segments")?))
-    })
+    Entry::new(
+        OpKind::Composed,
+        "unsorted_segment_mean",
+        &["tf.math.unsorted_segment_mean"],
+        |c| one(c.x()?.unsorted_segment_mean(c.arg("ids")?, c.size("num_segments")?)),
+    )
     .cases(|cases| {
         cases.add("unsorted_segment_mean", &[(&[4, 3], ANY)], |x| {
             x[0].unsorted_segment_mean(&ids()?, 4)
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "unsorted_segment_sqrt_n",
         &["tf.math.unsorted_segment_sqrt_n"],
         |c| one(c.x()?.unsorted_segment_sqrt_n(c.arg("ids")?, c.size("num_segments")?)),

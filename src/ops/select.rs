@@ -1,6 +1,6 @@
 //! `y = condition ? a : b`, elementwise with broadcasting; TensorFlow's `tf.where`.
 
-use super::inventory::{ANY, Entry, Kind, one};
+use super::inventory::{ANY, Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, expect_dtype, same_dtype};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -76,7 +76,7 @@ impl Operation for Select {
 }
 
 /// The inventory of this file.
-pub(super) const ENTRIES: &[Entry] = &[Entry::new(Kind::Kernel, "where_", &["tf.where"], |c| {
+pub(super) const ENTRIES: &[Entry] = &[Entry::new(OpKind::Kernel, "where_", &["tf.where"], |c| {
     let x = c.x()?;
     one(where_(c.arg("cond")?, x, c.arg("y")?))
 })

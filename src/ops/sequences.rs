@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::inventory::{ANY, Entry, Gradient, Kind, one};
+use super::inventory::{ANY, Entry, Gradient, OpKind, one};
 use super::{NUMERIC, expect_dtype};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -60,7 +60,7 @@ fn ascends(x: &Tensor, op: &str, before: fn(&Tensor, Tensor) -> Result<Tensor>) 
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "polyval", &["tf.math.polyval"], |c| {
+    Entry::new(OpKind::Composed, "polyval", &["tf.math.polyval"], |c| {
         one(polyval(c.list("coeffs")?, c.x()?))
     })
     .takes(NUMERIC)
@@ -69,13 +69,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             polyval(&x[1..], &x[0])
         });
     }),
-    Entry::new(Kind::Composed, "is_non_decreasing", &["tf.math.is_non_decreasing"], |c| {
+    Entry::new(OpKind::Composed, "is_non_decreasing", &["tf.math.is_non_decreasing"], |c| {
         one(c.x()?.is_non_decreasing())
     })
     .takes(NUMERIC)
     .gradient(Gradient::None("IsNonDecreasing: a test")),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "is_strictly_increasing",
         &["tf.math.is_strictly_increasing"],
         |c| one(c.x()?.is_strictly_increasing()),

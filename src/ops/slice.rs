@@ -5,14 +5,14 @@ use std::ops::{Range as Bounds, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 use ndarray::{SliceInfoElem, s};
 use smallvec::SmallVec;
 
-use super::inventory::{Answer, Args, Entry, Kind, Stop, Value, one};
+use super::inventory::{Answer, Args, Entry, OpKind, Stop, Value, one};
 use super::pad::pad_with;
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::{DType, Scalar};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
-use crate::graph::lower::{Elementwise, Lowering, LoweringContext, Place, Term, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, RuntimeOffset, Term, View};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
 use crate::shape::{Axis, axis_index};
 use crate::tensor::Tensor;
@@ -387,7 +387,7 @@ impl Op for Slice {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let shape = &cx.inputs[0].shape;
-        let mut offset = Place::default();
+        let mut offset = RuntimeOffset::default();
         let mut strides: SmallVec<[i64; 6]> = SmallVec::new();
         for (axis, (&own, stride)) in self.boxes.iter().zip(shape.strides()).enumerate() {
             let most = shape[axis].saturating_sub(span(own));
@@ -461,13 +461,13 @@ fn python_indices(spec: &str, rank: usize) -> Option<Vec<SliceInfoElem>> {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "slice", &["tf.slice"], |c| {
+    Entry::new(OpKind::Kernel, "slice", &["tf.slice"], |c| {
         let (begin, size) = (c.sizes("begin")?, c.ints("size")?);
         one(c.x()?.slice(&c.need("begin", begin)?, &c.need("size", size)?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("slice", &[4, 5], |x| x.slice(&[1, 2], &[2, -1]))),
-    Entry::new(Kind::Kernel, "strided_slice", &["tensor[...]"], |c| {
+    Entry::new(OpKind::Kernel, "strided_slice", &["tensor[...]"], |c| {
         let spec = c.need("spec", c.text("spec")?)?;
         let parts =
             python_indices(&spec, c.x()?.rank()).ok_or_else(|| Stop::Lacks("spec".into()))?;
@@ -483,7 +483,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         cases.of_shape("strided_slice backwards", &[7, 5], backwards);
         cases.of_shape("strided_slice of a row", &[4, 5], |x| x.strided_slice(s![-2, ..]));
     }),
-    Entry::new(Kind::Kernel, "split", &["tf.split"], split_by_name)
+    Entry::new(OpKind::Kernel, "split", &["tf.split"], split_by_name)
         .forms(&["split_n", "split_sizes"])
         .takes(&DType::ALL)
         .cases(|cases| {
@@ -499,7 +499,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 parts[0].multiply(&parts[2])
             });
         }),
-    Entry::new(Kind::Kernel, "unstack", &["tf.unstack"], |c| Ok(c.x()?.unstack(c.axis()?)?))
+    Entry::new(OpKind::Kernel, "unstack", &["tf.unstack"], |c| Ok(c.x()?.unstack(c.axis()?)?))
         .takes(&DType::ALL)
         .cases(|cases| {
             cases.of_shape("unstack", &[3, 4], |x| {

@@ -1,6 +1,6 @@
 //! Sorts along an axis: the elements, or their indices.
 
-use super::inventory::{Answer, Args, Entry, Gradient, KernelCall, Kind, Stop, Values, one};
+use super::inventory::{Answer, Args, Entry, Gradient, KernelCall, OpKind, Stop, Values, one};
 use super::radix::{Give, Keys, Sorting};
 use super::rearrange::{inverse, rearrange};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, only};
@@ -184,7 +184,7 @@ const KERNELS: &[KernelCall] = &[|make, dtype| {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "sort", &["tf.sort"], |c| {
+    Entry::new(OpKind::Kernel, "sort", &["tf.sort"], |c| {
         one(c.arg("x")?.sort_with(c.int("axis")?.unwrap_or(-1), options(c)?))
     })
     .forms(&["sort_with"])
@@ -200,7 +200,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let x = make(&[n], DType::F32);
         Ok(vec![x.sort(0)?, x.argsort(0)?, make(&[3, n / 2], DType::I32).argsort(1)?])
     }]),
-    Entry::new(Kind::Kernel, "argsort", &["tf.argsort"], |c| {
+    Entry::new(OpKind::Kernel, "argsort", &["tf.argsort"], |c| {
         // Every sort is stable.
         c.flag("stable")?;
         one(c.arg("x")?.argsort_with(c.int("axis")?.unwrap_or(-1), options(c)?))

@@ -5,7 +5,7 @@
 //! calls. `igamma`, `igammac` and `betainc` are left out: their series take a number of terms that depends on the data.
 
 use super::inventory::Values::Within;
-use super::inventory::{Entry, Kind, POSITIVE, one};
+use super::inventory::{Entry, OpKind, POSITIVE, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, same_dtype, select};
 use crate::eager::dispatch;
 use crate::error::Result;
@@ -308,7 +308,7 @@ impl Tensor {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "zeta", &["tf.math.zeta"], |c| one(c.x()?.zeta(c.arg("q")?)))
+    Entry::new(OpKind::Kernel, "zeta", &["tf.math.zeta"], |c| one(c.x()?.zeta(c.arg("q")?)))
         .cases(|cases| {
             cases.add("zeta", &[(&[3, 5], Within(1.0, 3.0))], |x| {
                 constant([1.3, 2.0, 2.5, 3.0, 4.2])?.zeta(&x[0])
@@ -320,7 +320,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         .kernels(&[|make, dtype| {
             Ok(vec![make(&[2, 5], dtype).zeta(make(&[5], dtype))?, make(&[8], dtype).zeta(2.0)?])
         }]),
-    Entry::new(Kind::Composed, "polygamma", &["tf.math.polygamma"], |c| {
+    Entry::new(OpKind::Composed, "polygamma", &["tf.math.polygamma"], |c| {
         one(c.arg("a")?.polygamma(c.x()?))
     })
     .cases(|cases| {
@@ -334,8 +334,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             Tensor::scalar(1f32)?.polygamma(&x[0])?.multiply(0.1)
         });
     }),
-    Entry::new(Kind::Composed, "erfcinv", &["tf.math.erfcinv"], |c| one(c.x()?.erfcinv()))
+    Entry::new(OpKind::Composed, "erfcinv", &["tf.math.erfcinv"], |c| one(c.x()?.erfcinv()))
         .cases(|cases| cases.of_one("erfcinv", Within(0.3, 1.7), Tensor::erfcinv)),
-    Entry::new(Kind::Composed, "lbeta", &["tf.math.lbeta"], |c| one(c.x()?.lbeta()))
+    Entry::new(OpKind::Composed, "lbeta", &["tf.math.lbeta"], |c| one(c.x()?.lbeta()))
         .cases(|cases| cases.of_one("lbeta", POSITIVE, Tensor::lbeta)),
 ];

@@ -1,6 +1,6 @@
 //! The largest elements of each row, and their indices.
 
-use super::inventory::{Entry, Kind, Values};
+use super::inventory::{Entry, OpKind, Values};
 use super::radix::{Keys, Sorting};
 use super::{
     Backward, GatherOptions, Grads, Keep, NUMERIC, Operation, PadMode, SortOptions, expect_dtype,
@@ -237,7 +237,7 @@ impl Operation for TopK {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "top_k", &["tf.math.top_k"], |c| {
+    Entry::new(OpKind::Kernel, "top_k", &["tf.math.top_k"], |c| {
         // The result is always sorted.
         c.flag("sorted")?;
         let (values, indices) = c.x()?.top_k(c.size("k")?)?;
@@ -260,7 +260,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         let (values, indices) = make(&[n], DType::F32).top_k(5)?;
         Ok(vec![values, indices, make(&[2, n], DType::I32).top_k(1)?.0])
     }]),
-    Entry::new(Kind::Composed, "in_top_k", &["tf.math.in_top_k"], |c| {
+    Entry::new(OpKind::Composed, "in_top_k", &["tf.math.in_top_k"], |c| {
         Ok(vec![c.arg("targets")?.in_top_k(c.arg("predictions")?, c.size("k")?)?])
     })
     .takes(&[DType::I32])

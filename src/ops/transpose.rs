@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::inventory::{Entry, Kind, one};
+use super::inventory::{Entry, OpKind, one};
 use super::{Backward, Grads, Keep, Operation, only};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -94,7 +94,7 @@ impl Operation for Transpose {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "transpose", &["tf.transpose"], |c| {
+    &[Entry::new(OpKind::Kernel, "transpose", &["tf.transpose"], |c| {
         one(c.x()?.transpose(&c.ints("perm")?.unwrap_or_default()[..]))
     })
     .takes(&DType::ALL)

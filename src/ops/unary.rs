@@ -7,7 +7,7 @@
 //! serves `f16` too.
 
 use super::inventory::Values::{Away, Within};
-use super::inventory::{ANY, Entry, Gradient, Kind, POSITIVE, one, row_takes};
+use super::inventory::{ANY, Entry, Gradient, OpKind, POSITIVE, one, row_takes};
 #[cfg(test)]
 use super::reference;
 use super::special;
@@ -62,7 +62,7 @@ macro_rules! unary {
 
         /// The rows' entries in the inventory.
         pub(super) const ENTRIES: &[Entry] = &[$(
-            Entry::new(Kind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method()))
+            Entry::new(OpKind::Row, stringify!($method), &[$($($tf),+)?], |c| one(c.x()?.$method()))
                 .takes($method.dtypes())
                 .gradient(match $method.keep {
                     Keep::NoGradient(reason) => Gradient::None(reason),

@@ -1,6 +1,6 @@
 //! Emits kernels of elementwise nodes: each thread computes four consecutive elements of every output.
 
-use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::iteration_space::{Coordinates, Declared, Flat, Position, pack, stored};
 use super::kernel_ir::{KernelIr, Operand, Roll};
 use super::tiles::Tiles;
 use super::wgsl_module::Section;
@@ -61,7 +61,7 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
         let value = pack(output.dtype, format_args!("{value}"));
         let target = writer.target(k);
         text.push_str(&format!("{target}[q] = {value};\n"));
-        stores.push((Bound::Output(k), target, stored(output.dtype, Kind::Vector)));
+        stores.push((Bound::Output(k), target, stored(output.dtype, Declared::Vector)));
     }
     let loops = (workgroups(ir), iterations(ir));
     Section::new(writer, graph, &stores, text, loops, WORKGROUP)

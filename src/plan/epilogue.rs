@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::iteration_space::{Coordinates, Declared, Flat, Position, pack, stored};
 use super::kernel_ir::{Code, KernelIr, Operand};
 use super::wgsl_writer::{
     Bound, Common, Defined, EmittedKernel, LANES, Writer, declare, indented, pack_lane, rounded,
@@ -41,7 +41,7 @@ pub(super) fn generate(ir: &KernelIr, kernel: &lower::Kernel) -> EmittedKernel {
         binds.push(bound);
     }
     let own = kernel.binds.iter().position(|(bind, _)| *bind == Bind::Output);
-    let kind = if aligned { Kind::Vector } else { Kind::Scalar };
+    let kind = if aligned { Declared::Vector } else { Declared::Scalar };
     for (k, output) in ir.outputs.iter().enumerate() {
         // The first output replaces the kernel's own result.
         let at = match (k, own) {

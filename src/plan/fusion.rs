@@ -67,7 +67,7 @@ impl<'a, 'b> Fuser<'a, 'b> {
         let count = nodes.len();
         let mut fuser = Fuser {
             context,
-            labels: (0..count).map(|i| turns.of(i)).collect(),
+            labels: (0..count).map(|i| turns.labels(i)).collect(),
             turns,
             of: vec![None; count],
             members: vec![Vec::new(); count],

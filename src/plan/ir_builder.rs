@@ -105,7 +105,7 @@ impl<'a> PlanContext<'a> {
         }
         // A CPU's caches hold the lines that a transposition reads across.
         let alone = !self.caps.cpu && !folds && builder.anchor.is_none();
-        let tiles = if alone { Tiles::of(&space) } else { None };
+        let tiles = if alone { Tiles::find(&space) } else { None };
         Some(KernelIr {
             space,
             tiles,

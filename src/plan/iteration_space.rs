@@ -7,27 +7,27 @@ use smallvec::SmallVec;
 
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
-use crate::graph::lower::{Place, Strided, ViewAxis};
+use crate::graph::lower::{RuntimeOffset, Strided, ViewAxis};
 use crate::wgsl::Declarations;
 
 /// How a buffer is declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Declared {
     Vector,
     Scalar,
 }
 
-pub(super) fn stored(dtype: DType, kind: Kind) -> &'static str {
+pub(super) fn stored(dtype: DType, kind: Declared) -> &'static str {
     match (dtype, kind) {
-        (DType::F32, Kind::Vector) => "vec4<f32>",
-        (DType::F16, Kind::Vector) => "vec4<f16>",
-        (DType::I32, Kind::Vector) => "vec4<i32>",
-        (DType::U32 | DType::Bool, Kind::Vector) => "vec4<u32>",
-        (DType::F32, Kind::Scalar) => "f32",
-        (DType::F16, Kind::Scalar) => "f16",
-        (DType::I32, Kind::Scalar) => "i32",
+        (DType::F32, Declared::Vector) => "vec4<f32>",
+        (DType::F16, Declared::Vector) => "vec4<f16>",
+        (DType::I32, Declared::Vector) => "vec4<i32>",
+        (DType::U32 | DType::Bool, Declared::Vector) => "vec4<u32>",
+        (DType::F32, Declared::Scalar) => "f32",
+        (DType::F16, Declared::Scalar) => "f16",
+        (DType::I32, Declared::Scalar) => "i32",
         // Four bytes are stored as a word, however a kernel reads them.
-        (DType::U8, _) | (DType::U32 | DType::Bool, Kind::Scalar) => "u32",
+        (DType::U8, _) | (DType::U32 | DType::Bool, Declared::Scalar) => "u32",
     }
 }
 
@@ -102,7 +102,7 @@ impl Fields {
     }
 
     /// As [`Fields::add`] for a number that may vary.
-    pub(super) fn place(&mut self, name: Arguments, place: &Place) -> String {
+    pub(super) fn place(&mut self, name: Arguments, place: &RuntimeOffset) -> String {
         let at = self.values.len();
         let field = self.add(name, place.constant as u32);
         if self.values.len() > at && !place.terms.is_empty() {
@@ -179,7 +179,7 @@ pub(super) struct IterationSpace {
     pub(super) axes: Vec<Axis>,
     /// For each load the stride and window along each axis.
     loads: Vec<Vec<ViewAxis>>,
-    offsets: Vec<Place>,
+    offsets: Vec<RuntimeOffset>,
     reads: Reads,
 }
 
@@ -368,25 +368,25 @@ impl IterationSpace {
         position: Position,
         params: &mut Fields,
         helpers: &mut Declarations,
-    ) -> (String, Kind) {
+    ) -> (String, Declared) {
         let register = load.dtype.register().scalar();
         if load.source == LoadSource::Index {
-            return (self.index(i, position, params, helpers), Kind::Scalar);
+            return (self.index(i, position, params, helpers), Declared::Scalar);
         }
         if self.is_single(i) {
             let at = params.place(format_args!("o{i}"), &self.offsets[i]);
             let element = unpack_scalar(load.dtype, buffer, format_args!("{at}"));
-            return (format!("let v{i} = vec4<{register}>({element});\n"), Kind::Scalar);
+            return (format!("let v{i} = vec4<{register}>({element});\n"), Declared::Scalar);
         }
         if self.is_flat(i) {
             match position.flat {
                 Flat::Quad(q) => {
                     let vector = unpack_vector(load.dtype, format_args!("{buffer}[{q}]"));
-                    return (format!("let v{i} = {vector};\n"), Kind::Vector);
+                    return (format!("let v{i} = {vector};\n"), Declared::Vector);
                 }
                 Flat::Lanes => {
                     let four = four(&|k| unpack_scalar(load.dtype, buffer, format_args!("e{k}")));
-                    return (format!("let v{i} = vec4<{register}>({four});\n"), Kind::Scalar);
+                    return (format!("let v{i} = vec4<{register}>({four});\n"), Declared::Scalar);
                 }
                 Flat::Unknown => {}
             }
@@ -410,7 +410,7 @@ impl IterationSpace {
                 "let v{i} = vec4<{register}>({});",
                 four(&|k| format!("{prefix}get{i}(c{k})"))
             );
-            return (text, Kind::Scalar);
+            return (text, Declared::Scalar);
         }
         if vectors {
             let vector = unpack_vector(load.dtype, format_args!("{buffer}[{prefix}at{i}(c) / 4u]"));
@@ -424,7 +424,7 @@ impl IterationSpace {
             } else {
                 let _ = writeln!(text, "let v{i} = {vector};");
             }
-            return (text, Kind::Vector);
+            return (text, Declared::Vector);
         }
         if inner.is_none_or(|axis| axis.stride == 0 && axis.window.is_none()) {
             // All four lanes read one element.
@@ -432,7 +432,7 @@ impl IterationSpace {
                 let _ = writeln!(text, "let in{i} = vec4<bool>({prefix}inside{i}(c));");
             }
             let _ = writeln!(text, "let v{i} = vec4<{register}>({prefix}get{i}(c));");
-            return (text, Kind::Scalar);
+            return (text, Declared::Scalar);
         }
         helpers.add(format!("{prefix}shifted"), || {
             format!(
@@ -452,7 +452,7 @@ impl IterationSpace {
             "let v{i} = vec4<{register}>({});",
             four(&|k| format!("{prefix}get{i}({prefix}shifted(c, {k}u))"))
         );
-        (text, Kind::Scalar)
+        (text, Declared::Scalar)
     }
 
     /// As [`IterationSpace::read`] for an index that is computed.

@@ -146,7 +146,7 @@ impl<'a> Planner<'a, '_> {
                 |i: &usize| matches!(ir.loads[*i].source, LoadSource::Value(Input::Node(_)));
             let fits = sorted_by_key(ir.replaceable(k), inside).into_iter().find_map(|i| {
                 let LoadSource::Value(input) = ir.loads[i].source else { return None };
-                let alone = readers.of(input) == 1;
+                let alone = readers.total(input) == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
                 let buffer = match input {
                     Input::Leaf(leaf) => {
@@ -442,7 +442,7 @@ impl Readers {
         }
     }
 
-    fn of(&self, input: Input) -> i32 {
+    fn total(&self, input: Input) -> i32 {
         match input {
             Input::Node(j) => self.nodes[j as usize],
             Input::Leaf(j) => self.leaves[j as usize],

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::iteration_space::LoadSource;
-use super::iteration_space::{Coordinates, Flat, Kind, Position, pack, stored};
+use super::iteration_space::{Coordinates, Declared, Flat, Position, pack, stored};
 use super::kernel_ir::{Code, KernelIr, Operand};
 use super::reduction_schedule::{Join, ReductionSchedule, lines, partial, steps};
 use super::wgsl_module::{self, Section};
@@ -388,7 +388,7 @@ impl ReductionEmitter {
             self.stores.push((
                 Bound::Output(k),
                 format!("{prefix}y{k}"),
-                stored(output.dtype, Kind::Vector),
+                stored(output.dtype, Declared::Vector),
             ));
             return;
         }
@@ -406,7 +406,7 @@ impl ReductionEmitter {
         self.stores.push((
             Bound::Output(k),
             format!("{prefix}y{k}"),
-            stored(output.dtype, Kind::Scalar),
+            stored(output.dtype, Declared::Scalar),
         ));
     }
 
@@ -447,7 +447,7 @@ impl ReductionEmitter {
                     1 => drop(writeln!(self.text, "{store}")),
                     _ => drop(writeln!(self.text, "if (live && share == 0u) {{ {store} }}")),
                 }
-                Kind::Scalar
+                Declared::Scalar
             } else if self.shape.aligned {
                 let row = match self.shape.chunked {
                     true => format!("chunk * p.{prefix}lines + "),
@@ -458,7 +458,7 @@ impl ReductionEmitter {
                     1 => drop(writeln!(self.text, "{store}")),
                     _ => drop(writeln!(self.text, "if (live && share == 0u) {{ {store} }}")),
                 }
-                Kind::Vector
+                Declared::Vector
             } else {
                 let live = if self.shape.threads > 1 { "live && share == 0u && " } else { "" };
                 for (lane, l) in LANES.iter().enumerate() {
@@ -468,7 +468,7 @@ impl ReductionEmitter {
                         "if ({live}4u * o + {lane}u < p.{prefix}rows) {{ {name}[{row}4u * o + {lane}u] = {value}; }}"
                     );
                 }
-                Kind::Scalar
+                Declared::Scalar
             };
             self.stores.push((bound, name, stored(dtype, kind)));
         }

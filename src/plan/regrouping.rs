@@ -39,7 +39,7 @@ pub(super) struct Hidden {
 }
 
 impl Hidden {
-    pub(super) fn of(ir: &KernelIr) -> Self {
+    pub(super) fn find(ir: &KernelIr) -> Self {
         let loads = (0..ir.loads.len()).map(|i| Known::atom(id("load", [i as u64])));
         let mut finder = Finder {
             ir,

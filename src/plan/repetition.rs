@@ -96,7 +96,7 @@ impl Repetition {
     }
 
     /// The turns that a node belongs to.
-    pub(super) fn of(&self, node: usize) -> Labels {
+    pub(super) fn labels(&self, node: usize) -> Labels {
         self.of.get(node).cloned().unwrap_or_default()
     }
 

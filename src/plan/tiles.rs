@@ -22,7 +22,7 @@ impl Tiles {
 
     /// The tiles of a space in which a load transposes the last axis with another one. `None` if no load does, or if an axis is so
     /// short that many threads would have no work.
-    pub(super) fn of(space: &IterationSpace) -> Option<Tiles> {
+    pub(super) fn find(space: &IterationSpace) -> Option<Tiles> {
         let (last, outer) = space.axes.split_last()?;
         let transposes = |axis: usize| {
             let mut steps = space.strides(axis).zip(space.strides(outer.len()));

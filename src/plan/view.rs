@@ -1,7 +1,7 @@
 //! Arithmetic on views: composes a view of a view into one, and splits shapes so finely that several fit one set of
 //! axes.
 
-use crate::graph::lower::{Place, Strided, Term, View, ViewAxis};
+use crate::graph::lower::{RuntimeOffset, Strided, Term, View, ViewAxis};
 
 /// The view of all elements in row-major order over axes of these sizes.
 pub(super) fn natural(sizes: &[usize]) -> Strided {
@@ -44,7 +44,7 @@ pub(super) fn compose(
     for axis in &own.axes {
         let start = if axis.stride == 0 { 0 } else { rest / axis.stride };
         rest -= start * axis.stride;
-        let start = Place::from(start);
+        let start = RuntimeOffset::from(start);
         coordinates.push(Coordinate { start, low: 0, high: 0, moves: Vec::new() });
     }
     if rest != 0 {
@@ -101,7 +101,7 @@ pub(super) fn compose(
 
 /// How one coordinate of a node follows from the coordinates of a kernel.
 struct Coordinate {
-    start: Place,
+    start: RuntimeOffset,
     low: i64,
     high: i64,
     /// An axis of the kernel, and how many steps this coordinate moves for each step along it.

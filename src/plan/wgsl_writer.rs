@@ -6,13 +6,13 @@
 use std::fmt::{Arguments, Write};
 
 use super::iteration_space::LoadSource;
-use super::iteration_space::{Fields, Kind, Position, Varying, stored};
+use super::iteration_space::{Declared, Fields, Position, Varying, stored};
 use super::kernel_ir::{Code, Instance, KernelIr, Operand};
 use super::regrouping::Hidden;
 use crate::device::ShaderSource;
 use crate::dtype::{DType, Register};
 use crate::graph::Input;
-use crate::graph::lower::{Elementwise, Place, Term};
+use crate::graph::lower::{Elementwise, RuntimeOffset, Term};
 use crate::wgsl::Declarations;
 
 /// A generated kernel.
@@ -131,7 +131,7 @@ pub(super) struct Writer<'c, 'b, 'a> {
     pub(super) common: &'c mut Common,
     /// How many runtime scalars the calls have taken.
     scalars: usize,
-    kinds: Vec<Kind>,
+    kinds: Vec<Declared>,
     /// The values that are hidden from the driver.
     pub(super) hidden: Hidden,
     /// The buffers of loads, and whether this writer declares them.
@@ -168,8 +168,8 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             helpers: Declarations::default(),
             common,
             scalars: 0,
-            kinds: vec![Kind::Scalar; ir.loads.len()],
-            hidden: Hidden::of(ir),
+            kinds: vec![Declared::Scalar; ir.loads.len()],
+            hidden: Hidden::find(ir),
             buffers,
         }
     }
@@ -245,7 +245,7 @@ impl<'c, 'b, 'a> Writer<'c, 'b, 'a> {
             if let Operand::RuntimeScalar(word) = *operand {
                 let at = self.scalars;
                 self.scalars += 1;
-                let mut scalar = Place::default();
+                let mut scalar = RuntimeOffset::default();
                 scalar.add_term(Term { node: instance.node, ..Term::own(word, 1, 0) });
                 list.push_str(&self.params.place(format_args!("w{at}"), &scalar));
             } else if self.hidden.operand(i, k) {

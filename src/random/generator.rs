@@ -55,7 +55,7 @@ impl Generator {
     /// # }
     /// ```
     pub fn from_state(state: [u64; 3]) -> Self {
-        Generator::at(State::of(state))
+        Generator::at(State::from_words(state))
     }
 
     /// The position in the stream: the counter's low and high half and the key, in TensorFlow's order.
@@ -66,7 +66,7 @@ impl Generator {
 
     /// Moves the stream to a [`state`](Generator::state).
     pub fn reset(&self, state: [u64; 3]) {
-        *self.lock() = State::of(state);
+        *self.lock() = State::from_words(state);
     }
 
     /// Restarts the stream from `seed`.
@@ -235,7 +235,7 @@ impl Generator {
 }
 
 impl State {
-    const fn of([low, high, key]: [u64; 3]) -> Self {
+    const fn from_words([low, high, key]: [u64; 3]) -> Self {
         State { counter: low as u128 | (high as u128) << 64, key }
     }
 

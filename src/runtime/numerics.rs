@@ -114,10 +114,10 @@ impl Device {
         let index = gpu.submit(&[], Some((&buffer, &staging)))?;
         let bytes = gpu.read_blocking(staging, index)?;
         Ok(Some(match dtype {
-            DType::F16 => Numbers::of(
+            DType::F16 => Numbers::collect(
                 bytes.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()),
             ),
-            _ => Numbers::of(
+            _ => Numbers::collect(
                 bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
             ),
         }))
@@ -132,7 +132,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(values: impl Iterator<Item = f32>) -> Self {
+    fn collect(values: impl Iterator<Item = f32>) -> Self {
         let mut numbers = Numbers { nan: 0, infinite: 0, finite: None };
         for x in values {
             match x {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn numbers_are_counted() {
-        let text = |values: &[f32]| Numbers::of(values.iter().copied()).text();
+        let text = |values: &[f32]| Numbers::collect(values.iter().copied()).text();
         assert_eq!(text(&[1.0, -2.5, 0.0]), "is from -2.5 to 1");
         assert_eq!(
             text(&[f32::NAN, 3.0, f32::NEG_INFINITY, f32::NAN]),

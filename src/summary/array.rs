@@ -58,7 +58,7 @@ impl Array {
 
     /// The values of a message that has `bytes` bytes in the file; returns an error if they do not
     /// match its shape.
-    pub(super) fn of(proto: &TensorProto, bytes: usize) -> Result<Self, String> {
+    pub(super) fn from_proto(proto: &TensorProto, bytes: usize) -> Result<Self, String> {
         let mut shape = Vec::new();
         // TensorFlow has at most 254 axes.
         let dims = proto.shape.as_ref().map_or(&[][..], |shape| &shape.dim[..]);

@@ -84,7 +84,11 @@ pub struct Bucket {
 
 impl Value {
     /// The content of `value` for `plugin`; `bytes` is its size in the file.
-    pub(super) fn of(value: &SummaryValue, plugin: &str, bytes: usize) -> Result<Self, String> {
+    pub(super) fn from_proto(
+        value: &SummaryValue,
+        plugin: &str,
+        bytes: usize,
+    ) -> Result<Self, String> {
         Ok(match &value.content {
             None => Value::Empty,
             Some(Content::SimpleValue(number)) => Value::Scalar(f64::from(*number)),
@@ -96,7 +100,7 @@ impl Value {
             Some(Content::Audio(audio)) => Value::Audio(vec![audio.encoded.clone()]),
             Some(Content::Histogram(histogram)) => Value::Histogram(old(histogram)),
             Some(Content::Tensor(tensor)) => {
-                let array = Array::of(tensor, bytes)?;
+                let array = Array::from_proto(tensor, bytes)?;
                 by_plugin(plugin, &array).unwrap_or(Value::Tensor(array))
             }
         })

@@ -188,7 +188,7 @@ pub(super) mod dtype {
 }
 
 impl ShapeProto {
-    pub(super) fn of(shape: &[usize]) -> Self {
+    pub(super) fn new(shape: &[usize]) -> Self {
         let dim = |&size: &usize| Dim { size: size as i64 };
         ShapeProto { dim: shape.iter().map(dim).collect(), unknown_rank: false }
     }
@@ -197,12 +197,12 @@ impl ShapeProto {
 impl TensorProto {
     /// Numbers from their bytes.
     pub(super) fn numbers(dtype: i32, shape: &[usize], content: Vec<u8>) -> Self {
-        let shape = Some(ShapeProto::of(shape));
+        let shape = Some(ShapeProto::new(shape));
         TensorProto { dtype, shape, content, ..TensorProto::default() }
     }
 
     pub(super) fn strings(shape: &[usize], string_val: Vec<Vec<u8>>) -> Self {
-        let shape = Some(ShapeProto::of(shape));
+        let shape = Some(ShapeProto::new(shape));
         TensorProto { dtype: dtype::STRING, shape, string_val, ..TensorProto::default() }
     }
 }

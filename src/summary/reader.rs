@@ -67,7 +67,7 @@ struct Said {
 const LONGEST_PLUGIN: usize = 256;
 
 impl Said {
-    fn of(metadata: &SummaryMetadata) -> Self {
+    fn from_metadata(metadata: &SummaryMetadata) -> Self {
         let plugin = metadata.plugin_data.clone().unwrap_or_default();
         Said {
             plugin: plugin.plugin_name,
@@ -124,7 +124,7 @@ impl<R: Read> EventReader<R> {
             })?;
             self.waiting =
                 Waiting { wall_time: event.wall_time, step: event.step, ..Waiting::default() };
-            let nobody = || Said::of(&SummaryMetadata::default());
+            let nobody = || Said::from_metadata(&SummaryMetadata::default());
             match event.what {
                 Some(What::GraphDef(graph)) => {
                     let said = Said { plugin: "graphs".to_string(), ..nobody() };
@@ -147,7 +147,7 @@ impl<R: Read> EventReader<R> {
             self.broken(&format!("holds what is no value ({error}). The file is broken"))
         })?;
         let own = value.metadata.as_ref().filter(|own| own.plugin_data.is_some());
-        let own = own.map(Said::of);
+        let own = own.map(Said::from_metadata);
         if own.is_none() && value.content.is_none() {
             return Ok(None);
         }
@@ -157,7 +157,7 @@ impl<R: Read> EventReader<R> {
             }
         }
         let said = own.as_ref().or_else(|| self.known.get(&value.tag)).cloned();
-        let said = said.unwrap_or_else(|| Said::of(&SummaryMetadata::default()));
+        let said = said.unwrap_or_else(|| Said::from_metadata(&SummaryMetadata::default()));
         if said.plugin.len() > LONGEST_PLUGIN {
             return Err(self.broken(&format!(
                 "holds \"{}\", whose plugin's name has {} bytes. The file is broken",
@@ -166,7 +166,7 @@ impl<R: Read> EventReader<R> {
             )));
         }
         // One value may represent many, within its own number of bytes: a record may hold thousands of such.
-        let shown = Value::of(&value, &said.plugin, bytes.len()).map_err(|what| {
+        let shown = Value::from_proto(&value, &said.plugin, bytes.len()).map_err(|what| {
             self.broken(&format!(
                 "holds \"{}\", whose tensor {what}. The file is broken",
                 value.tag

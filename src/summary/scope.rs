@@ -143,7 +143,7 @@ pub fn name_scope(name: &str) -> NameScope {
 /// that ends.
 pub fn set_step(step: impl Into<Step>) {
     let step = step.into();
-    let step = Some(step).filter(|step| !matches!(step.0, super::step::Kind::Default));
+    let step = Some(step).filter(|step| !matches!(step.0, super::step::StepSource::Default));
     let before = SCOPES.with_borrow_mut(|scopes| {
         let own = scopes.open.iter_mut().rev().find_map(|(_, scope)| match scope {
             Scope::Writer(_, step @ Some(_)) => step.as_mut(),

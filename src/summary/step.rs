@@ -11,10 +11,10 @@ use crate::variable::Variable;
 /// The step of a summary: a number, an integer variable or tensor, which is read with the summaries, or `()` for the default
 /// of [`set_step`](super::set_step) and [`as_default_at`](super::FileWriter::as_default_at).
 #[derive(Clone)]
-pub struct Step(pub(super) Kind);
+pub struct Step(pub(super) StepSource);
 
 #[derive(Clone)]
-pub(super) enum Kind {
+pub(super) enum StepSource {
     Default,
     Number(i64),
     /// A number too large for TensorFlow's steps.
@@ -38,15 +38,15 @@ impl Step {
             Error::Data(message!("{function}: the step is {number}; steps end at 2^63 - 1."))
         };
         Ok(Some(match &self.0 {
-            Kind::Default => return Ok(None),
-            Kind::Number(number) => Moment::Known(*number),
-            Kind::TooLarge(number) => return Err(large(*number)),
-            Kind::Counter(counter) => {
+            StepSource::Default => return Ok(None),
+            StepSource::Number(number) => Moment::Known(*number),
+            StepSource::TooLarge(number) => return Err(large(*number)),
+            StepSource::Counter(counter) => {
                 let number = counter.load(Ordering::Relaxed);
                 Moment::Known(i64::try_from(number).map_err(|_| large(number))?)
             }
-            Kind::Variable(variable) => unread(function, variable.read())?,
-            Kind::Tensor(tensor) => unread(function, tensor.clone())?,
+            StepSource::Variable(variable) => unread(function, variable.read())?,
+            StepSource::Tensor(tensor) => unread(function, tensor.clone())?,
         }))
     }
 }
@@ -63,7 +63,7 @@ fn unread(function: &str, tensor: Tensor) -> Result<Moment> {
 
 impl From<()> for Step {
     fn from((): ()) -> Self {
-        Step(Kind::Default)
+        Step(StepSource::Default)
     }
 }
 
@@ -72,8 +72,8 @@ macro_rules! numbers {
         impl From<$t> for Step {
             fn from(number: $t) -> Self {
                 match i64::try_from(number) {
-                    Ok(number) => Step(Kind::Number(number)),
-                    Err(_) => Step(Kind::TooLarge(number as u64)),
+                    Ok(number) => Step(StepSource::Number(number)),
+                    Err(_) => Step(StepSource::TooLarge(number as u64)),
                 }
             }
         }
@@ -83,20 +83,20 @@ numbers!(i32, i64, u32, u64, usize);
 
 impl From<&Variable> for Step {
     fn from(variable: &Variable) -> Self {
-        Step(Kind::Variable(variable.clone()))
+        Step(StepSource::Variable(variable.clone()))
     }
 }
 
 impl From<&Tensor> for Step {
     fn from(tensor: &Tensor) -> Self {
-        Step(Kind::Tensor(tensor.clone()))
+        Step(StepSource::Tensor(tensor.clone()))
     }
 }
 
 /// A counter of the program: each summary uses its current value.
 impl From<&Arc<AtomicU64>> for Step {
     fn from(counter: &Arc<AtomicU64>) -> Self {
-        Step(Kind::Counter(counter.clone()))
+        Step(StepSource::Counter(counter.clone()))
     }
 }
 

@@ -13,10 +13,10 @@ use crate::tensor::Tensor;
 
 /// The argument of [`scalar`]: a number, or a tensor with one element.
 #[derive(Debug, Clone)]
-pub struct Number(Kind);
+pub struct Number(NumberSource);
 
 #[derive(Debug, Clone)]
-enum Kind {
+enum NumberSource {
     Host(f64),
     Tensor(Tensor),
 }
@@ -25,7 +25,7 @@ macro_rules! hosts {
     ($($t:ty),*) => {$(
         impl From<$t> for Number {
             fn from(number: $t) -> Self {
-                Number(Kind::Host(number as f64))
+                Number(NumberSource::Host(number as f64))
             }
         }
     )*};
@@ -34,13 +34,13 @@ hosts!(f32, f64, i32, i64, u8, u32, u64, usize);
 
 impl From<&Tensor> for Number {
     fn from(tensor: &Tensor) -> Self {
-        Number(Kind::Tensor(tensor.clone()))
+        Number(NumberSource::Tensor(tensor.clone()))
     }
 }
 
 impl From<Tensor> for Number {
     fn from(tensor: Tensor) -> Self {
-        Number(Kind::Tensor(tensor))
+        Number(NumberSource::Tensor(tensor))
     }
 }
 
@@ -99,9 +99,9 @@ pub fn scalar_with(
 ) -> Result<bool> {
     let value = value.into();
     write("scalar", name, options.description, step.into(), true, || match value.0 {
-        Kind::Host(number) => Ok(Payload::Number(number)),
-        Kind::Tensor(tensor) if tensor.len() == 1 => Ok(Payload::Scalar(tensor)),
-        Kind::Tensor(tensor) => Err(Error::Shape(message!(
+        NumberSource::Host(number) => Ok(Payload::Number(number)),
+        NumberSource::Tensor(tensor) if tensor.len() == 1 => Ok(Payload::Scalar(tensor)),
+        NumberSource::Tensor(tensor) => Err(Error::Shape(message!(
             "scalar: \"{name}\" is {:?}; a scalar is one number. Reduce it first, or write a histogram.",
             tensor.shape()
         ))),

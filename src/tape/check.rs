@@ -86,7 +86,7 @@ pub fn gradient_check_with<X: Tensors>(
     }
     // With separate identities, in case two arguments are the same tensor.
     let arguments: Vec<Tensor> = x.list().iter().map(Tensor::stop_gradient).collect();
-    let x = &X::of(arguments.clone());
+    let x = &X::from_list(arguments.clone());
     let (tape, y) = GradientTape::record(|tape| {
         arguments.iter().try_for_each(|x| tape.watch(x))?;
         f(x)
@@ -128,7 +128,7 @@ fn differences<X: Tensors>(
                     x.device().scope(|| Tensor::from_slice(&values, x.shape()))?.cast(x.dtype())?;
                 let mut all = arguments.to_vec();
                 all[i] = tensor;
-                moved.push(f(&X::of(all))?.cast(crate::dtype::DType::F32)?);
+                moved.push(f(&X::from_list(all))?.cast(crate::dtype::DType::F32)?);
             }
             // The step after the rounding of the additions.
             let near =

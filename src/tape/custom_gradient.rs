@@ -57,7 +57,8 @@ where
                 variable.shape()
             )));
         }
-        let rule = move |dys: Vec<Tensor>, _: &[Variable]| Ok((rule(&Y::of(dys))?.list(), vec![]));
+        let rule =
+            move |dys: Vec<Tensor>, _: &[Variable]| Ok((rule(&Y::from_list(dys))?.list(), vec![]));
         attach(&x.list(), y, variables, rule)
     }
 }
@@ -96,7 +97,7 @@ where
     move |x: &X| {
         let (y, rule, variables) = watching(|| f(x))?;
         let rule = move |dys: Vec<Tensor>, variables: &[Variable]| {
-            let (grads, of_variables) = rule(&Y::of(dys), variables)?;
+            let (grads, of_variables) = rule(&Y::from_list(dys), variables)?;
             Ok((grads.list(), of_variables))
         };
         attach(&x.list(), y, variables, rule)
@@ -154,7 +155,7 @@ fn again<X: Tensors, Y: Tensors>(
     let tape = Rc::new(Recorder::new(false));
     again.iter().filter(|x| x.dtype().is_float()).for_each(|x| tape.watch(x.id()));
     variables.iter().for_each(|v| tape.watch_variable(v.id()));
-    let y = eager::observed_by(tape.clone(), || f(&X::of(again.clone())))?.list();
+    let y = eager::observed_by(tape.clone(), || f(&X::from_list(again.clone())))?.list();
     if y.len() != dys.len() || y.iter().zip(dys).any(|(y, dy)| y.spec() != dy.spec()) {
         return Err(Error::Gradient(
             "recompute_grad: the second run gave another number of results, or other shapes, than the first. The \
@@ -214,7 +215,7 @@ fn attach<Y: Tensors>(
         }
         Ok(grads.into_iter().chain(of_variables).map(Some).collect())
     });
-    Ok(Y::of(with_gradient(&y.list(), &inputs, rule)?))
+    Ok(Y::from_list(with_gradient(&y.list(), &inputs, rule)?))
 }
 
 /// Records the trainable variables that are read.

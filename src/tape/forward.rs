@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::options::UnconnectedGradients;
 use super::recorder::{ById, Recorder};
-use super::sources::{GradientSource, Kind, OneSource, Sources, Targets, check_float};
+use super::sources::{GradientSource, OneSource, SourceKind, Sources, Targets, check_float};
 use super::walk;
 use crate::eager::{self, Observer};
 use crate::error::{Error, Result, message};
@@ -134,8 +134,8 @@ impl ForwardAccumulator {
     ) -> Result<Option<Tensor>> {
         let x = x.source();
         let known = match x.kind {
-            Kind::Tensor(id) => self.state.tangent(id)?,
-            Kind::Variable(id) => self.state.variables.borrow().get(&id).cloned(),
+            SourceKind::Tensor(id) => self.state.tangent(id)?,
+            SourceKind::Variable(id) => self.state.variables.borrow().get(&id).cloned(),
         };
         unconnected_gradients.instead(known, [&[], &x.spec.shape], &x)
     }
@@ -155,8 +155,8 @@ impl Drop for ForwardAccumulator {
 impl State {
     fn watch(&self, primal: &GradientSource, tangent: Tensor) -> Result<()> {
         let (id, known) = match primal.kind {
-            Kind::Variable(id) => (id, self.variables.borrow().get(&id).cloned()),
-            Kind::Tensor(id) => (id, self.tangent(id)?),
+            SourceKind::Variable(id) => (id, self.variables.borrow().get(&id).cloned()),
+            SourceKind::Tensor(id) => (id, self.tangent(id)?),
         };
         // A primal that is named twice moves along both tangents.
         let tangent = match known {
@@ -164,9 +164,9 @@ impl State {
             None => tangent,
         };
         match primal.kind {
-            Kind::Variable(_) => drop(self.variables.borrow_mut().insert(id, tangent)),
+            SourceKind::Variable(_) => drop(self.variables.borrow_mut().insert(id, tangent)),
             // The program holds the primal, so the accumulator does not.
-            Kind::Tensor(_) => {
+            SourceKind::Tensor(_) => {
                 let of = Arc::downgrade(tangent.value());
                 self.insert(id, Ok(tangent), of);
             }

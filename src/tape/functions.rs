@@ -53,7 +53,7 @@ pub fn value_and_gradients_function<X: Tensors, Y: Tensors>(
             f(x)
         })?;
         let grads = tape.required_gradient(y.list(), x.list())?;
-        Ok((y, X::of(grads)))
+        Ok((y, X::from_list(grads)))
     }
 }
 
@@ -161,5 +161,5 @@ pub fn hvp<X: Tensors, Y: Tensors>(f: impl Fn(&X) -> Result<Y>, x: &X, v: &X) ->
         Some(product) => Ok(product),
         None => x.zeros_like(),
     });
-    each.collect::<Result<Vec<Tensor>>>().map(X::of)
+    each.collect::<Result<Vec<Tensor>>>().map(X::from_list)
 }

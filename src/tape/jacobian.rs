@@ -110,7 +110,7 @@ fn rows_back(
     upstream: &dyn Fn(usize, usize) -> Result<Tensor>,
 ) -> Result<Vec<Option<Tensor>>> {
     let one = target.ones_like()?;
-    let (trace, grads) = Trace::of(&[&one], || {
+    let (trace, grads) = Trace::record(&[&one], || {
         walk::backward(recorder, once, std::slice::from_ref(target), Some(&[&one]), sources)
     })?;
     let found: Vec<&Tensor> = grads.iter().flatten().collect();

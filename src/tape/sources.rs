@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 #[doc(hidden)]
 #[derive(Clone)]
 pub struct GradientSource {
-    pub(super) kind: Kind,
+    pub(super) kind: SourceKind,
     pub(super) spec: Spec,
     pub(super) device: Device,
 }
@@ -23,15 +23,15 @@ impl GradientSource {
     /// Its name in errors.
     pub(super) fn label(&self) -> String {
         let what = match self.kind {
-            Kind::Tensor(_) => "tensor",
-            Kind::Variable(_) => "variable",
+            SourceKind::Tensor(_) => "tensor",
+            SourceKind::Variable(_) => "variable",
         };
         format!("the {what} of shape {}", self.spec.shape)
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum SourceKind {
     Tensor(u64),
     Variable(u64),
 }
@@ -126,7 +126,7 @@ pub trait OneSource {
 impl OneSource for Tensor {
     fn source(&self) -> GradientSource {
         GradientSource {
-            kind: Kind::Tensor(self.id()),
+            kind: SourceKind::Tensor(self.id()),
             spec: self.spec().clone(),
             device: self.device().clone(),
         }
@@ -136,7 +136,7 @@ impl OneSource for Tensor {
 impl OneSource for Variable {
     fn source(&self) -> GradientSource {
         GradientSource {
-            kind: Kind::Variable(self.id()),
+            kind: SourceKind::Variable(self.id()),
             spec: self.spec().clone(),
             device: self.peek().device().clone(),
         }

@@ -9,7 +9,7 @@ pub trait Tensors: Sized {
 
     /// The same container with other tensors, in the same number.
     #[doc(hidden)]
-    fn of(list: Vec<Tensor>) -> Self;
+    fn from_list(list: Vec<Tensor>) -> Self;
 }
 
 impl Tensors for Tensor {
@@ -17,7 +17,7 @@ impl Tensors for Tensor {
         vec![self.clone()]
     }
 
-    fn of(mut list: Vec<Tensor>) -> Self {
+    fn from_list(mut list: Vec<Tensor>) -> Self {
         list.swap_remove(0)
     }
 }
@@ -27,7 +27,7 @@ impl<const N: usize> Tensors for [Tensor; N] {
         self.to_vec()
     }
 
-    fn of(list: Vec<Tensor>) -> Self {
+    fn from_list(list: Vec<Tensor>) -> Self {
         let mut list = list.into_iter();
         std::array::from_fn(|_| list.next().expect("as many tensors as there were"))
     }
@@ -38,7 +38,7 @@ impl Tensors for Vec<Tensor> {
         self.clone()
     }
 
-    fn of(list: Vec<Tensor>) -> Self {
+    fn from_list(list: Vec<Tensor>) -> Self {
         list
     }
 }

@@ -7,7 +7,7 @@ use crate::ops::{Backward, unbroadcast};
 use crate::tensor::Tensor;
 
 use super::recorder::{ById, Entry, Ids, ReadIds, Recorder};
-use super::sources::{GradientSource, Kind, check_float};
+use super::sources::{GradientSource, SourceKind, check_float};
 
 /// The gradient of each source; with `once` the pass frees the entries as it proceeds.
 pub(super) fn backward(
@@ -20,8 +20,8 @@ pub(super) fn backward(
     let ids: Vec<ReadIds> = sources
         .iter()
         .map(|source| match source.kind {
-            Kind::Tensor(id) => smallvec::smallvec![id],
-            Kind::Variable(id) => recorder.reads_of(id),
+            SourceKind::Tensor(id) => smallvec::smallvec![id],
+            SourceKind::Variable(id) => recorder.reads_of(id),
         })
         .collect();
     let mut entries = recorder.entries(once);
@@ -68,11 +68,11 @@ pub(super) fn require(
             grad.ok_or_else(|| {
                 let shapes: Vec<&[usize]> = targets.iter().map(|t| t.shape()).collect();
                 let unread = match source.kind {
-                    Kind::Variable(id) if recorder.reads_of(id).is_empty() => {
+                    SourceKind::Variable(id) if recorder.reads_of(id).is_empty() => {
                         " It was not read while the tape was open, or is not trainable: use it in the model, or watch it."
                     }
-                    Kind::Tensor(_) => " Watch it before it is used.",
-                    Kind::Variable(_) => "",
+                    SourceKind::Tensor(_) => " Watch it before it is used.",
+                    SourceKind::Variable(_) => "",
                 };
                 let which = match sources.len() {
                     1 => String::new(),

@@ -135,7 +135,7 @@ pub(crate) enum Item {
 }
 
 impl Everything {
-    pub(crate) fn of(root: &dyn Trackable, scope: Scope) -> Self {
+    pub(crate) fn collect(root: &dyn Trackable, scope: Scope) -> Self {
         Everything::found(&|parts| root.track(parts), scope, true)
     }
 
@@ -295,7 +295,7 @@ impl Everything {
 
     /// The names, after a check that all are different. A model of layers without weights has none.
     pub(crate) fn names(&self, call: &str, kind: &str) -> Result<Names<'_>> {
-        let names = Names::of(self.entries.iter().map(|(name, _)| &**name));
+        let names = Names::new(self.entries.iter().map(|(name, _)| &**name));
         match names.twice {
             None => Ok(names),
             Some(name) => Err(Error::Checkpoint(message!(
@@ -316,7 +316,7 @@ pub(crate) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn of(names: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn new(names: impl Iterator<Item = &'a str>) -> Self {
         let list: Vec<&str> = names.collect();
         let mut found = Names { list, places: HashIndex::default(), twice: None };
         for at in 0..found.list.len() {
@@ -432,8 +432,8 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     let (call, kind) = (scope.call(), root.kind());
     let [lacks, hold, holds] = scope.words();
     let names = all.names(call, kind)?;
-    let owners = Names::of(all.owners.iter().map(|path| &**path));
-    let given = Names::of(arrays.names.iter().copied());
+    let owners = Names::new(all.owners.iter().map(|path| &**path));
+    let given = Names::new(arrays.names.iter().copied());
     let mut slots: Vec<Vec<SlotValue<'_>>> = Vec::new();
     slots.resize_with(all.entries.len(), Vec::new);
     for (place, name) in arrays.names.iter().enumerate() {
@@ -541,7 +541,7 @@ fn set_states(
     names: &[&str],
     states: &[Cow<'_, [u8]>],
 ) -> Result<()> {
-    let state_names = Names::of(names.iter().copied());
+    let state_names = Names::new(names.iter().copied());
     // States that may reject their bytes are first.
     for varying in [true, false] {
         let mut refused = Ok(());

@@ -144,7 +144,7 @@ pub(crate) struct PartNames {
 }
 
 impl PartNames {
-    pub(crate) const fn of(part: &'static str) -> Self {
+    pub(crate) const fn new(part: &'static str) -> Self {
         PartNames { part, checkpoint: None, keras: None, pytorch: None }
     }
 
@@ -273,7 +273,7 @@ pub(crate) struct SlotNames {
 }
 
 impl SlotNames {
-    pub(crate) const fn of(slot: &'static str) -> Self {
+    pub(crate) const fn new(slot: &'static str) -> Self {
         SlotNames { slot, list: None, keras_2: None, group: None }
     }
 

@@ -282,7 +282,7 @@ pub trait Trackable: Send + Sync {
     where
         Self: Sized,
     {
-        arrays::Everything::of(self, arrays::Scope::Variables).into_arrays(self.kind())
+        arrays::Everything::collect(self, arrays::Scope::Variables).into_arrays(self.kind())
     }
 
     /// Sets the variables to the values with their names, on [`Device::current`](crate::Device::current). Weights that layers

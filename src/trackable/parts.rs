@@ -74,7 +74,7 @@ pub(crate) struct PartType {
 }
 
 impl PartType {
-    pub(crate) fn of(part: &(impl Trackable + ?Sized)) -> Self {
+    pub(crate) fn new(part: &(impl Trackable + ?Sized)) -> Self {
         PartType { kind: part.kind(), class: part.class() }
     }
 }
@@ -142,7 +142,7 @@ impl<'a> Parts<'a> {
 
     /// Reports a part, and visits it and its own parts.
     pub fn add(&mut self, name: &str, part: &(impl Trackable + ?Sized)) {
-        self.part(name, &|| PartType::of(part), &|parts| part.track(parts), None);
+        self.part(name, &|| PartType::new(part), &|parts| part.track(parts), None);
     }
 
     /// As [`Parts::add`], for a layer that its model describes.
@@ -152,7 +152,7 @@ impl<'a> Parts<'a> {
         part: &dyn Trackable,
         described: &dyn Fn() -> Described,
     ) {
-        self.part(name, &|| PartType::of(part), &|parts| part.track(parts), Some(described));
+        self.part(name, &|| PartType::new(part), &|parts| part.track(parts), Some(described));
     }
 
     fn part(

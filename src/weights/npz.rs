@@ -22,7 +22,7 @@ pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
 pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptions) -> Result<()> {
     let arrays = parse_npz(bytes, "the contents")?;
     let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
-    load(model, &Arrays::of(arrays), &options)
+    load(model, &Arrays::new(arrays), &options)
 }
 
 /// Writes the variables of `model` as the `.npz` file at `path`, by name (`numpy.savez`). Blocks.
@@ -63,5 +63,5 @@ pub fn load_npz(
     let path = path.as_ref();
     let arrays = crate::data::npy::load_npz(path)?;
     let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
-    crate::trackable::weights::in_file(path, load(model, &Arrays::of(arrays), &options))
+    crate::trackable::weights::in_file(path, load(model, &Arrays::new(arrays), &options))
 }

@@ -11,7 +11,7 @@ use super::reader::{Read, read};
 #[derive(Debug)]
 pub(crate) struct Formula {
     text: Cow<'static, str>,
-    kind: Kind,
+    kind: FormulaKind,
     /// Where the word `V` begins.
     vectors: Vec<usize>,
     cost: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Formula {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FormulaKind {
     /// The argument of this name.
     Argument,
     Expression,
@@ -37,9 +37,9 @@ impl Formula {
         let called = calls.into_iter().filter_map(function);
         let cost = text.len() + called.map(|function| function.cost).sum::<usize>();
         let kind = match (name, returns) {
-            (true, _) => Kind::Argument,
-            (false, false) => Kind::Expression,
-            (false, true) => Kind::Statements,
+            (true, _) => FormulaKind::Argument,
+            (false, false) => FormulaKind::Expression,
+            (false, true) => FormulaKind::Statements,
         };
         Formula { kind, vectors, cost, iterations, text }
     }
@@ -57,12 +57,12 @@ impl Formula {
 
     /// True if the formula is an argument and nothing else.
     pub(crate) fn is_argument(&self) -> bool {
-        self.kind == Kind::Argument
+        self.kind == FormulaKind::Argument
     }
 
     /// Evaluates the formula with the visitor `to`; `None` if it is not only arithmetic.
     pub(crate) fn evaluate<A: Arithmetic>(&self, to: &mut A) -> Option<A::Value> {
-        if self.kind == Kind::Statements { None } else { evaluate(&self.text, to) }
+        if self.kind == FormulaKind::Statements { None } else { evaluate(&self.text, to) }
     }
 
     /// The lines of a function that computes the formula, with `vector` as the type `V`.
@@ -76,8 +76,8 @@ impl Formula {
         }
         text.push_str(&self.text[from..]);
         match self.kind {
-            Kind::Statements => format!("{}\n", text.trim_end()),
-            Kind::Argument | Kind::Expression => format!("    return {text};\n"),
+            FormulaKind::Statements => format!("{}\n", text.trim_end()),
+            FormulaKind::Argument | FormulaKind::Expression => format!("    return {text};\n"),
         }
     }
 }

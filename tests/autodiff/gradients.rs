@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use wgrad::inventory::{self, ANY, Case, Gradient, Input, Kind, Values};
+use wgrad::inventory::{self, ANY, Case, Gradient, Input, OpKind, Values};
 use wgrad::random::Generator;
 use wgrad::{BincountOptions, DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
 
@@ -224,24 +224,24 @@ fn check_all(rules: Vec<Case>) {
 }
 
 /// Checks the ops of the inventory, and reports where custom cases are.
-fn check_ops(kind: Kind) {
+fn check_ops(kind: OpKind) {
     let ops = inventory::all().filter(|entry| entry.kind == kind);
     check_all(ops.flat_map(|entry| entry.own_cases()).collect());
 }
 
 #[test]
 fn rows() {
-    check_ops(Kind::Row);
+    check_ops(OpKind::Row);
 }
 
 #[test]
 fn composed() {
-    check_ops(Kind::Composed);
+    check_ops(OpKind::Composed);
 }
 
 #[test]
 fn kernels() {
-    check_ops(Kind::Kernel);
+    check_ops(OpKind::Kernel);
 }
 
 #[test]

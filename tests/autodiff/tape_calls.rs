@@ -9,7 +9,7 @@ use wgrad::autodiff::{
     ForwardAccumulator, gradient_check, gradients_function, hessian, hvp, implicit_gradients,
     implicit_value_and_gradients,
 };
-use wgrad::inventory::{self, Case, Input, Kind, Values};
+use wgrad::inventory::{self, Case, Input, OpKind, Values};
 use wgrad::{
     Device, Error, GradientOptions, GradientTape, JacobianOptions, PersistentTape, Result, Tensor,
     UnconnectedGradients, Variable, constant,
@@ -127,7 +127,7 @@ impl ReshapeLike for Tensor {
     }
 }
 
-fn check(kind: Kind, at_least: usize) {
+fn check(kind: OpKind, at_least: usize) {
     let mut failures = Vec::new();
     let ops = inventory::all().filter(|entry| entry.kind == kind);
     let cases: Vec<Case> = ops.flat_map(inventory::Entry::own_cases).collect();
@@ -144,17 +144,17 @@ fn check(kind: Kind, at_least: usize) {
 
 #[test]
 fn jacobians_and_forward_mode_agree_with_the_tape_for_rows() {
-    check(Kind::Row, 100);
+    check(OpKind::Row, 100);
 }
 
 #[test]
 fn jacobians_and_forward_mode_agree_with_the_tape_for_composed_ops() {
-    check(Kind::Composed, 50);
+    check(OpKind::Composed, 50);
 }
 
 #[test]
 fn jacobians_and_forward_mode_agree_with_the_tape_for_kernels() {
-    check(Kind::Kernel, 50);
+    check(OpKind::Kernel, 50);
 }
 
 /// Two layers, and the Jacobian of the outputs for the inputs.

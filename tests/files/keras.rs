@@ -171,7 +171,7 @@ fn attention_of_a_program_writes_its_causal_mask_into_the_call() {
 fn what_a_file_cannot_have_is_told_with_a_remedy() {
     let told = |class: &str, options: serde_json::Value| {
         let options = options.as_object().unwrap().clone();
-        layer_from_config(&Config::of(class, options)).err().unwrap().to_string()
+        layer_from_config(&Config::with_options(class, options)).err().unwrap().to_string()
     };
     let text = told("Dense", serde_json::json!({"units": 2, "lora_rank": 4}));
     assert!(
@@ -191,7 +191,7 @@ fn what_a_file_cannot_have_is_told_with_a_remedy() {
         ("SpatialDropout1D", serde_json::json!({"rate": 0.5, "trainable": true})),
     ] {
         let options = options.as_object().unwrap().clone();
-        layer_from_config(&Config::of(class, options)).unwrap();
+        layer_from_config(&Config::with_options(class, options)).unwrap();
     }
     let text =
         saving::load_model(data("calls.keras")).unwrap().functional().unwrap().to_json().unwrap();

@@ -304,7 +304,7 @@ fn the_docs_list_the_layers_that_are_not_here() {
     let missing: BTreeSet<String> = all
         .iter()
         .filter(|class| {
-            let config = Config::of(class.as_str(), Default::default());
+            let config = Config::with_options(class.as_str(), Default::default());
             // Cells are read inside of RNN.
             let made = layer_from_config(&config).err().map(|error| error.to_string());
             made.is_some_and(|text| text.contains("there is no layer"))

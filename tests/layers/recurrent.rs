@@ -587,7 +587,7 @@ fn configs_come_back_and_are_read_from_keras() {
         "registered_name": null}, "unit_forget_bias": true, "kernel_regularizer": null, "recurrent_regularizer": null,
         "bias_regularizer": null, "activity_regularizer": null, "kernel_constraint": null,
         "recurrent_constraint": null, "bias_constraint": null, "dropout": 0.0, "recurrent_dropout": 0.0, "seed": null}"#;
-    let config = wgrad::keras::Config::of("LSTM", serde_json::from_str(keras).unwrap());
+    let config = wgrad::keras::Config::with_options("LSTM", serde_json::from_str(keras).unwrap());
     let layer = layer_from_config(&config).unwrap();
     assert_eq!(layer.get_config().unwrap(), LSTM::new(3).get_config().unwrap());
 }

@@ -31,12 +31,12 @@ enum Part {
 }
 
 /// A folder, and the name of a checkpoint in it.
-struct Place {
+struct CheckpointPath {
     folder: Folder,
     name: String,
 }
 
-impl Place {
+impl CheckpointPath {
     fn of(place: &str) -> Result<Self> {
         let parts = place.rsplit_once('/').filter(|(_, name)| {
             !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c))
@@ -47,7 +47,7 @@ impl Place {
                  opfs://run/ckpt."
             ))
         })?;
-        Ok(Place { folder: Folder::of(folder)?, name: name.to_string() })
+        Ok(CheckpointPath { folder: Folder::of(folder)?, name: name.to_string() })
     }
 }
 
@@ -125,7 +125,7 @@ impl Checkpoint {
     pub fn save(&self, place: String) -> Promise {
         let parts = self.0.borrow().clone();
         promise(async move {
-            let Place { folder, name } = Place::of(&place)?;
+            let CheckpointPath { folder, name } = CheckpointPath::of(&place)?;
             // The values at the time of the call, before the first await.
             let bytes = with_parts!(parts, |checkpoint| checkpoint.to_bytes_async().await?);
             let latest = folder.read(STATE).await?.as_deref().and_then(newest);
@@ -173,7 +173,7 @@ impl Checkpoint {
         promise(async move {
             let bytes = match from.as_string() {
                 Some(place) => {
-                    let Place { folder, name } = Place::of(&place)?;
+                    let CheckpointPath { folder, name } = CheckpointPath::of(&place)?;
                     let file = async |file: String| {
                         folder.read(&file).await?.ok_or_else(|| {
                             bad_type(format!("Checkpoint.restore: {place} lacks the file {file}."))

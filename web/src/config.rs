@@ -9,7 +9,7 @@ use crate::args::{Options, show};
 use crate::error::{Result, bad_type};
 
 /// One kind of thing that a plain object can describe, selected by the object's `type`.
-pub(crate) struct Kind<T: 'static> {
+pub(crate) struct Described<T: 'static> {
     pub(crate) name: &'static str,
     pub(crate) options: &'static [&'static str],
     pub(crate) make: fn(&Options) -> Result<T>,
@@ -21,8 +21,8 @@ pub(crate) fn find<'a, T>(
     what: &str,
     noun: &str,
     config: &JsValue,
-    kinds: &'a [Kind<T>],
-) -> Result<&'a Kind<T>> {
+    kinds: &'a [Described<T>],
+) -> Result<&'a Described<T>> {
     let by_type = || Reflect::get(config, &"type".into()).ok()?.as_string();
     let name = config.as_string().or_else(by_type);
     kinds.iter().find(|kind| name.as_deref() == Some(kind.name)).ok_or_else(|| {

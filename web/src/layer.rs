@@ -16,7 +16,7 @@ use wgrad::keras::layers::{
 };
 
 use crate::args::Options;
-use crate::config::{Kind, activation, axes, find, initializer, padding};
+use crate::config::{Described, activation, axes, find, initializer, padding};
 use crate::error::Result;
 
 /// Makes the objects that describe layers: `layers.dense({ units: 10 })` is `{ type: 'dense', units: 10 }`.
@@ -38,9 +38,9 @@ macro_rules! layers {
             }
         )*}
 
-        static LAYERS: &[Kind<Box<dyn Layer>>] = &[$(
+        static LAYERS: &[Described<Box<dyn Layer>>] = &[$(
             $(#[cfg(feature = $whole)])?
-            Kind { name: $type, options: &["type", $($option,)* "name", #[cfg(feature = "ops")] "inputShape"], make: $make },
+            Described { name: $type, options: &["type", $($option,)* "name", #[cfg(feature = "ops")] "inputShape"], make: $make },
         )*];
 
         #[wasm_bindgen(typescript_custom_section)]

@@ -8,14 +8,14 @@ use wgrad::keras::optimizers::{
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 
 use crate::args::Options;
-use crate::config::{Kind, find};
+use crate::config::{Described, find};
 use crate::error::Result;
 
 macro_rules! optimizers {
     ($($(#[$only:meta])* $type:literal { $fields:literal } [$($(#[$here:meta])* $option:literal),*] $make:expr;)*) => {
-        static OPTIMIZERS: &[Kind<Box<dyn Optimizer>>] = &[$(
+        static OPTIMIZERS: &[Described<Box<dyn Optimizer>>] = &[$(
             $(#[$only])*
-            Kind {
+            Described {
                 name: $type,
                 options: &[
                     "type",

@@ -85,12 +85,12 @@ pub(crate) fn first_input(layers: &Array) -> Result<(Array, Option<JsValue>)> {
 }
 
 /// Where a model is stored.
-enum Place {
+enum ModelLocation {
     Kept(Folder, String),
     Download(String),
 }
 
-impl Place {
+impl ModelLocation {
     /// `None` if the text is a web address.
     fn of(text: &str) -> Result<Option<Self>> {
         let Some((kind @ ("indexeddb" | "opfs" | "downloads" | "localstorage"), path)) =
@@ -103,16 +103,16 @@ impl Place {
         let file = |name: &str| format!("{}{ENDING}", name.strip_suffix(ENDING).unwrap_or(name));
         let place = match (kind, names.as_slice()) {
             _ if !names.iter().all(known) => None,
-            ("downloads", [name]) => Some(Place::Download(file(name))),
+            ("downloads", [name]) => Some(ModelLocation::Download(file(name))),
             ("indexeddb", [name]) => {
-                Some(Place::Kept(Folder::IndexedDb(name.to_string()), file("model")))
+                Some(ModelLocation::Kept(Folder::IndexedDb(name.to_string()), file("model")))
             }
             ("indexeddb", [database, name]) => {
-                Some(Place::Kept(Folder::IndexedDb(database.to_string()), file(name)))
+                Some(ModelLocation::Kept(Folder::IndexedDb(database.to_string()), file(name)))
             }
             ("opfs", [folders @ .., name]) => {
                 let folders = folders.iter().map(ToString::to_string).collect();
-                Some(Place::Kept(Folder::Opfs(folders), file(name)))
+                Some(ModelLocation::Kept(Folder::Opfs(folders), file(name)))
             }
             _ => None,
         };
@@ -198,7 +198,7 @@ impl Sequential {
         let model = self.0.clone();
         promise(async move {
             let Some(text) = place else { return crate::weights::file(&model).await };
-            let Some(place) = Place::of(&text)? else {
+            let Some(place) = ModelLocation::of(&text)? else {
                 return Err(bad_type(format!(
                     "save: '{text}' is no place; there are indexeddb://NAME, opfs://NAME and downloads://NAME. Without one \
                      the weights are returned."
@@ -206,8 +206,8 @@ impl Sequential {
             };
             let file = model.file().await?;
             match place {
-                Place::Kept(folder, name) => folder.write(&[(name, file)]).await?,
-                Place::Download(name) => download(&name, &file)?,
+                ModelLocation::Kept(folder, name) => folder.write(&[(name, file)]).await?,
+                ModelLocation::Download(name) => download(&name, &file)?,
             }
             Ok(text.into())
         })
@@ -268,13 +268,13 @@ pub fn load_model(
     promise(async move {
         let file = match from.as_string() {
             None => bytes(from).await?,
-            Some(text) => match Place::of(&text)? {
+            Some(text) => match ModelLocation::of(&text)? {
                 None => fetched(&text).await?,
-                Some(Place::Kept(folder, name)) => folder.read(&name).await?.ok_or_else(|| {
+                Some(ModelLocation::Kept(folder, name)) => folder.read(&name).await?.ok_or_else(|| {
                     let words = format!("loadModel: there is no model at {text}. model.save('{text}') puts one there.");
                     Error::Data(words.into())
                 })?,
-                Some(Place::Download(name)) => {
+                Some(ModelLocation::Download(name)) => {
                     return Err(bad_type(format!(
                         "loadModel: a page cannot read downloads. Let the visitor choose {name} in an <input type=\"file\">, and \
                          give its File."

@@ -17,9 +17,9 @@ use crate::variable::Variable;
 /// A tape records every op on the page until `gradient` or `stop` is called, including those of other functions that run
 /// meanwhile: so do not `await` while a tape is open. `valueAndGradients` closes its tape itself.
 #[wasm_bindgen]
-pub struct GradientTape(RefCell<Option<Kind>>);
+pub struct GradientTape(RefCell<Option<TapeKind>>);
 
-enum Kind {
+enum TapeKind {
     Once(wgrad::GradientTape),
     Persistent(PersistentTape),
 }
@@ -74,8 +74,8 @@ impl GradientTape {
     ) -> Result<GradientTape> {
         let options = Options::new("GradientTape", options, &["persistent"])?;
         let kind = match options.bool("persistent")?.unwrap_or(false) {
-            true => Kind::Persistent(wgrad::GradientTape::persistent()),
-            false => Kind::Once(wgrad::GradientTape::new()),
+            true => TapeKind::Persistent(wgrad::GradientTape::persistent()),
+            false => TapeKind::Once(wgrad::GradientTape::new()),
         };
         Ok(GradientTape(RefCell::new(Some(kind))))
     }
@@ -84,8 +84,8 @@ impl GradientTape {
     pub fn watch(&self, x: &Source) -> Result<()> {
         let x = x.get()?;
         match &*self.0.borrow() {
-            Some(Kind::Once(tape)) => Ok(tape.watch(&x)?),
-            Some(Kind::Persistent(tape)) => Ok(tape.watch(&x)?),
+            Some(TapeKind::Once(tape)) => Ok(tape.watch(&x)?),
+            Some(TapeKind::Persistent(tape)) => Ok(tape.watch(&x)?),
             None => Err(used_up().into()),
         }
     }
@@ -101,10 +101,10 @@ impl GradientTape {
         let (target, sources) = (target.get()?, list(sources)?);
         let tape = self.0.borrow_mut().take().ok_or_else(used_up)?;
         match tape {
-            Kind::Once(tape) => Ok(pack(tape.gradient(&target, sources)?)),
-            Kind::Persistent(tape) => {
+            TapeKind::Once(tape) => Ok(pack(tape.gradient(&target, sources)?)),
+            TapeKind::Persistent(tape) => {
                 let gradients = tape.gradient(&target, sources);
-                *self.0.borrow_mut() = Some(Kind::Persistent(tape));
+                *self.0.borrow_mut() = Some(TapeKind::Persistent(tape));
                 Ok(pack(gradients?))
             }
         }

@@ -11,7 +11,7 @@ pub trait CsvValue: Sized + Clone + Send + Sync + 'static {
     const NAME: &'static str;
 
     /// The value, if the text represents one.
-    fn of(text: &str) -> Option<Self>;
+    fn parse(text: &str) -> Option<Self>;
 }
 
 macro_rules! csv_values {
@@ -19,7 +19,7 @@ macro_rules! csv_values {
         impl CsvValue for $type {
             const NAME: &'static str = stringify!($type);
 
-            fn of(text: &str) -> Option<Self> {
+            fn parse(text: &str) -> Option<Self> {
                 text.trim().parse().ok()
             }
         }
@@ -31,7 +31,7 @@ csv_values! { f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 }
 impl CsvValue for bool {
     const NAME: &'static str = "bool";
 
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         match text.trim() {
             "true" | "True" | "TRUE" | "1" => Some(true),
             "false" | "False" | "FALSE" | "0" => Some(false),
@@ -43,7 +43,7 @@ impl CsvValue for bool {
 impl CsvValue for String {
     const NAME: &'static str = "String";
 
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         Some(text.to_string())
     }
 }
@@ -175,7 +175,7 @@ fn value<C: CsvColumn>(fields: &Fields<'_>, i: usize, column: &C) -> Result<C::V
             ))
         });
     }
-    C::Value::of(text).ok_or_else(|| {
+    C::Value::parse(text).ok_or_else(|| {
         let (at, found) = (fields.at(i), fields.quoted(i));
         Error::Data(message!(
             "{at} should be {wanted}, and it is {found}. Mend it, or make its column a String."

@@ -3,7 +3,7 @@
 use super::columns::CsvColumns;
 use super::reader::{CsvOptions, CsvReader, check};
 use crate::data::files::format::{FileFormat, OneFile, Records};
-use crate::data::files::input::{Input, Place};
+use crate::data::files::input::{Input, RecordPosition};
 use crate::data::files::{FileDataset, IntoFiles};
 use crate::data::item::Item;
 use crate::error::Result;
@@ -34,7 +34,7 @@ impl<C: CsvColumns<Row: Item>> CsvDataset<C> {
     /// The records of these files: `columns` is a tuple with a default or [`required`](super::required) for each column, a
     /// `Vec` of them, or [`by_name`](super::by_name) of a struct.
     pub fn new(files: impl IntoFiles, columns: C) -> Self {
-        FileDataset::of(files, CsvFormat { columns, options: CsvOptions::new() })
+        FileDataset::from_format(files, CsvFormat { columns, options: CsvOptions::new() })
     }
 
     /// True if the first record of each file names the columns; default: false.
@@ -88,8 +88,8 @@ impl<C: CsvColumns<Row: Item>> FileFormat for CsvFormat<C> {
         check(&self.columns, &self.options)
     }
 
-    fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<C::Row>>> {
-        let reader = |place: Place, header| {
+    fn records(&self, file: &OneFile, place: RecordPosition) -> Result<Box<dyn Records<C::Row>>> {
+        let reader = |place: RecordPosition, header| {
             let (columns, options) = (self.columns.clone(), self.options.clone());
             file.open(place.byte)
                 .map(|input| CsvReader::resumed(input, &file.path, columns, options, place, header))
@@ -97,14 +97,14 @@ impl<C: CsvColumns<Row: Item>> FileFormat for CsvFormat<C> {
         // A pass that resumes in the middle of a file needs the names from its first record.
         let header = match place.byte {
             0 => None,
-            _ => reader(Place::default(), None)?.header()?,
+            _ => reader(RecordPosition::default(), None)?.header()?,
         };
         Ok(Box::new(reader(place, header)?))
     }
 }
 
 impl<C: CsvColumns<Row: Item>> Records<C::Row> for CsvReader<Input, C> {
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<RecordPosition> {
         self.next_place()
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::columns::CsvColumns;
 use super::fields::Fields;
 use super::splitter::Splitter;
-use crate::data::files::input::Place;
+use crate::data::files::input::RecordPosition;
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
@@ -69,7 +69,14 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
     /// [`Error::Data`] if the options contradict each other or the columns.
     pub fn new(from: R, name: impl AsRef<Path>, columns: C, options: CsvOptions) -> Result<Self> {
         check(&columns, &options)?;
-        Ok(CsvReader::resumed(from, name.as_ref(), columns, options, Place::default(), None))
+        Ok(CsvReader::resumed(
+            from,
+            name.as_ref(),
+            columns,
+            options,
+            RecordPosition::default(),
+            None,
+        ))
     }
 
     /// Continues at `place`, where `from` is. At the beginning of the file the header is read first; elsewhere it is passed.
@@ -78,7 +85,7 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
         name: &Path,
         columns: C,
         options: CsvOptions,
-        place: Place,
+        place: RecordPosition,
         header: Option<Vec<String>>,
     ) -> Self {
         let core = csv_core::ReaderBuilder::new()
@@ -91,7 +98,7 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
     }
 
     /// Where the next record begins; none if the file has no more.
-    pub(crate) fn next_place(&self) -> Option<Place> {
+    pub(crate) fn next_place(&self) -> Option<RecordPosition> {
         (!self.failed).then(|| self.records.place())
     }
 

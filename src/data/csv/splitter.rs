@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
 
-use crate::data::files::input::{Place, read_up_to, unreadable};
+use crate::data::files::input::{RecordPosition, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 
 /// Reads one record after another.
@@ -23,7 +23,7 @@ pub(super) struct Splitter<R> {
     fields: Vec<u8>,
     ends: Vec<usize>,
     /// The bytes and line ends before the next read.
-    place: Place,
+    place: RecordPosition,
     /// The line on which the record in `fields` begins, counted from 1.
     line: u64,
 }
@@ -34,7 +34,7 @@ impl<R: BufRead> Splitter<R> {
         name: &Path,
         mut core: csv_core::Reader,
         most: usize,
-        place: Place,
+        place: RecordPosition,
     ) -> Self {
         let (mut fields, mut ends) = (vec![0; 1 << 10], vec![0; 32]);
         // From now on it treats no bytes as a byte order mark; otherwise it might do so where a buffer happens to end.
@@ -48,7 +48,7 @@ impl<R: BufRead> Splitter<R> {
     }
 
     /// The place after the last record.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> RecordPosition {
         self.place
     }
 

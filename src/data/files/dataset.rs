@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::format::{FileFormat, Reading, Records};
-use super::input::{CompressionType, Place};
+use super::input::{CompressionType, RecordPosition};
 use super::turns::Turns;
 use crate::data::AUTOTUNE;
 use crate::data::cardinality::Cardinality;
@@ -29,7 +29,7 @@ pub struct FileDataset<F> {
 }
 
 impl<F: FileFormat> FileDataset<F> {
-    pub(crate) fn of(files: impl IntoFiles, format: F) -> Self {
+    pub(crate) fn from_format(files: impl IntoFiles, format: F) -> Self {
         let reading = Reading { format, packed: CompressionType::None, buffer: BUFFER };
         FileDataset { files: files.into_files(), reading, num_parallel_reads: 1 }
     }
@@ -125,7 +125,7 @@ impl<F: FileFormat> Stream<F::Item> for Files<F> {
                 Ok(path) => path,
                 Err(error) => return Some(Err(error)),
             };
-            match self.of.records(&path, Place::default()) {
+            match self.of.records(&path, RecordPosition::default()) {
                 Ok(records) => self.current = Some(Current { path, records }),
                 Err(error) => return Some(Err(error)),
             }
@@ -151,7 +151,7 @@ impl<F: FileFormat> Stream<F::Item> for Files<F> {
             false => None,
             true => {
                 let path = PathBuf::read(from)?;
-                let place = Place { byte: from.number()?, record: from.number()? };
+                let place = RecordPosition { byte: from.number()?, record: from.number()? };
                 let records = self.of.records(&path, place)?;
                 Some(Current { path, records })
             }

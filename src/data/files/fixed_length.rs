@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::input::{Place, read_up_to, unreadable};
+use super::input::{RecordPosition, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
@@ -40,7 +40,7 @@ pub struct FixedLengthRecordReader<R> {
     around: FixedLengthRecordOptions,
     /// The bytes of the next record and the footer that have been read.
     ahead: Vec<u8>,
-    place: Place,
+    place: RecordPosition,
     ended: bool,
 }
 
@@ -70,7 +70,7 @@ impl<R: Read> FixedLengthRecordReader<R> {
             name.as_ref(),
             record_bytes,
             options,
-            Place::default(),
+            RecordPosition::default(),
         ))
     }
 
@@ -80,7 +80,7 @@ impl<R: Read> FixedLengthRecordReader<R> {
         name: &Path,
         record_bytes: usize,
         around: FixedLengthRecordOptions,
-        place: Place,
+        place: RecordPosition,
     ) -> Self {
         let (name, ahead) = (name.to_path_buf(), Vec::new());
         FixedLengthRecordReader { from, name, record_bytes, around, ahead, place, ended: false }
@@ -171,7 +171,7 @@ mod dataset {
     use super::{FixedLengthRecordOptions, FixedLengthRecordReader, check, remainder};
     use crate::data::files::dataset::{FileDataset, IntoFiles};
     use crate::data::files::format::{FileFormat, OneFile, Records};
-    use crate::data::files::input::{CompressionType, Input, Place};
+    use crate::data::files::input::{CompressionType, Input, RecordPosition};
     use crate::error::{Error, Result};
 
     /// The records of files whose records all have the same length (`tf.data.FixedLengthRecordDataset`).
@@ -199,7 +199,7 @@ mod dataset {
         /// error without any record.
         pub fn new(files: impl IntoFiles, record_bytes: usize) -> Self {
             let around = FixedLengthRecordOptions::new();
-            FileDataset::of(files, FixedLengthRecords { record_bytes, around })
+            FileDataset::from_format(files, FixedLengthRecords { record_bytes, around })
         }
 
         /// The bytes before the first record; default: 0.
@@ -225,7 +225,11 @@ mod dataset {
             check(self.record_bytes)
         }
 
-        fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<Vec<u8>>>> {
+        fn records(
+            &self,
+            file: &OneFile,
+            place: RecordPosition,
+        ) -> Result<Box<dyn Records<Vec<u8>>>> {
             let (each, around) = (self.record_bytes, self.around);
             let input = file.open(place.byte)?;
             // The length of an uncompressed file is known: a wrong option is reported before the first record.
@@ -248,7 +252,7 @@ mod dataset {
     }
 
     impl Records<Vec<u8>> for FixedLengthRecordReader<Input> {
-        fn place(&self) -> Option<Place> {
+        fn place(&self) -> Option<RecordPosition> {
             (!self.ended).then_some(self.place)
         }
     }

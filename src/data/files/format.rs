@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::input::{CompressionType, Input, Place, open};
+use super::input::{CompressionType, Input, RecordPosition, open};
 use crate::data::item::Item;
 use crate::error::Result;
 
@@ -22,14 +22,18 @@ pub trait FileFormat: Clone + Send + Sync + 'static {
     }
 
     #[doc(hidden)]
-    fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<Self::Item>>>;
+    fn records(
+        &self,
+        file: &OneFile,
+        place: RecordPosition,
+    ) -> Result<Box<dyn Records<Self::Item>>>;
 }
 
 /// The elements of one file.
 pub trait Records<T>: Iterator<Item = Result<T>> + Send {
     /// Where the next element begins; none if the file has no more.
     #[doc(hidden)]
-    fn place(&self) -> Option<Place>;
+    fn place(&self) -> Option<RecordPosition>;
 }
 
 /// A file that will be read.
@@ -57,7 +61,11 @@ pub(super) struct Reading<F> {
 
 impl<F: FileFormat> Reading<F> {
     /// The elements of the file at `path`, starting at `place`.
-    pub(super) fn records(&self, path: &Path, place: Place) -> Result<Box<dyn Records<F::Item>>> {
+    pub(super) fn records(
+        &self,
+        path: &Path,
+        place: RecordPosition,
+    ) -> Result<Box<dyn Records<F::Item>>> {
         let path = path.to_path_buf();
         let file = OneFile { path, packed: self.packed, buffer: self.buffer };
         self.format.records(&file, place)

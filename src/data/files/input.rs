@@ -26,7 +26,7 @@ pub enum CompressionType {
 
 /// A place between two records, where a reader can continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct RecordPosition {
     /// The decompressed bytes before it.
     pub(crate) byte: u64,
     /// The records or lines before it.

@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use super::input::{Place, unreadable};
+use super::input::{RecordPosition, unreadable};
 use crate::error::{Error, Result, message};
 
 /// Iterates over the lines of a text, without the line ends `\n` and `\r\n`. The last line needs no line end.
@@ -25,18 +25,18 @@ use crate::error::{Error, Result, message};
 pub struct TextLineReader<R> {
     from: R,
     name: PathBuf,
-    place: Place,
+    place: RecordPosition,
     failed: bool,
 }
 
 impl<R: BufRead> TextLineReader<R> {
     /// Reads lines from `from`; `name` is for messages.
     pub fn new(from: R, name: impl AsRef<Path>) -> Self {
-        TextLineReader::resumed(from, name.as_ref(), Place::default())
+        TextLineReader::resumed(from, name.as_ref(), RecordPosition::default())
     }
 
     /// Continues at `place`, where `from` is.
-    pub(crate) fn resumed(from: R, name: &Path, place: Place) -> Self {
+    pub(crate) fn resumed(from: R, name: &Path, place: RecordPosition) -> Self {
         TextLineReader { from, name: name.to_path_buf(), place, failed: false }
     }
 
@@ -84,7 +84,7 @@ mod dataset {
     use super::TextLineReader;
     use crate::data::files::dataset::{FileDataset, IntoFiles};
     use crate::data::files::format::{FileFormat, OneFile, Records};
-    use crate::data::files::input::{Input, Place};
+    use crate::data::files::input::{Input, RecordPosition};
     use crate::error::Result;
 
     /// The lines of text files (`tf.data.TextLineDataset`).
@@ -107,7 +107,7 @@ mod dataset {
     impl TextLineDataset {
         /// The lines of these files, without the line ends `\n` and `\r\n`.
         pub fn new(files: impl IntoFiles) -> Self {
-            FileDataset::of(files, TextLines)
+            FileDataset::from_format(files, TextLines)
         }
     }
 
@@ -115,13 +115,17 @@ mod dataset {
         type Item = String;
         const NAME: &'static str = "TextLineDataset";
 
-        fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<String>>> {
+        fn records(
+            &self,
+            file: &OneFile,
+            place: RecordPosition,
+        ) -> Result<Box<dyn Records<String>>> {
             Ok(Box::new(TextLineReader::resumed(file.open(place.byte)?, &file.path, place)))
         }
     }
 
     impl Records<String> for TextLineReader<Input> {
-        fn place(&self) -> Option<Place> {
+        fn place(&self) -> Option<RecordPosition> {
             (!self.failed).then_some(self.place)
         }
     }

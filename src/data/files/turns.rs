@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use super::format::{FileFormat, Reading, Records};
-use super::input::Place;
+use super::input::RecordPosition;
 use crate::data::codec::{Reader, Writer};
 use crate::data::item::Item;
 use crate::data::node::{BoxStream, Pass, Stream, expect_name, write_name};
@@ -32,7 +32,7 @@ impl<F: FileFormat> Turns<F> {
         Turns { of, files, pass, width, open: Vec::new(), turn: 0 }
     }
 
-    fn ahead(&self, path: PathBuf, place: Place) -> Result<Ahead<F::Item>> {
+    fn ahead(&self, path: PathBuf, place: RecordPosition) -> Result<Ahead<F::Item>> {
         let records = self.of.records(&path, place)?;
         Ok(Ahead::new(path, records))
     }
@@ -45,7 +45,7 @@ impl<F: FileFormat> Stream<F::Item> for Turns<F> {
         while idle <= self.width && !self.pass.stopped() {
             if self.open.get(self.turn).is_none_or(Option::is_none) {
                 match self.files.next() {
-                    Some(Ok(path)) => match self.ahead(path, Place::default()) {
+                    Some(Ok(path)) => match self.ahead(path, RecordPosition::default()) {
                         Ok(ahead) if self.turn == self.open.len() => self.open.push(Some(ahead)),
                         Ok(ahead) => self.open[self.turn] = Some(ahead),
                         Err(error) => return Some(Err(error)),
@@ -109,7 +109,7 @@ impl<F: FileFormat> Stream<F::Item> for Turns<F> {
                 false => None,
                 true => {
                     let path = PathBuf::read(from)?;
-                    let place = Place { byte: from.number()?, record: from.number()? };
+                    let place = RecordPosition { byte: from.number()?, record: from.number()? };
                     Some(self.ahead(path, place)?)
                 }
             };
@@ -121,7 +121,7 @@ impl<F: FileFormat> Stream<F::Item> for Turns<F> {
 }
 
 /// An element, and where the next one begins.
-type Read<T> = (Result<T>, Option<Place>);
+type Read<T> = (Result<T>, Option<RecordPosition>);
 
 /// A reader, and what it has read.
 type Piece<T> = (Box<dyn Records<T>>, Vec<Read<T>>);
@@ -133,7 +133,7 @@ struct Ahead<T> {
     jobs: Jobs<Result<Piece<T>>>,
     read: VecDeque<Read<T>>,
     /// The place after the last element that was returned; none if no more can follow.
-    place: Option<Place>,
+    place: Option<RecordPosition>,
 }
 
 impl<T: Item> Ahead<T> {

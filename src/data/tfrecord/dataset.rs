@@ -2,7 +2,7 @@
 
 use super::TfRecordReader;
 use crate::data::files::format::{FileFormat, OneFile, Records};
-use crate::data::files::input::{Input, Place};
+use crate::data::files::input::{Input, RecordPosition};
 use crate::data::files::{FileDataset, IntoFiles};
 use crate::error::Result;
 
@@ -34,7 +34,7 @@ pub struct TfRecords;
 impl TfRecordDataset {
     /// The records of these files.
     pub fn new(files: impl IntoFiles) -> Self {
-        FileDataset::of(files, TfRecords)
+        FileDataset::from_format(files, TfRecords)
     }
 }
 
@@ -42,13 +42,13 @@ impl FileFormat for TfRecords {
     type Item = Vec<u8>;
     const NAME: &'static str = "TFRecordDataset";
 
-    fn records(&self, file: &OneFile, place: Place) -> Result<Box<dyn Records<Vec<u8>>>> {
+    fn records(&self, file: &OneFile, place: RecordPosition) -> Result<Box<dyn Records<Vec<u8>>>> {
         Ok(Box::new(TfRecordReader::resumed(file.open(place.byte)?, &file.path, place)))
     }
 }
 
 impl Records<Vec<u8>> for TfRecordReader<Input> {
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<RecordPosition> {
         (!self.failed).then_some(self.place)
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::checksum::masked_crc32c;
-use crate::data::files::input::{Place, read_up_to, unreadable};
+use crate::data::files::input::{RecordPosition, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
 
 /// Iterates over the records of a TFRecord file, which may be any [`Read`] of its decompressed bytes.
@@ -34,7 +34,7 @@ use crate::error::{Error, Result, message};
 pub struct TfRecordReader<R> {
     from: R,
     name: PathBuf,
-    pub(super) place: Place,
+    pub(super) place: RecordPosition,
     pub(super) failed: bool,
     /// The file ended within the record that failed.
     truncated: bool,
@@ -43,11 +43,11 @@ pub struct TfRecordReader<R> {
 impl<R: Read> TfRecordReader<R> {
     /// Reads records from `from`; `name` is for messages.
     pub fn new(from: R, name: impl AsRef<Path>) -> Self {
-        TfRecordReader::resumed(from, name.as_ref(), Place::default())
+        TfRecordReader::resumed(from, name.as_ref(), RecordPosition::default())
     }
 
     /// Continues at `place`, where `from` is.
-    pub(crate) fn resumed(from: R, name: &Path, place: Place) -> Self {
+    pub(crate) fn resumed(from: R, name: &Path, place: RecordPosition) -> Self {
         TfRecordReader { from, name: name.to_path_buf(), place, failed: false, truncated: false }
     }
 
@@ -115,7 +115,7 @@ impl<R: Read> TfRecordReader<R> {
     }
 
     fn broken(&self, what: &str) -> Error {
-        let Place { byte, record } = self.place;
+        let RecordPosition { byte, record } = self.place;
         let name = self.name.display();
         Error::Data(message!(
             "{name}: record {record}, which begins at byte {byte}, {what}; write it again."

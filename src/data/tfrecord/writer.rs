@@ -87,7 +87,7 @@ impl TfRecordWriter<std::fs::File> {
 impl<W: Write> TfRecordWriter<W> {
     /// Writes to any [`Write`]; `name` is for messages.
     pub fn new(to: W, name: impl AsRef<Path>) -> Self {
-        TfRecordWriter::of(Sink::Plain(BufWriter::new(to)), name.as_ref())
+        TfRecordWriter::to_sink(Sink::Plain(BufWriter::new(to)), name.as_ref())
     }
 
     /// Writes to any [`Write`], compressed as set in `options`.
@@ -97,10 +97,10 @@ impl<W: Write> TfRecordWriter<W> {
     pub fn new_with(to: W, name: impl AsRef<Path>, options: TfRecordOptions) -> Result<Self> {
         let name = name.as_ref();
         check(name, options)?;
-        Ok(TfRecordWriter::of(Sink::of(to, options), name))
+        Ok(TfRecordWriter::to_sink(Sink::open(to, options), name))
     }
 
-    fn of(to: Sink<W>, name: &Path) -> Self {
+    fn to_sink(to: Sink<W>, name: &Path) -> Self {
         TfRecordWriter {
             to: Some(to),
             name: name.to_path_buf(),
@@ -169,7 +169,7 @@ impl<W: Write> Drop for TfRecordWriter<W> {
 
 impl<W: Write> Sink<W> {
     #[cfg(feature = "gzip")]
-    fn of(to: W, options: TfRecordOptions) -> Self {
+    fn open(to: W, options: TfRecordOptions) -> Self {
         let level = flate2::Compression::new(options.compression_level);
         // Collects small parts before they are compressed.
         match options.compression_type {
@@ -184,7 +184,7 @@ impl<W: Write> Sink<W> {
     }
 
     #[cfg(not(feature = "gzip"))]
-    fn of(to: W, _: TfRecordOptions) -> Self {
+    fn open(to: W, _: TfRecordOptions) -> Self {
         Sink::Plain(BufWriter::new(to))
     }
 

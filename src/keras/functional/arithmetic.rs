@@ -47,13 +47,13 @@ impl From<f32> for SymbolicOperand {
 
 /// An operator: `a + b`, `a - 1`, `2 * a`.
 pub(crate) struct Arithmetic {
-    kind: &'static Kind,
+    kind: &'static OperatorClass,
     /// The number, and whether it is on the left; `None` if both sides are symbols.
     number: Option<(f32, bool)>,
 }
 
 /// What an operator does.
-struct Kind {
+struct OperatorClass {
     /// Keras's class and module.
     class: &'static str,
     #[cfg_attr(not(feature = "json"), allow(dead_code))]
@@ -66,19 +66,19 @@ enum Apply {
     Two(fn(&Tensor, Operand) -> Result<Tensor>),
 }
 
-const fn two(class: &'static str, apply: fn(&Tensor, Operand) -> Result<Tensor>) -> Kind {
-    Kind { class, module: "keras.src.ops.numpy", apply: Apply::Two(apply) }
+const fn two(class: &'static str, apply: fn(&Tensor, Operand) -> Result<Tensor>) -> OperatorClass {
+    OperatorClass { class, module: "keras.src.ops.numpy", apply: Apply::Two(apply) }
 }
 
-const fn one(class: &'static str, apply: fn(&Tensor) -> Result<Tensor>) -> Kind {
-    Kind { class, module: "keras.src.ops.numpy", apply: Apply::One(apply) }
+const fn one(class: &'static str, apply: fn(&Tensor) -> Result<Tensor>) -> OperatorClass {
+    OperatorClass { class, module: "keras.src.ops.numpy", apply: Apply::One(apply) }
 }
 
-static ADD: Kind = two("Add", |a, b| a.add(b));
-static SUBTRACT: Kind = two("Subtract", |a, b| a.subtract(b));
-static MULTIPLY: Kind = two("Multiply", |a, b| a.multiply(b));
-static DIVIDE: Kind = two("TrueDivide", |a, b| a.divide(b));
-static NEGATIVE: Kind = one("Negative", |x| x.negative());
+static ADD: OperatorClass = two("Add", |a, b| a.add(b));
+static SUBTRACT: OperatorClass = two("Subtract", |a, b| a.subtract(b));
+static MULTIPLY: OperatorClass = two("Multiply", |a, b| a.multiply(b));
+static DIVIDE: OperatorClass = two("TrueDivide", |a, b| a.divide(b));
+static NEGATIVE: OperatorClass = one("Negative", |x| x.negative());
 
 impl Trackable for Arithmetic {
     fn track(&self, _parts: &mut Parts<'_>) {}
@@ -127,7 +127,7 @@ impl Callable for Arithmetic {
 
     #[cfg(feature = "json")]
     fn called(&self) -> Result<super::operation::Called> {
-        let Kind { class, module, .. } = *self.kind;
+        let OperatorClass { class, module, .. } = *self.kind;
         Ok(super::operation::Called::Operator {
             module: module.to_string(),
             class,
@@ -212,7 +212,7 @@ fn only(results: Result<Vec<SymbolicTensor>>) -> Result<SymbolicTensor> {
 impl SymbolicTensor {
     fn operator(
         &self,
-        kind: &'static Kind,
+        kind: &'static OperatorClass,
         other: SymbolicOperand,
         number_first: bool,
     ) -> Result<SymbolicTensor> {

@@ -98,7 +98,7 @@ fn one(mut results: Vec<SymbolicTensor>) -> Result<SymbolicTensor> {
 
 fn several<Y: Results>(results: Vec<SymbolicTensor>) -> Result<Y::Symbols> {
     let count = results.len();
-    Y::of(results).ok_or_else(|| Error::Shape(message!("the layer has {count} results.")))
+    Y::from_list(results).ok_or_else(|| Error::Shape(message!("the layer has {count} results.")))
 }
 
 /// Creates the weights of `layer` for inputs such as `x`.

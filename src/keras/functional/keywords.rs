@@ -37,7 +37,7 @@ pub(super) fn in_a_call(config: Config, form: CallForm, several: bool) -> Config
             options.insert("return_state".to_string(), json!(true));
         }
     }
-    Config::of(class, options)
+    Config::with_options(class, options)
 }
 
 /// The arguments with which Keras calls such a layer on `tensors`.

@@ -88,7 +88,7 @@ enum LayerKey {
 }
 
 /// A walk from the outputs back to the inputs.
-struct Walk<'a> {
+struct BackwardWalk<'a> {
     inputs: HashMap<(u64, usize), usize>,
     nodes: HashMap<u64, &'a Arc<Node>>,
     /// The items, each after those that it needs.
@@ -97,7 +97,7 @@ struct Walk<'a> {
     met: HashMap<LayerKey, Option<usize>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> BackwardWalk<'a> {
     fn item(&self, symbol: &SymbolicTensor) -> Item {
         match self.inputs.get(&symbol.key()) {
             Some(&at) => Item::Input(at),
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
         let count = inputs.len();
         let inputs: HashMap<_, _> = inputs.iter().enumerate().map(|(i, x)| (x.key(), i)).collect();
         let mut walk =
-            Walk { inputs, nodes: HashMap::new(), order: Vec::new(), met: HashMap::new() };
+            BackwardWalk { inputs, nodes: HashMap::new(), order: Vec::new(), met: HashMap::new() };
         let mut done: HashSet<Item> = HashSet::new();
         for (place, output) in outputs.iter().enumerate() {
             // Each item is popped twice: the second time, the items that it needs are in `order`.
@@ -191,7 +191,7 @@ fn disconnected(place: usize, name: Option<&str>, input: &SymbolicTensor) -> Err
 impl Network {
     pub(super) fn new(inputs: Vec<SymbolicTensor>, outputs: Vec<SymbolicTensor>) -> Result<Self> {
         check_ends(&inputs, &outputs)?;
-        let walk = Walk::back_from(&inputs, &outputs)?;
+        let walk = BackwardWalk::back_from(&inputs, &outputs)?;
         let depths = walk.depths();
         let mut keys: Vec<(LayerKey, Option<usize>)> =
             walk.met.iter().map(|(key, met)| (*key, *met)).collect();

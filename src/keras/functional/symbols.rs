@@ -12,7 +12,7 @@ macro_rules! tuple {
         impl Results for ($($tensor,)*) {
             type Symbols = ($(tuple!(@symbol $tensor),)*);
 
-            fn of(list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
+            fn from_list(list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
                 let [$($x),*]: [SymbolicTensor; $count] = list.try_into().ok()?;
                 Some(($($x,)*))
             }
@@ -30,13 +30,13 @@ pub trait Results: Outputs {
     type Symbols;
 
     /// Converts `list` to that type, if it has the right number of symbols.
-    fn of(list: Vec<SymbolicTensor>) -> Option<Self::Symbols>;
+    fn from_list(list: Vec<SymbolicTensor>) -> Option<Self::Symbols>;
 }
 
 impl Results for Tensor {
     type Symbols = SymbolicTensor;
 
-    fn of(list: Vec<SymbolicTensor>) -> Option<SymbolicTensor> {
+    fn from_list(list: Vec<SymbolicTensor>) -> Option<SymbolicTensor> {
         let [y]: [SymbolicTensor; 1] = list.try_into().ok()?;
         Some(y)
     }
@@ -45,7 +45,7 @@ impl Results for Tensor {
 impl Results for Vec<Tensor> {
     type Symbols = Vec<SymbolicTensor>;
 
-    fn of(list: Vec<SymbolicTensor>) -> Option<Vec<SymbolicTensor>> {
+    fn from_list(list: Vec<SymbolicTensor>) -> Option<Vec<SymbolicTensor>> {
         Some(list)
     }
 }
@@ -53,7 +53,7 @@ impl Results for Vec<Tensor> {
 impl<const N: usize> Results for [Tensor; N] {
     type Symbols = [SymbolicTensor; N];
 
-    fn of(list: Vec<SymbolicTensor>) -> Option<[SymbolicTensor; N]> {
+    fn from_list(list: Vec<SymbolicTensor>) -> Option<[SymbolicTensor; N]> {
         list.try_into().ok()
     }
 }
@@ -62,7 +62,7 @@ impl<const N: usize> Results for [Tensor; N] {
 impl Results for (Tensor, Vec<Tensor>) {
     type Symbols = (SymbolicTensor, Vec<SymbolicTensor>);
 
-    fn of(mut list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
+    fn from_list(mut list: Vec<SymbolicTensor>) -> Option<Self::Symbols> {
         (!list.is_empty()).then(|| (list.remove(0), list))
     }
 }

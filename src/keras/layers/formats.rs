@@ -17,8 +17,8 @@ pub(crate) const fn layer_class(name: &'static str) -> Class {
 }
 
 /// `Dense._kernel`, `Embedding._embeddings`.
-const KERNEL: PartNames = PartNames::of("kernel").checkpoint("_kernel");
-const EMBEDDINGS: PartNames = PartNames::of("embeddings").checkpoint("_embeddings");
+const KERNEL: PartNames = PartNames::new("kernel").checkpoint("_kernel");
+const EMBEDDINGS: PartNames = PartNames::new("embeddings").checkpoint("_embeddings");
 
 pub(crate) const BIAS: Torch = Torch::new("bias", &["bias"], Same);
 
@@ -50,10 +50,10 @@ pub(crate) static GAMMA_BETA: [Torch; 2] = [
 
 /// A layer around one cell.
 pub(crate) static AROUND_CELL: [PartNames; 1] =
-    [PartNames::of("*").checkpoint("cell").keras("cell").pytorch("_l0")];
+    [PartNames::new("*").checkpoint("cell").keras("cell").pytorch("_l0")];
 /// As [`AROUND_CELL`], without a counterpart in PyTorch.
 pub(crate) static AROUND_CONVOLUTIONAL_CELL: [PartNames; 1] =
-    [PartNames::of("*").checkpoint("cell").keras("cell")];
+    [PartNames::new("*").checkpoint("cell").keras("cell")];
 
 /// Whether it is a functional model.
 #[cfg(feature = "json")]

@@ -314,7 +314,7 @@ mod tests {
                 AnyLayer::Attention(layer) => layer.get_config().unwrap(),
                 AnyLayer::Recurrent(layer) => layer.get_config().unwrap(),
             };
-            let first = config(make(&Config::of(class, given.clone())).unwrap());
+            let first = config(make(&Config::with_options(class, given.clone())).unwrap());
             assert_eq!(first.class(), class);
             for (key, value) in &given {
                 // Keras writes pairs even if one number suffices, and all options of an inner layer.
@@ -332,7 +332,7 @@ mod tests {
     fn wrong_configs_are_told() {
         let told = |class: &str, text: &str| {
             let options = serde_json::from_str(text).unwrap();
-            layer_from_config(&Config::of(class, options)).err().unwrap().to_string()
+            layer_from_config(&Config::with_options(class, options)).err().unwrap().to_string()
         };
         assert_eq!(
             told("Dense", "{}"),

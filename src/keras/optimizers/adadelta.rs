@@ -10,8 +10,8 @@ use crate::variable::Variable;
 
 /// What checkpoints know of it.
 static CLASS: Class = Class::new("Adadelta").slots(&[
-    SlotNames::of("accumulated_grad").keras_2("accum_grad"),
-    SlotNames::of("accumulated_delta_var").keras_2("accum_var"),
+    SlotNames::new("accumulated_grad").keras_2("accum_grad"),
+    SlotNames::new("accumulated_delta_var").keras_2("accum_var"),
 ]);
 
 /// Adadelta (Zeiler 2012) in Keras's form: `a = rho a + (1 - rho) g^2`, `d = -sqrt(b + epsilon) / sqrt(a + epsilon) g`,

@@ -9,8 +9,10 @@ use crate::trackable::{Class, SlotNames, Trackable};
 use crate::variable::Variable;
 
 /// What checkpoints know of it.
-static CLASS: Class = Class::new("Adamax")
-    .slots(&[SlotNames::of("momentum").list("_m"), SlotNames::of("norm").list("_u").keras_2("v")]);
+static CLASS: Class = Class::new("Adamax").slots(&[
+    SlotNames::new("momentum").list("_m"),
+    SlotNames::new("norm").list("_u").keras_2("v"),
+]);
 
 /// Adamax (Kingma and Ba 2015) in Keras's form, at step `t` from 1: `m += (g - m)(1 - b1)`, `u = max(b2 u, |g|)`,
 /// `w -= lr / (1 - b1^t) m / (u + epsilon)`.

@@ -44,7 +44,7 @@ impl Stage for Averaging {
         memory: &Mutex<Memory>,
         variables: &dyn Trackable,
     ) -> Result<()> {
-        let variables = Trainable::of(variables);
+        let variables = Trainable::find(variables);
         let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
         let average = |variable| {
             memory.made(AVERAGE, variable).ok_or_else(|| {

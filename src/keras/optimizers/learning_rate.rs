@@ -22,10 +22,10 @@ use crate::error::Result;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct LearningRate(Kind);
+pub struct LearningRate(Rate);
 
 #[derive(Clone)]
-enum Kind {
+enum Rate {
     Number(f32),
     Schedule(Arc<dyn Schedule>),
 }
@@ -34,58 +34,58 @@ impl LearningRate {
     /// Returns the learning rate after `step` steps.
     pub fn at(&self, step: u64) -> f32 {
         match &self.0 {
-            Kind::Number(rate) => *rate,
-            Kind::Schedule(schedule) => schedule.at(step) as f32,
+            Rate::Number(rate) => *rate,
+            Rate::Schedule(schedule) => schedule.at(step) as f32,
         }
     }
 
     pub(super) fn check(&self) -> Result<()> {
         match &self.0 {
-            Kind::Number(_) => Ok(()),
-            Kind::Schedule(schedule) => schedule.check(),
+            Rate::Number(_) => Ok(()),
+            Rate::Schedule(schedule) => schedule.check(),
         }
     }
 
     pub(super) fn is_schedule(&self) -> bool {
-        matches!(self.0, Kind::Schedule(_))
+        matches!(self.0, Rate::Schedule(_))
     }
 }
 
 impl From<f32> for LearningRate {
     fn from(rate: f32) -> Self {
-        LearningRate(Kind::Number(rate))
+        LearningRate(Rate::Number(rate))
     }
 }
 
 impl From<f64> for LearningRate {
     fn from(rate: f64) -> Self {
-        LearningRate(Kind::Number(rate as f32))
+        LearningRate(Rate::Number(rate as f32))
     }
 }
 
 impl<S: Schedule + 'static> From<S> for LearningRate {
     fn from(schedule: S) -> Self {
-        LearningRate(Kind::Schedule(Arc::new(schedule)))
+        LearningRate(Rate::Schedule(Arc::new(schedule)))
     }
 }
 
 impl From<Arc<dyn Schedule>> for LearningRate {
     fn from(schedule: Arc<dyn Schedule>) -> Self {
-        LearningRate(Kind::Schedule(schedule))
+        LearningRate(Rate::Schedule(schedule))
     }
 }
 
 impl From<Box<dyn Schedule>> for LearningRate {
     fn from(schedule: Box<dyn Schedule>) -> Self {
-        LearningRate(Kind::Schedule(schedule.into()))
+        LearningRate(Rate::Schedule(schedule.into()))
     }
 }
 
 impl fmt::Debug for LearningRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Number(rate) => rate.fmt(f),
-            Kind::Schedule(_) => f.write_str("schedule"),
+            Rate::Number(rate) => rate.fmt(f),
+            Rate::Schedule(_) => f.write_str("schedule"),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::options::{Options, Pairs, Place, Round, Stage, Within};
+use super::options::{Options, Pairs, Round, Stage, StepStage, Within};
 use super::{Optimizer, OptimizerState, Step};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -154,7 +154,7 @@ impl<O: Optimizer> LossScaleOptimizer<O> {
         let state = inner_optimizer.state();
         state.require("initial_scale", initial_scale, Within::Positive);
         state.require("dynamic_growth_steps", dynamic_growth_steps.into(), Within::Positive);
-        state.set(|options| options.set(Place::Scale, Some(scale.clone())));
+        state.set(|options| options.set(StepStage::Scale, Some(scale.clone())));
         LossScaleOptimizer { inner_optimizer, scale }
     }
 }

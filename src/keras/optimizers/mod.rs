@@ -57,7 +57,7 @@ use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::variable::Variable;
-use options::{Options, Place, Trainable, Within};
+use options::{Options, StepStage, Trainable, Within};
 
 /// Updates variables to minimize a loss.
 ///
@@ -132,7 +132,7 @@ pub trait Optimizer: Trackable {
     /// [`Error::Shape`] if the number of gradients or their shapes do not match the variables; [`Error::Gradient`] if there is
     /// no gradient at all; [`Error::Device`] if the step could not be run.
     fn apply_gradients(&self, grads: &[Option<Tensor>], variables: &dyn Trackable) -> Result<()> {
-        step::run(self, grads.to_vec(), &Trainable::of(variables))
+        step::run(self, grads.to_vec(), &Trainable::find(variables))
     }
 
     /// Performs a step with the gradients of `loss`, which `tape` has recorded, for all trainable variables of `variables` (a
@@ -142,7 +142,7 @@ pub trait Optimizer: Trackable {
     /// # Errors
     /// The errors of [`GradientTape::gradient`] and [`Optimizer::apply_gradients`].
     fn minimize(&self, loss: &Tensor, tape: GradientTape, variables: &dyn Trackable) -> Result<()> {
-        let variables = Trainable::of(variables);
+        let variables = Trainable::find(variables);
         let seed = self.state().seed(loss)?;
         let seed = seed.as_ref().map(|seed| [seed]);
         let seed = seed.as_ref().map(|seed| &seed[..]);
@@ -329,7 +329,7 @@ pub trait Optimizer: Trackable {
         Self: Sized,
     {
         self.state().set(|options| {
-            options.set(Place::Average, use_ema.then(|| Arc::new(averaging::Averaging) as _));
+            options.set(StepStage::Average, use_ema.then(|| Arc::new(averaging::Averaging) as _));
         });
         self
     }
@@ -367,7 +367,7 @@ pub trait Optimizer: Trackable {
         self.state().set(|options| {
             options.require("loss_scale_factor", loss_scale_factor, Within::Positive);
             options.loss_scale_factor = loss_scale_factor;
-            options.set(Place::Scale, Some(Arc::new(loss_scale::Factor::default())));
+            options.set(StepStage::Scale, Some(Arc::new(loss_scale::Factor::default())));
         });
         self
     }
@@ -387,7 +387,7 @@ pub trait Optimizer: Trackable {
                 ));
             }
             options.gradient_accumulation_steps = several.max(1);
-            options.set(Place::Accumulate, Some(Arc::new(accumulation::Accumulation)));
+            options.set(StepStage::Accumulate, Some(Arc::new(accumulation::Accumulation)));
         });
         self.state().set_gradients(several);
         self

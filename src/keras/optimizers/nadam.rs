@@ -39,7 +39,7 @@ impl Trackable for Nadam {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class =
-            Class::new("Nadam").attributes(&[PartNames::of("u_product").checkpoint("_u_product")]);
+            Class::new("Nadam").attributes(&[PartNames::new("u_product").checkpoint("_u_product")]);
         Some(&CLASS)
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Excluded {
 
 /// The stages in the order in which they change a step.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum StepStage {
     Scale,
     Accumulate,
     Clip,
@@ -85,7 +85,7 @@ impl Options {
         }
     }
 
-    pub(super) fn set(&mut self, place: Place, stage: Option<Arc<dyn Stage>>) {
+    pub(super) fn set(&mut self, place: StepStage, stage: Option<Arc<dyn Stage>>) {
         self.stages[place as usize] = stage;
     }
 
@@ -95,16 +95,16 @@ impl Options {
         if let Some(other) = self.clip.replace(option).filter(|other| *other != option) {
             self.refuse(format!("{other} and {option} are both set; set only one of them"));
         }
-        self.set(Place::Clip, Some(stage));
+        self.set(StepStage::Clip, Some(stage));
     }
 
-    pub(super) fn stage(&self, place: Place) -> Option<&dyn Stage> {
+    pub(super) fn stage(&self, place: StepStage) -> Option<&dyn Stage> {
         self.stages[place as usize].as_deref()
     }
 
     /// The slots of the options for every variable.
     pub(super) fn slots(&self) -> Vec<&'static str> {
-        let slots = [(Place::Average, AVERAGE), (Place::Accumulate, ACCUMULATOR)];
+        let slots = [(StepStage::Average, AVERAGE), (StepStage::Accumulate, ACCUMULATOR)];
         slots
             .into_iter()
             .filter(|(at, _)| self.stage(*at).is_some())
@@ -209,7 +209,7 @@ pub(super) struct Trainable<'a> {
 }
 
 impl<'a> Trainable<'a> {
-    pub(super) fn of(root: &'a dyn Trackable) -> Self {
+    pub(super) fn find(root: &'a dyn Trackable) -> Self {
         Trainable { root, list: root.trainable_variables() }
     }
 

@@ -9,7 +9,7 @@ use crate::variable::Variable;
 
 /// What checkpoints know of it.
 static CLASS: Class = Class::new("RMSprop")
-    .slots(&[SlotNames::of("momentum").group(3), SlotNames::of("average_gradient").group(4)]);
+    .slots(&[SlotNames::new("momentum").group(3), SlotNames::new("average_gradient").group(4)]);
 
 /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
 ///

@@ -65,12 +65,12 @@ impl<F: Fn(u64) -> f64 + Send + Sync> Schedule for F {
 #[cfg(feature = "json")]
 pub fn from_config(config: &Config) -> Result<Box<dyn Schedule>> {
     Ok(match config.class() {
-        "ExponentialDecay" => Box::new(ExponentialDecay::of(config)?),
-        "InverseTimeDecay" => Box::new(InverseTimeDecay::of(config)?),
-        "PiecewiseConstantDecay" => Box::new(PiecewiseConstantDecay::of(config)?),
-        "PolynomialDecay" => Box::new(PolynomialDecay::of(config)?),
-        "CosineDecay" => Box::new(CosineDecay::of(config)?),
-        "CosineDecayRestarts" => Box::new(CosineDecayRestarts::of(config)?),
+        "ExponentialDecay" => Box::new(ExponentialDecay::from_config(config)?),
+        "InverseTimeDecay" => Box::new(InverseTimeDecay::from_config(config)?),
+        "PiecewiseConstantDecay" => Box::new(PiecewiseConstantDecay::from_config(config)?),
+        "PolynomialDecay" => Box::new(PolynomialDecay::from_config(config)?),
+        "CosineDecay" => Box::new(CosineDecay::from_config(config)?),
+        "CosineDecayRestarts" => Box::new(CosineDecayRestarts::from_config(config)?),
         class => {
             return Err(Error::Data(message!(
                 "from_config: there is no schedule '{class}'; there are ExponentialDecay, InverseTimeDecay, \
@@ -129,7 +129,7 @@ macro_rules! schedule {
                 Ok(config)
             }
 
-            fn of(config: &Config) -> Result<Self> {
+            fn from_config(config: &Config) -> Result<Self> {
                 config.only(&[$(stringify!($required),)* $(stringify!($option),)*], &[])?;
                 Ok($name {
                     $($required: config.need(stringify!($required))?,)*

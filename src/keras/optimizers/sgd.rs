@@ -8,7 +8,7 @@ use crate::trackable::{Class, SlotNames, Trackable};
 use crate::variable::Variable;
 
 /// What checkpoints know of it.
-static CLASS: Class = Class::new("SGD").slots(&[SlotNames::of("momentum").list("momentums")]);
+static CLASS: Class = Class::new("SGD").slots(&[SlotNames::new("momentum").list("momentums")]);
 
 /// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
 ///

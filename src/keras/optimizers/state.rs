@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory::Memory;
-use super::options::{Options, Place, Within};
+use super::options::{Options, StepStage, Within};
 use super::pace::Pace;
 use super::{LearningRate, Step};
 use crate::dtype::f32_text;
@@ -136,12 +136,12 @@ impl OptimizerState {
 
     /// Whether an option scales the loss.
     pub(in crate::keras) fn scales_loss(&self) -> bool {
-        self.options().stage(Place::Scale).is_some()
+        self.options().stage(StepStage::Scale).is_some()
     }
 
     pub(super) fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
         let options = self.options();
-        match options.stage(Place::Scale) {
+        match options.stage(StepStage::Scale) {
             Some(stage) => stage.scale_loss(&options, loss),
             None => Ok(loss.clone()),
         }
@@ -151,12 +151,12 @@ impl OptimizerState {
     /// not scaled yet.
     pub(super) fn seed(&self, loss: &Tensor) -> Result<Option<Tensor>> {
         let options = self.options();
-        options.stage(Place::Scale).map_or(Ok(None), |stage| stage.seed(&options, loss))
+        options.stage(StepStage::Scale).map_or(Ok(None), |stage| stage.seed(&options, loss))
     }
 
     pub(super) fn finalize(&self, variables: &dyn Trackable) -> Result<()> {
         let options = self.options();
-        match options.stage(Place::Average) {
+        match options.stage(StepStage::Average) {
             Some(stage) => stage.finalize(&options.name, &self.memory, variables),
             None => Ok(()),
         }

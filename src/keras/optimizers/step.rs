@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use super::memory::Start;
-use super::options::{Change, Options, Pairs, Place, Round, Trainable};
+use super::options::{Change, Options, Pairs, Round, StepStage, Trainable};
 use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
@@ -165,7 +165,7 @@ fn new_values(
     let mut round = Round { options, step, made, variables, memory, changes, wanted: None };
     // Like Keras's `build`, a step creates slots for all variables, including those that have no gradient yet.
     round.memory().arrange(&variables.list);
-    let now = options.stage(Place::Accumulate).is_none();
+    let now = options.stage(StepStage::Accumulate).is_none();
     let mut with = pairs.iter().map(|(variable, _)| variable.id()).peekable();
     for variable in &variables.list {
         // The slots of these variables are created below.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::options::{Excluded, Options, Place, Round, Stage, Within};
+use super::options::{Excluded, Options, Round, Stage, StepStage, Within};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable;
@@ -20,14 +20,14 @@ pub(super) struct WeightDecay {
 pub(super) fn set(options: &mut Options, weight_decay: f64) {
     options.require("weight_decay", weight_decay, Within::NotNegative);
     options.weight_decay = weight_decay;
-    options.set(Place::Decay, Some(Arc::new(WeightDecay::default())));
+    options.set(StepStage::Decay, Some(Arc::new(WeightDecay::default())));
 }
 
 /// Changes the set of excluded weights.
 pub(super) fn exclude(options: &mut Options, change: impl FnOnce(&mut Excluded)) {
     change(&mut options.excluded);
-    if options.stage(Place::Decay).is_some() {
-        options.set(Place::Decay, Some(Arc::new(WeightDecay::default())));
+    if options.stage(StepStage::Decay).is_some() {
+        options.set(StepStage::Decay, Some(Arc::new(WeightDecay::default())));
     }
 }
 

@@ -159,8 +159,8 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
 
 /// The contents of a `.keras` file.
 async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
-    let arrays = Everything::of(model, Scope::Variables).into_arrays(model.kind()).await?;
-    let weights = to_h5(&Layers::of(model), &arrays)?;
+    let arrays = Everything::collect(model, Scope::Variables).into_arrays(model.kind()).await?;
+    let weights = to_h5(&Layers::collect(model), &arrays)?;
     config["compile_config"] = Value::Null;
     let metadata = json!({"keras_version": "3.0.0"});
     let mut archive = ZipWriter::default();

@@ -30,7 +30,7 @@ struct Options {
 }
 
 impl Options {
-    fn of(value: &Value, what: &str) -> Result<(String, Self)> {
+    fn parse(value: &Value, what: &str) -> Result<(String, Self)> {
         let class = value.get("class_name").and_then(Value::as_str);
         let class = class.ok_or_else(|| unknown(format!("the {what} of the file has no class")))?;
         let class = class.rsplit('>').next().unwrap_or(class).to_string();
@@ -133,7 +133,7 @@ fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
         let value = shown(value);
         return Err(unknown(format!("the loss of the file is {value}, and one loss is read")));
     }
-    let (class, mut options) = Options::of(value, "loss")?;
+    let (class, mut options) = Options::parse(value, "loss")?;
     let logits = options.flag("from_logits")?;
     let loss: Box<dyn Loss> = match (&*class, logits) {
         ("SparseCategoricalCrossentropy", true) => {
@@ -160,7 +160,7 @@ fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
 }
 
 fn made_metric(value: &Value) -> Result<Box<dyn Metric>> {
-    let (class, options) = Options::of(value, "metric")?;
+    let (class, options) = Options::parse(value, "metric")?;
     let metric = metrics::get(&class)?;
     options.done(&[
         ("threshold", json!(0.5)),
@@ -181,7 +181,7 @@ struct Slots {
 
 /// The optimizer that a config describes.
 fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
-    let (class, mut options) = Options::of(value, "optimizer")?;
+    let (class, mut options) = Options::parse(value, "optimizer")?;
     let rate = options
         .number("learning_rate")?
         .ok_or_else(|| unknown(format!("the optimizer {class} of the file has no learning rate")))?

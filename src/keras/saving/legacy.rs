@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::paths::Place;
+use super::paths::VariablePath;
 use crate::error::{Error, Result, message};
 use crate::hdf5::{File, Node};
 use crate::trackable::NamedArray;
@@ -12,7 +12,7 @@ use crate::trackable::NamedArray;
 pub(super) fn arrays<'a>(
     file: &File<'a>,
     node: &Node<'a>,
-    places: &[Place],
+    places: &[VariablePath],
     name: &Path,
 ) -> Result<Vec<NamedArray<'a>>> {
     let name = name.display();
@@ -43,7 +43,7 @@ pub(super) fn arrays<'a>(
             places.len()
         )));
     }
-    let array = |((path, dataset), place): ((String, &Node<'a>), &Place)| {
+    let array = |((path, dataset), place): ((String, &Node<'a>), &VariablePath)| {
         let (shape, dtype, bytes) = file.values(dataset)?;
         if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
             return Err(Error::Checkpoint(message!(

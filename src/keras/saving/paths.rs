@@ -9,7 +9,7 @@ use crate::trackable::weights::layers::{Layer, Layers, split};
 use crate::trackable::{Class, ExtraVariable, Role, snake_case};
 
 /// A variable and its location.
-pub(super) struct Place {
+pub(super) struct VariablePath {
     /// In wgrad: `bidirectional/forward_lstm/lstm_cell/kernel`.
     pub(super) name: String,
     /// In the file: `layers/bidirectional/forward_layer/cell/vars/0`.
@@ -59,7 +59,7 @@ fn extra(layers: &Layers, layer: &Layer, base: &str) -> Option<Extra> {
 }
 
 /// The locations of all variables of a model, and the additional entries of its file.
-pub(super) fn places(layers: &Layers) -> (Vec<Place>, Vec<Extra>) {
+pub(super) fn places(layers: &Layers) -> (Vec<VariablePath>, Vec<Extra>) {
     let mut extras = Vec::new();
     // The path of each part in the file, by its path in wgrad.
     let mut paths: BTreeMap<&str, String> = BTreeMap::new();
@@ -94,7 +94,7 @@ pub(super) fn places(layers: &Layers) -> (Vec<Place>, Vec<Extra>) {
         extras.extend(extra);
         for (at, (name, shape)) in (first..).zip(layer.weights.iter()) {
             let (name, path) = (join(&layer.path, name), join(&base, &at.to_string()));
-            all.push(Place { name, path, shape: shape.clone() });
+            all.push(VariablePath { name, path, shape: shape.clone() });
         }
     }
     (all, extras)

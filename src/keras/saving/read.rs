@@ -99,7 +99,7 @@ fn layer_config(value: &Value) -> Result<Config> {
     let class = class.rsplit('>').next().unwrap_or(class);
     let options = value.get("config").and_then(Value::as_object).cloned();
     let options = options.ok_or_else(|| wrong(format!("a layer {class} has no 'config'.")))?;
-    Ok(Config::of(class, options))
+    Ok(Config::with_options(class, options))
 }
 
 fn name_of(value: &Value) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use super::paths::{Extra, ExtraValue, Place, places};
+use super::paths::{Extra, ExtraValue, VariablePath, places};
 use crate::error::{Error, Result, message};
 use crate::hdf5::{self, File, Group};
 use crate::trackable::weights::layers::Layers;
@@ -18,7 +18,7 @@ use crate::trackable::{NamedArray, Trackable};
 /// file.
 pub async fn weights_to_h5_async(model: &impl Trackable) -> Result<Vec<u8>> {
     let arrays = model.named_arrays_async().await?;
-    to_h5(&Layers::of(model), &arrays)
+    to_h5(&Layers::collect(model), &arrays)
 }
 
 /// Sets the variables of `model` to those in the contents of a `.weights.h5` file of Keras, or of a whole model in Keras's old
@@ -71,7 +71,7 @@ pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
 
 pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
     let (places, extras) = places(layers);
-    let of_name: BTreeMap<&str, &Place> =
+    let of_name: BTreeMap<&str, &VariablePath> =
         places.iter().map(|place| (&*place.name, place)).collect();
     let array_of: BTreeMap<&str, &NamedArray<'_>> =
         arrays.iter().map(|array| (&*array.name, array)).collect();
@@ -100,26 +100,26 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
 
 pub(super) fn from_h5(model: &dyn Trackable, bytes: &[u8], name: &Path) -> Result<()> {
     let file = File::parse(bytes, name)?;
-    let (places, extras) = places(&Layers::of(model));
+    let (places, extras) = places(&Layers::collect(model));
     let found = match file.get("model_weights").or_else(|| file.get("")) {
         Some(node) if file.texts(node, "layer_names")?.is_some() => {
             super::legacy::arrays(&file, node, &places, name)?
         }
         _ => arrays(&file, &places, &extras, model.kind(), name)?,
     };
-    load(model, &Arrays::of(found), &LoadOptions::new())
+    load(model, &Arrays::new(found), &LoadOptions::new())
 }
 
 /// The variables in a file of Keras 3.
 fn arrays<'a>(
     file: &File<'a>,
-    places: &[Place],
+    places: &[VariablePath],
     extras: &[Extra],
     kind: &str,
     name: &Path,
 ) -> Result<Vec<NamedArray<'a>>> {
     let name = name.display();
-    let mut of_path: BTreeMap<&str, &Place> =
+    let mut of_path: BTreeMap<&str, &VariablePath> =
         places.iter().map(|place| (&*place.path, place)).collect();
     let attributes: HashSet<&str> =
         places.iter().filter_map(|place| place.path.split('/').next()).collect();
@@ -178,7 +178,7 @@ fn arrays<'a>(
 }
 
 /// A few locations, for a message.
-fn shown(places: &[Place]) -> String {
+fn shown(places: &[VariablePath]) -> String {
     let paths: Vec<String> =
         places.iter().take(6).map(|place| format!("'{}'", place.path)).collect();
     match places.len() {

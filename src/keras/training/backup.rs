@@ -1,4 +1,4 @@
-//! [`Place`]: the position of a training between two batches, as bytes: the state that it needs to resume, besides the model
+//! [`FitProgress`]: the position of a training between two batches, as bytes: the state that it needs to resume, besides the model
 //! and the optimizer.
 
 use super::callback::{Callback, Epoch, Run};
@@ -13,7 +13,7 @@ use crate::trackable::{Everything, NamedArray, Scope, Trackable};
 const MAGIC: &[u8; 8] = b"wgradfi1";
 
 /// The position of a training.
-pub(super) struct Place {
+pub(super) struct FitProgress {
     pub(super) epoch: usize,
     /// The number of batches of the epoch that are done.
     pub(super) batches: usize,
@@ -54,7 +54,7 @@ pub(super) async fn save(
 
 /// Called before the callbacks are notified of an epoch. A resumed epoch starts with its original rate, from which callbacks
 /// may derive a new one. Returns the rate from before this call.
-pub(super) fn begin(epoch: usize, resumed: Option<&Place>, run: &mut Run<'_>) -> Result<f32> {
+pub(super) fn begin(epoch: usize, resumed: Option<&FitProgress>, run: &mut Run<'_>) -> Result<f32> {
     let rate = run.learning_rate()?;
     if let Some(place) = resumed.filter(|place| place.batches > 0) {
         // A schedule sets its own rate, and refuses this.
@@ -84,7 +84,7 @@ async fn bytes(
     out.number(metrics.len() as u64);
     for (_, metric) in metrics {
         // Metrics also store counts on the host.
-        let everything = Everything::of(&metric, Scope::Checkpoint);
+        let everything = Everything::collect(&metric, Scope::Checkpoint);
         let arrays = everything.into_arrays(metric.kind()).await?;
         out.number(arrays.len() as u64);
         for array in arrays {
@@ -100,9 +100,9 @@ async fn bytes(
     Ok(out.into_bytes())
 }
 
-impl Place {
+impl FitProgress {
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
-        Place::parse(bytes).map_err(|error| {
+        FitProgress::parse(bytes).map_err(|error| {
             error.reworded(|text| message!("fit: the backup of the training is damaged: {text}"))
         })
     }
@@ -129,7 +129,7 @@ impl Place {
             metrics.push(arrays);
         }
         let feeds = vec![from.block()?.to_vec(), from.block()?.to_vec()];
-        Ok(Place { epoch, batches, rate, sums, metrics, feeds })
+        Ok(FitProgress { epoch, batches, rate, sums, metrics, feeds })
     }
 
     /// Called after the callbacks were notified of the epoch. Returns the state from which the pass continues, if it had begun.

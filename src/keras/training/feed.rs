@@ -8,7 +8,7 @@ use crate::data::IteratorState;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
 use crate::data::{
-    Arrays, Batch, BatchSource, Batches, Cardinality, ItemSpec, Kind, ModelData, Origin,
+    Arrays, Batch, BatchSource, Batches, Cardinality, DataKind, ItemSpec, ModelData, Origin,
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -65,7 +65,7 @@ impl<'a> Feed<'a> {
         shuffle: bool,
     ) -> Result<Self> {
         let data = match source.0 {
-            Kind::Arrays(arrays) => {
+            DataKind::Arrays(arrays) => {
                 let range = 0..arrays.len();
                 let size = batch_size.unwrap_or(BATCH);
                 Data::Arrays {
@@ -78,7 +78,7 @@ impl<'a> Feed<'a> {
                     drawn_from: [0; 3],
                 }
             }
-            Kind::Batches(source) => {
+            DataKind::Batches(source) => {
                 if let Some(size) = batch_size {
                     return Err(Error::Data(message!(
                         "{call}: batch_size is {size}, and the data come in batches of their own. Leave it out."

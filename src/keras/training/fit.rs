@@ -69,7 +69,7 @@ impl Validation<'_, '_> {
     }
 
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-    fn put(&mut self, place: &backup::Place) -> Result<()> {
+    fn put(&mut self, place: &backup::FitProgress) -> Result<()> {
         match self {
             Validation::Split(feed) => place.put_validation(feed),
             Validation::Data(feed) => place.put_validation(feed),
@@ -203,7 +203,7 @@ async fn epochs(
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     let mut resumed = match run.backup.go_on.take() {
         Some(bytes) => {
-            let place = backup::Place::read(&bytes)?;
+            let place = backup::FitProgress::read(&bytes)?;
             place.put_feed(feed)?;
             validation.as_mut().map_or(Ok(()), |validation| validation.put(&place))?;
             first = place.epoch;

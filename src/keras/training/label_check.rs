@@ -45,7 +45,7 @@ const NONE: f32 = f32::MIN;
 
 impl Check {
     /// Checks the labels of an output, if its loss has some. Also returns the labels with 0 instead of wrong ones.
-    pub(super) fn of(
+    pub(super) fn new(
         loss: &dyn Loss,
         y_true: &Tensor,
         y_pred: &Tensor,

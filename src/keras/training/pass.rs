@@ -103,7 +103,7 @@ impl Ahead {
 
     /// Records the end of an epoch.
     pub(super) fn end_epoch(&mut self, number: usize, batches: usize) {
-        self.add(Unread::of(Event::Epoch { number, batches }));
+        self.add(Unread::new(Event::Epoch { number, batches }));
     }
 
     /// Whether the run is as long as it should be.
@@ -309,7 +309,7 @@ pub(super) async fn pass(
                 .await?;
         }
     }
-    let mut end = Unread::of(Event::Pass(phase));
+    let mut end = Unread::new(Event::Pass(phase));
     end.metrics = compiled.results()?;
     flush()?;
     ahead.add(end);

@@ -47,7 +47,7 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    pub(super) fn of(event: Event) -> Self {
+    pub(super) fn new(event: Event) -> Self {
         Unread { event, logs: StepLogs::new(), metrics: Vec::new() }
     }
 }
@@ -172,7 +172,7 @@ impl Sums {
     /// Reads the metrics' results.
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) async fn set_metrics(&mut self, metrics: Vec<(String, Tensor)>) -> Result<()> {
-        let now = Unread { metrics, ..Unread::of(Event::Pass(Phase::Train)) };
+        let now = Unread { metrics, ..Unread::new(Event::Pass(Phase::Train)) };
         for told in Read::start(vec![now]).await.finish().await? {
             self.add(&told?);
         }

@@ -233,7 +233,7 @@ impl Compiled {
         let mut all = Vec::new();
         for (output, (outlet, y_pred)) in outlets.iter().zip(y_pred).enumerate() {
             let Some(loss) = &outlet.loss else { continue };
-            let checked = Check::of(loss, outlet.target(&batch.y)?, y_pred)?;
+            let checked = Check::new(loss, outlet.target(&batch.y)?, y_pred)?;
             all.extend(checked.map(|(check, labels)| CheckedLabels { output, check, labels }));
         }
         Ok(all)

@@ -7,7 +7,7 @@ pub(super) mod flash;
 mod scores;
 
 use self::scores::{LOW, Layout};
-use super::inventory::{ANY, Entry, Kind, Make, one};
+use super::inventory::{ANY, Entry, Make, OpKind, one};
 use super::{FLOATS, expect_dtype, fill, same_dtype, select};
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -334,7 +334,7 @@ fn flash_calls(make: Make, dtype: DType) -> Result<Vec<Tensor>> {
 pub(super) const ENTRIES: &[Entry] = &[MASKED_SOFTMAX, ATTENTION];
 
 const MASKED_SOFTMAX: Entry =
-    Entry::new(Kind::Composed, "masked_softmax", &["keras.layers.Softmax"], |c| {
+    Entry::new(OpKind::Composed, "masked_softmax", &["keras.layers.Softmax"], |c| {
         one(c.x()?.masked_softmax(c.arg("mask")?, c.int("axis")?.unwrap_or(-1)))
     })
     .cases(|cases| {
@@ -346,7 +346,7 @@ const MASKED_SOFTMAX: Entry =
     });
 
 const ATTENTION: Entry = Entry::new(
-    Kind::Kernel,
+    OpKind::Kernel,
     "scaled_dot_product_attention",
     &["keras.ops.dot_product_attention"],
     |c| {

@@ -291,7 +291,7 @@ impl Geometry {
 impl Padding {
     /// The padding of a call by name: a word, or TensorFlow's list of a pair for each axis, including batch and
     /// channels.
-    pub(crate) fn of(c: &Args) -> Answer<Padding> {
+    pub(crate) fn from_args(c: &Args) -> Answer<Padding> {
         let word = c.attribute("padding", |value| match value {
             Value::Text(word) if word == "SAME" => Some(Some(Padding::Same)),
             Value::Text(word) if word == "VALID" => Some(Some(Padding::Valid)),
@@ -312,10 +312,10 @@ impl Padding {
 
 impl Conv2dOptions {
     /// The options of a call by name.
-    pub(crate) fn of(c: &Args) -> Answer<Conv2dOptions> {
+    pub(crate) fn from_args(c: &Args) -> Answer<Conv2dOptions> {
         Ok(Conv2dOptions::new()
             .strides(c.two("strides")?.unwrap_or([1, 1]))
-            .padding(Padding::of(c)?)
+            .padding(Padding::from_args(c)?)
             .dilations(c.two("dilations")?.unwrap_or([1, 1])))
     }
 }

@@ -12,7 +12,7 @@ mod patches;
 pub use geometry::{Conv2dOptions, Edges, Padding};
 pub(super) use geometry::{FARTHEST, Geometry, windows};
 
-use super::inventory::{ANY, Entry, Input, Kind, Make, one};
+use super::inventory::{ANY, Entry, Input, Make, OpKind, one};
 use super::matmul::{Columns, Gemm, Product, Sum};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, same_dtype};
 use crate::dtype::DType;
@@ -335,11 +335,11 @@ impl Operation for FilterGradient {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "conv2d", &["tf.nn.conv2d"], |c| {
+    &[Entry::new(OpKind::Kernel, "conv2d", &["tf.nn.conv2d"], |c| {
         let (x, w) = (c.x()?, c.arg("w")?);
         // The shapes determine the number of groups.
         c.remark("groups");
-        one(x.conv2d(w, Conv2dOptions::of(c)?))
+        one(x.conv2d(w, Conv2dOptions::from_args(c)?))
     })
     .cases(|cases| {
         for (padding, strides, dilations) in [

@@ -16,7 +16,7 @@ pub use options::{
 pub(super) use transposed::ENTRIES as TRANSPOSED;
 
 use super::conv2d::{Conv2dOptions, Padding};
-use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Stop, one};
+use super::inventory::{ANY, Answer, Args, Entry, Input, OpKind, Stop, one};
 use crate::error::{Error, Result, message};
 use crate::tensor::{Operand, Tensor};
 
@@ -159,10 +159,10 @@ fn by_name<const N: usize>(c: &Args, key: &str) -> Answer<[usize; N]> {
 
 /// The inventory of this file and of `volumes.rs`.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "conv1d", &["tf.nn.conv1d"], |c| {
+    Entry::new(OpKind::Composed, "conv1d", &["tf.nn.conv1d"], |c| {
         let [stride] = by_name(c, "stride")?;
         let [dilation] = by_name(c, "dilations")?;
-        let options = Conv1dOptions::new().stride(stride).padding(Padding::of(c)?);
+        let options = Conv1dOptions::new().stride(stride).padding(Padding::from_args(c)?);
         one(c.x()?.conv1d(c.arg("w")?, options.dilations(dilation)))
     })
     .cases(|cases| {
@@ -177,10 +177,10 @@ pub(super) const ENTRIES: &[Entry] = &[
             cases.add(format!("conv1d {options:?}"), &inputs, f);
         }
     }),
-    Entry::new(Kind::Composed, "conv3d", &["tf.nn.conv3d"], |c| {
+    Entry::new(OpKind::Composed, "conv3d", &["tf.nn.conv3d"], |c| {
         let options = Conv3dOptions::new()
             .strides(by_name(c, "strides")?)
-            .padding(Padding::of(c)?)
+            .padding(Padding::from_args(c)?)
             .dilations(by_name(c, "dilations")?);
         one(c.x()?.conv3d(c.arg("w")?, options))
     })
@@ -196,10 +196,10 @@ pub(super) const ENTRIES: &[Entry] = &[
             cases.add(format!("conv3d {options:?}"), &inputs, f);
         }
     }),
-    Entry::new(Kind::Composed, "convolution", &["tf.nn.convolution"], |c| {
+    Entry::new(OpKind::Composed, "convolution", &["tf.nn.convolution"], |c| {
         let options = ConvolutionOptions::new()
             .strides(c.sizes("strides")?.unwrap_or_else(|| vec![1]))
-            .padding(Padding::of(c)?)
+            .padding(Padding::from_args(c)?)
             .dilations(c.sizes("dilations")?.unwrap_or_else(|| vec![1]));
         one(c.x()?.convolution(c.arg("w")?, options))
     })
@@ -209,16 +209,16 @@ pub(super) const ENTRIES: &[Entry] = &[
             x[0].convolution(&x[1], options())
         });
     }),
-    Entry::new(Kind::Composed, "atrous_conv2d", &["tf.nn.atrous_conv2d"], |c| {
-        one(c.x()?.atrous_conv2d(c.arg("w")?, c.size("rate")?, Padding::of(c)?))
+    Entry::new(OpKind::Composed, "atrous_conv2d", &["tf.nn.atrous_conv2d"], |c| {
+        one(c.x()?.atrous_conv2d(c.arg("w")?, c.size("rate")?, Padding::from_args(c)?))
     })
     .cases(|cases| {
         cases.add("atrous_conv2d", &[(&[1, 5, 6, 1], ANY), (&[2, 3, 1, 2], ANY)], |x| {
             x[0].atrous_conv2d(&x[1], 2, Padding::Same)
         });
     }),
-    Entry::new(Kind::Composed, "separable_conv2d", &["tf.nn.separable_conv2d"], |c| {
-        one(c.x()?.separable_conv2d(c.arg("dw")?, c.arg("pw")?, Conv2dOptions::of(c)?))
+    Entry::new(OpKind::Composed, "separable_conv2d", &["tf.nn.separable_conv2d"], |c| {
+        one(c.x()?.separable_conv2d(c.arg("dw")?, c.arg("pw")?, Conv2dOptions::from_args(c)?))
     })
     .cases(|cases| {
         let inputs: [Input; 3] = [(&[1, 4, 4, 2], ANY), (&[2, 3, 2, 2], ANY), (&[1, 1, 4, 3], ANY)];

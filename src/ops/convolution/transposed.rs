@@ -1,7 +1,7 @@
 //! Transposed convolutions: the gradients of convolutions with respect to their inputs, as separate ops.
 
 use super::super::conv2d::{Conv2dOptions, Geometry, Padding, input_gradient};
-use super::super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Stop, one};
+use super::super::inventory::{ANY, Answer, Args, Entry, Input, OpKind, Stop, one};
 use super::super::{FLOATS, expect_dtype, same_dtype};
 use super::volumes::{Frames, transpose};
 use super::{
@@ -190,12 +190,12 @@ fn shape_of<const N: usize>(c: &Args) -> Answer<Option<[usize; N]>> {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "conv2d_transpose", &["tf.nn.conv2d_transpose"], |c| {
+    Entry::new(OpKind::Kernel, "conv2d_transpose", &["tf.nn.conv2d_transpose"], |c| {
         c.remark("filter_layout");
         let options = Conv2dTransposeOptions {
             output_shape: shape_of(c)?,
             strides: by_name(c, "strides")?,
-            padding: Padding::of(c)?,
+            padding: Padding::from_args(c)?,
             dilations: by_name(c, "dilations")?,
         };
         one(c.x()?.conv2d_transpose(c.arg("w")?, options))
@@ -214,12 +214,12 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             cases.add(format!("conv2d_transpose {options:?}"), &inputs, f);
         }
     }),
-    Entry::new(Kind::Composed, "conv1d_transpose", &["tf.nn.conv1d_transpose"], |c| {
+    Entry::new(OpKind::Composed, "conv1d_transpose", &["tf.nn.conv1d_transpose"], |c| {
         let ([strides], [dilations]) = (by_name(c, "strides")?, by_name(c, "dilations")?);
         let options = Conv1dTransposeOptions {
             output_shape: shape_of(c)?,
             strides,
-            padding: Padding::of(c)?,
+            padding: Padding::from_args(c)?,
             dilations,
         };
         one(c.x()?.conv1d_transpose(c.arg("w")?, options))
@@ -232,11 +232,11 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             cases.add(format!("conv1d_transpose {options:?}"), &inputs, f);
         }
     }),
-    Entry::new(Kind::Composed, "conv3d_transpose", &["tf.nn.conv3d_transpose"], |c| {
+    Entry::new(OpKind::Composed, "conv3d_transpose", &["tf.nn.conv3d_transpose"], |c| {
         let options = Conv3dTransposeOptions {
             output_shape: shape_of(c)?,
             strides: by_name(c, "strides")?,
-            padding: Padding::of(c)?,
+            padding: Padding::from_args(c)?,
             dilations: by_name(c, "dilations")?,
         };
         one(c.x()?.conv3d_transpose(c.arg("w")?, options))

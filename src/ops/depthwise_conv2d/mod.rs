@@ -7,7 +7,7 @@ mod kernels;
 
 use super::Padding;
 use super::conv2d::{Conv2dOptions, Geometry};
-use super::inventory::{ANY, Entry, Input, Kind, one};
+use super::inventory::{ANY, Entry, Input, OpKind, one};
 use super::{Backward, FLOATS, Grads, Keep, Operation, expect_dtype, inferred, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -353,8 +353,8 @@ impl Operation for FilterGradient {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "depthwise_conv2d", &["tf.nn.depthwise_conv2d"], |c| {
-        one(c.x()?.depthwise_conv2d(c.arg("w")?, Conv2dOptions::of(c)?))
+    &[Entry::new(OpKind::Kernel, "depthwise_conv2d", &["tf.nn.depthwise_conv2d"], |c| {
+        one(c.x()?.depthwise_conv2d(c.arg("w")?, Conv2dOptions::from_args(c)?))
     })
     .cases(|cases| {
         for (padding, strides, dilations) in [

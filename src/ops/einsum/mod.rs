@@ -9,7 +9,7 @@ mod product;
 
 use std::borrow::Borrow;
 
-use super::inventory::{ANY, Answer, Args, Cases, Entry, Kind, Stop, Value, one};
+use super::inventory::{ANY, Answer, Args, Cases, Entry, OpKind, Stop, Value, one};
 use super::{NUMERIC, expect_dtype, same_dtype};
 use crate::error::{Error, Result, message};
 use crate::shape::{Axes, axis_index};
@@ -284,13 +284,13 @@ fn einsum_cases(cases: &mut Cases) {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "einsum", &["tf.einsum"], |c| {
+    Entry::new(OpKind::Composed, "einsum", &["tf.einsum"], |c| {
         let equation = c.need("equation", c.text("equation")?)?;
         one(einsum(&equation, operands(c)))
     })
     .takes(NUMERIC)
     .cases(einsum_cases),
-    Entry::new(Kind::Composed, "tensordot", &["tf.tensordot"], |c| {
+    Entry::new(OpKind::Composed, "tensordot", &["tf.tensordot"], |c| {
         one(c.arg("a")?.tensordot(c.arg("b")?, axes(c)?))
     })
     .takes(NUMERIC)

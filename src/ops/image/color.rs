@@ -1,6 +1,6 @@
 //! Brightness, contrast and colour of images: functions of each pixel's channels, which fuse into one kernel.
 
-use super::super::inventory::{Entry, Kind, Values, one};
+use super::super::inventory::{Entry, OpKind, Values, one};
 use super::super::iota::iota;
 use super::super::{concat, expect_dtype, fill, select};
 use crate::dtype::{DType, Scalar};
@@ -417,7 +417,7 @@ const COLORS: Values = Values::Distinct(4.0);
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "image::convert_image_dtype",
         &["tf.image.convert_image_dtype"],
         |c| {
@@ -435,21 +435,24 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             convert_image_dtype_with(x, DType::F32, ConvertImageDtypeOptions::new().saturate(true))
         });
     }),
-    Entry::new(Kind::Composed, "image::adjust_brightness", &["tf.image.adjust_brightness"], |c| {
-        one(adjust_brightness(c.x()?, c.f32("delta")?))
-    })
+    Entry::new(
+        OpKind::Composed,
+        "image::adjust_brightness",
+        &["tf.image.adjust_brightness"],
+        |c| one(adjust_brightness(c.x()?, c.f32("delta")?)),
+    )
     .takes(PIXELS)
     .cases(|cases| {
         cases.of_shape("image::adjust_brightness", &[2, 2, 3], |x| adjust_brightness(x, 0.2));
     }),
-    Entry::new(Kind::Composed, "image::adjust_contrast", &["tf.image.adjust_contrast"], |c| {
+    Entry::new(OpKind::Composed, "image::adjust_contrast", &["tf.image.adjust_contrast"], |c| {
         one(adjust_contrast(c.x()?, c.f32("contrast_factor")?))
     })
     .takes(PIXELS)
     .cases(|cases| {
         cases.of_shape("image::adjust_contrast", &[2, 3, 2, 2], |x| adjust_contrast(x, 1.7));
     }),
-    Entry::new(Kind::Composed, "image::adjust_gamma", &["tf.image.adjust_gamma"], |c| {
+    Entry::new(OpKind::Composed, "image::adjust_gamma", &["tf.image.adjust_gamma"], |c| {
         one(adjust_gamma(c.x()?, c.f32("gamma")?, c.f32("gain")?))
     })
     .takes(PIXELS)
@@ -457,61 +460,64 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let inputs = &[(&[2, 2, 3][..], super::super::inventory::POSITIVE)];
         cases.add("image::adjust_gamma", inputs, |x| adjust_gamma(&x[0], 1.4, 0.8));
     }),
-    Entry::new(Kind::Composed, "image::rgb_to_grayscale", &["tf.image.rgb_to_grayscale"], |c| {
+    Entry::new(OpKind::Composed, "image::rgb_to_grayscale", &["tf.image.rgb_to_grayscale"], |c| {
         one(rgb_to_grayscale(c.x()?))
     })
     .takes(PIXELS)
     .cases(|cases| cases.of_shape("image::rgb_to_grayscale", &[2, 2, 3], rgb_to_grayscale)),
-    Entry::new(Kind::Composed, "image::grayscale_to_rgb", &["tf.image.grayscale_to_rgb"], |c| {
+    Entry::new(OpKind::Composed, "image::grayscale_to_rgb", &["tf.image.grayscale_to_rgb"], |c| {
         one(grayscale_to_rgb(c.x()?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("image::grayscale_to_rgb", &[2, 2, 1], grayscale_to_rgb)),
-    Entry::new(Kind::Composed, "image::rgb_to_hsv", &["tf.image.rgb_to_hsv"], |c| {
+    Entry::new(OpKind::Composed, "image::rgb_to_hsv", &["tf.image.rgb_to_hsv"], |c| {
         one(rgb_to_hsv(c.x()?))
     })
     .cases(|cases| cases.add("image::rgb_to_hsv", &[(&[3, 2, 3], COLORS)], |x| rgb_to_hsv(&x[0]))),
-    Entry::new(Kind::Composed, "image::hsv_to_rgb", &["tf.image.hsv_to_rgb"], |c| {
+    Entry::new(OpKind::Composed, "image::hsv_to_rgb", &["tf.image.hsv_to_rgb"], |c| {
         one(hsv_to_rgb(c.x()?))
     })
     .cases(|cases| {
         let inputs = &[(&[3, 2, 3][..], Values::Within(0.21, 0.29))];
         cases.add("image::hsv_to_rgb", inputs, |x| hsv_to_rgb(&x[0]));
     }),
-    Entry::new(Kind::Composed, "image::adjust_hue", &["tf.image.adjust_hue"], |c| {
+    Entry::new(OpKind::Composed, "image::adjust_hue", &["tf.image.adjust_hue"], |c| {
         one(adjust_hue(c.x()?, c.f32("delta")?))
     })
     .takes(PIXELS)
     .cases(|cases| {
         cases.add("image::adjust_hue", &[(&[2, 2, 3], COLORS)], |x| adjust_hue(&x[0], 0.013));
     }),
-    Entry::new(Kind::Composed, "image::adjust_saturation", &["tf.image.adjust_saturation"], |c| {
-        one(adjust_saturation(c.x()?, c.f32("saturation_factor")?))
-    })
+    Entry::new(
+        OpKind::Composed,
+        "image::adjust_saturation",
+        &["tf.image.adjust_saturation"],
+        |c| one(adjust_saturation(c.x()?, c.f32("saturation_factor")?)),
+    )
     .takes(PIXELS)
     .cases(|cases| {
         cases.add("image::adjust_saturation", &[(&[2, 2, 3], COLORS)], |x| {
             adjust_saturation(&x[0], 0.6)
         });
     }),
-    Entry::new(Kind::Composed, "image::rgb_to_yuv", &["tf.image.rgb_to_yuv"], |c| {
+    Entry::new(OpKind::Composed, "image::rgb_to_yuv", &["tf.image.rgb_to_yuv"], |c| {
         one(rgb_to_yuv(c.x()?))
     })
     .cases(|cases| cases.of_shape("image::rgb_to_yuv", &[2, 2, 3], rgb_to_yuv)),
-    Entry::new(Kind::Composed, "image::yuv_to_rgb", &["tf.image.yuv_to_rgb"], |c| {
+    Entry::new(OpKind::Composed, "image::yuv_to_rgb", &["tf.image.yuv_to_rgb"], |c| {
         one(yuv_to_rgb(c.x()?))
     })
     .cases(|cases| cases.of_shape("image::yuv_to_rgb", &[2, 2, 3], yuv_to_rgb)),
-    Entry::new(Kind::Composed, "image::rgb_to_yiq", &["tf.image.rgb_to_yiq"], |c| {
+    Entry::new(OpKind::Composed, "image::rgb_to_yiq", &["tf.image.rgb_to_yiq"], |c| {
         one(rgb_to_yiq(c.x()?))
     })
     .cases(|cases| cases.of_shape("image::rgb_to_yiq", &[2, 2, 3], rgb_to_yiq)),
-    Entry::new(Kind::Composed, "image::yiq_to_rgb", &["tf.image.yiq_to_rgb"], |c| {
+    Entry::new(OpKind::Composed, "image::yiq_to_rgb", &["tf.image.yiq_to_rgb"], |c| {
         one(yiq_to_rgb(c.x()?))
     })
     .cases(|cases| cases.of_shape("image::yiq_to_rgb", &[2, 2, 3], yiq_to_rgb)),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "image::per_image_standardization",
         &["tf.image.per_image_standardization"],
         |c| one(per_image_standardization(c.x()?)),

@@ -1,6 +1,6 @@
 //! Flips, rotations, crops and borders of images: views of their pixels.
 
-use super::super::inventory::{Entry, Kind, one};
+use super::super::inventory::{Entry, OpKind, one};
 use super::{check_target, sizes};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -162,22 +162,22 @@ pub fn resize_with_crop_or_pad(
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "image::flip_left_right", &["tf.image.flip_left_right"], |c| {
+    Entry::new(OpKind::Composed, "image::flip_left_right", &["tf.image.flip_left_right"], |c| {
         one(flip_left_right(c.x()?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("image::flip_left_right", &[2, 3, 2], flip_left_right)),
-    Entry::new(Kind::Composed, "image::flip_up_down", &["tf.image.flip_up_down"], |c| {
+    Entry::new(OpKind::Composed, "image::flip_up_down", &["tf.image.flip_up_down"], |c| {
         one(flip_up_down(c.x()?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("image::flip_up_down", &[2, 3, 2, 1], flip_up_down)),
-    Entry::new(Kind::Composed, "image::transpose", &["tf.image.transpose"], |c| {
+    Entry::new(OpKind::Composed, "image::transpose", &["tf.image.transpose"], |c| {
         one(transpose(c.x()?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("image::transpose", &[2, 2, 3, 2], transpose)),
-    Entry::new(Kind::Composed, "image::rot90", &["tf.image.rot90"], |c| {
+    Entry::new(OpKind::Composed, "image::rot90", &["tf.image.rot90"], |c| {
         one(rot90(c.x()?, c.int("k")?.unwrap_or(1)))
     })
     .takes(&DType::ALL)
@@ -189,7 +189,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         }
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "image::crop_to_bounding_box",
         &["tf.image.crop_to_bounding_box"],
         |c| {
@@ -205,7 +205,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "image::pad_to_bounding_box",
         &["tf.image.pad_to_bounding_box"],
         |c| {
@@ -220,13 +220,13 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             pad_to_bounding_box(x, 1, 0, 4, 5)
         });
     }),
-    Entry::new(Kind::Composed, "image::central_crop", &["tf.image.central_crop"], |c| {
+    Entry::new(OpKind::Composed, "image::central_crop", &["tf.image.central_crop"], |c| {
         one(central_crop(c.x()?, c.need("central_fraction", c.float("central_fraction")?)?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("image::central_crop", &[5, 6, 1], |x| central_crop(x, 0.5))),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "image::resize_with_crop_or_pad",
         &["tf.image.resize_with_crop_or_pad"],
         |c| {

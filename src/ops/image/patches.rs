@@ -2,7 +2,7 @@
 
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use super::super::gather::GatherOptions;
-use super::super::inventory::{Entry, Kind, one};
+use super::super::inventory::{Entry, OpKind, one};
 use super::super::select;
 use super::sizes;
 use crate::dtype::DType;
@@ -95,11 +95,11 @@ const MOST: usize = 1 << 24;
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Composed, "image::extract_patches", &["tf.image.extract_patches"], |c| {
+    &[Entry::new(OpKind::Composed, "image::extract_patches", &["tf.image.extract_patches"], |c| {
         let options = ExtractPatchesOptions::new()
             .strides(c.two("strides")?.unwrap_or([1, 1]))
             .rates(c.two("rates")?.unwrap_or([1, 1]))
-            .padding(Padding::of(c)?);
+            .padding(Padding::from_args(c)?);
         one(extract_patches(c.x()?, c.need("sizes", c.two("sizes")?)?, options))
     })
     .takes(&[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool])

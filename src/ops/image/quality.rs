@@ -1,6 +1,6 @@
 //! Differences between images, and variation within them.
 
-use super::super::inventory::{ANY, Answer, Args, Entry, Kind, POSITIVE, one};
+use super::super::inventory::{ANY, Answer, Args, Entry, OpKind, POSITIVE, one};
 use super::super::{Conv2dOptions, PadMode, Padding, Pool2dOptions, stack};
 use super::color::{convert_image_dtype, largest};
 use super::sizes;
@@ -283,7 +283,7 @@ fn asked(c: &Args) -> Answer<SsimOptions> {
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "image::total_variation", &["tf.image.total_variation"], |c| {
+    Entry::new(OpKind::Composed, "image::total_variation", &["tf.image.total_variation"], |c| {
         one(total_variation(c.arg("images")?))
     })
     .takes(super::super::NUMERIC)
@@ -291,7 +291,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let far = super::super::inventory::Values::Distinct(0.0);
         cases.add("image::total_variation", &[(&[2, 3, 2, 2], far)], |x| total_variation(&x[0]));
     }),
-    Entry::new(Kind::Composed, "image::image_gradients", &["tf.image.image_gradients"], |c| {
+    Entry::new(OpKind::Composed, "image::image_gradients", &["tf.image.image_gradients"], |c| {
         let (dy, dx) = image_gradients(c.arg("image")?)?;
         Ok(vec![dy, dx])
     })
@@ -302,11 +302,11 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             stack([dy, dx], 0)
         });
     }),
-    Entry::new(Kind::Composed, "image::sobel_edges", &["tf.image.sobel_edges"], |c| {
+    Entry::new(OpKind::Composed, "image::sobel_edges", &["tf.image.sobel_edges"], |c| {
         one(sobel_edges(c.arg("image")?))
     })
     .cases(|cases| cases.of_shape("image::sobel_edges", &[2, 3, 4, 2], sobel_edges)),
-    Entry::new(Kind::Composed, "image::psnr", &["tf.image.psnr"], |c| {
+    Entry::new(OpKind::Composed, "image::psnr", &["tf.image.psnr"], |c| {
         one(psnr(c.arg("a")?, c.arg("b")?, c.need("max_val", c.float("max_val")?)?))
     })
     .takes(PIXELS)
@@ -314,7 +314,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let inputs = &[(&[2, 3, 3, 2][..], POSITIVE), (&[3, 3, 2][..], ANY)];
         cases.add("image::psnr", inputs, |x| psnr(&x[0], &x[1], 2.0));
     }),
-    Entry::new(Kind::Composed, "image::ssim", &["tf.image.ssim"], |c| {
+    Entry::new(OpKind::Composed, "image::ssim", &["tf.image.ssim"], |c| {
         let max = c.need("max_val", c.float("max_val")?)?;
         one(ssim_with(c.arg("img1")?, c.arg("img2")?, max, asked(c)?))
     })
@@ -329,7 +329,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             ssim_with(&x[0], &x[1], 2.0, options)
         });
     }),
-    Entry::new(Kind::Composed, "image::ssim_multiscale", &["tf.image.ssim_multiscale"], |c| {
+    Entry::new(OpKind::Composed, "image::ssim_multiscale", &["tf.image.ssim_multiscale"], |c| {
         let powers = c.floats("power_factors")?.unwrap_or(SCALES.to_vec());
         let max = c.need("max_val", c.float("max_val")?)?;
         one(ssim_multiscale_with(c.arg("img1")?, c.arg("img2")?, max, &powers, asked(c)?))

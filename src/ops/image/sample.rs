@@ -1,7 +1,7 @@
 //! Reads images at computed positions: crops of any size and position, and projective transforms. Positions are
 //! computed by ops, so boxes and transforms may be on the device and have gradients.
 
-use super::super::inventory::{ANY, Entry, Kind, Stop, Values, one};
+use super::super::inventory::{ANY, Entry, OpKind, Stop, Values, one};
 use super::super::iota::iota;
 use super::super::{expect_dtype, fill, select};
 use super::pixels::{Interpolation, PIXELS, Read, Source};
@@ -257,7 +257,7 @@ fn interpolation(name: Option<&str>) -> Option<Interpolation> {
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "image::crop_and_resize", &["tf.image.crop_and_resize"], |c| {
+    Entry::new(OpKind::Kernel, "image::crop_and_resize", &["tf.image.crop_and_resize"], |c| {
         let method = interpolation(c.text("method")?.as_deref());
         let options = CropAndResizeOptions::new()
             .method(method.ok_or(Stop::Lacks("method".into()))?)
@@ -299,7 +299,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Kernel,
+        OpKind::Kernel,
         "image::affine_transform",
         &["keras.ops.image.affine_transform", "tf.raw_ops.ImageProjectiveTransformV3"],
         |c| {

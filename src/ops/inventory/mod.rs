@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 
 /// The kind of an op, which determines where its code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OpKind {
     /// A row of a table: an expression in WGSL.
     Row,
     /// Made of other ops.
@@ -54,7 +54,7 @@ pub struct Entry {
     pub forms: &'static [&'static str],
     /// TensorFlow's and Keras's names; the first is the one to look up.
     pub tensorflow: &'static [&'static str],
-    pub kind: Kind,
+    pub kind: OpKind,
     pub gradient: Gradient,
     /// The dtypes that the op accepts.
     pub dtypes: &'static [DType],
@@ -71,7 +71,7 @@ pub struct Entry {
 impl Entry {
     /// An op of this kind, for floats, with a gradient.
     pub const fn new(
-        kind: Kind,
+        kind: OpKind,
         name: &'static str,
         tensorflow: &'static [&'static str],
         call: fn(&Args) -> Answer,

@@ -1,6 +1,6 @@
 //! The band of matrices between two diagonals: `y[.., r, c] = x[.., r, c]` where `r - c <= lower` and `c - r <= upper`.
 
-use super::super::inventory::{Entry, Kind, one};
+use super::super::inventory::{Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, Operation, only};
 use super::blocks::matrix;
 use crate::dtype::DType;
@@ -131,7 +131,7 @@ impl Operation for MatrixBandPart {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "band_part", &["tf.linalg.band_part"], |c| {
+    Entry::new(OpKind::Kernel, "band_part", &["tf.linalg.band_part"], |c| {
         let (lower, upper) = (c.int("num_lower")?, c.int("num_upper")?);
         one(band_part(c.x()?, c.need("num_lower", lower)?, c.need("num_upper", upper)?))
     })
@@ -144,12 +144,12 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         let x = make(&[2, 3, 5], dtype);
         Ok(vec![band_part(&x, 1, 0)?, triu(&x, -1)?, tril(&x, 1)?])
     }]),
-    Entry::new(Kind::Kernel, "tril", &["tf.experimental.numpy.tril"], |c| {
+    Entry::new(OpKind::Kernel, "tril", &["tf.experimental.numpy.tril"], |c| {
         one(tril(c.arg("m")?, c.int("k")?.unwrap_or(0)))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("tril", &[3, 4], |x| tril(x, 1))),
-    Entry::new(Kind::Kernel, "triu", &["tf.experimental.numpy.triu"], |c| {
+    Entry::new(OpKind::Kernel, "triu", &["tf.experimental.numpy.triu"], |c| {
         one(triu(c.arg("m")?, c.int("k")?.unwrap_or(0)))
     })
     .takes(&DType::ALL)

@@ -1,6 +1,6 @@
 //! The Cholesky factor, `x = y y^T` with `y` lower triangular, and solvers that use it.
 
-use super::super::inventory::{ANY, Entry, Kind, one};
+use super::super::inventory::{ANY, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::tril;
 use super::blocks::{above, batch, batched, beside, block, fits, identity, in_f32, square, turned};
@@ -144,7 +144,7 @@ pub(super) fn definite(x: &Tensor, c: f64) -> Result<Tensor> {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "cholesky", &["tf.linalg.cholesky"], |c| {
+    Entry::new(OpKind::Kernel, "cholesky", &["tf.linalg.cholesky"], |c| {
         one(cholesky(c.arg("input")?))
     })
     .cases(|cases| {
@@ -155,7 +155,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         let of = |shape: &[usize]| cholesky(&make(shape, dtype));
         Ok(vec![of(&[3, 3])?, of(&[2, 40, 40])?, of(&[2, 130, 130])?])
     }]),
-    Entry::new(Kind::Composed, "cholesky_solve", &["tf.linalg.cholesky_solve"], |c| {
+    Entry::new(OpKind::Composed, "cholesky_solve", &["tf.linalg.cholesky_solve"], |c| {
         one(cholesky_solve(c.arg("chol")?, c.arg("rhs")?))
     })
     .cases(|cases| {

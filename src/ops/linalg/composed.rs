@@ -1,6 +1,6 @@
 //! Linear algebra composed of other ops.
 
-use super::super::inventory::{ANY, Entry, Gradient, Kind, one};
+use super::super::inventory::{ANY, Entry, Gradient, OpKind, one};
 use super::super::{Backward, Grads, MatmulOptions, NUMERIC, concat, expect_dtype, where_};
 use super::blocks::{batched, fits, float_matrix, identity, in_f32, matrix, square, turned};
 use super::cholesky::{cholesky, cholesky_solve, definite};
@@ -304,45 +304,46 @@ impl Rule for Pinv {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "trace", &["tf.linalg.trace"], |c| one(trace(c.x()?)))
+    Entry::new(OpKind::Composed, "trace", &["tf.linalg.trace"], |c| one(trace(c.x()?)))
         .takes(NUMERIC)
         .cases(|cases| cases.of_shape("trace", &[2, 3, 4], trace)),
-    Entry::new(Kind::Composed, "matrix_transpose", &["tf.linalg.matrix_transpose"], |c| {
+    Entry::new(OpKind::Composed, "matrix_transpose", &["tf.linalg.matrix_transpose"], |c| {
         one(matrix_transpose(c.arg("a")?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("matrix_transpose", &[2, 3, 4], matrix_transpose)),
-    Entry::new(Kind::Composed, "adjoint", &["tf.linalg.adjoint"], |c| {
+    Entry::new(OpKind::Composed, "adjoint", &["tf.linalg.adjoint"], |c| {
         one(adjoint(c.arg("matrix")?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("adjoint", &[3, 4], adjoint)),
-    Entry::new(Kind::Composed, "cross", &["tf.linalg.cross"], |c| {
+    Entry::new(OpKind::Composed, "cross", &["tf.linalg.cross"], |c| {
         one(cross(c.arg("a")?, c.arg("b")?))
     })
     .takes(NUMERIC)
     .cases(|cases| cases.add("cross", &[(&[4, 3], ANY), (&[4, 3], ANY)], |x| cross(&x[0], &x[1]))),
-    Entry::new(Kind::Composed, "outer", &["tf.experimental.numpy.outer"], |c| {
+    Entry::new(OpKind::Composed, "outer", &["tf.experimental.numpy.outer"], |c| {
         one(outer(c.arg("a")?, c.arg("b")?))
     })
     .takes(NUMERIC)
     .cases(|cases| cases.add("outer", &[(&[2, 2], ANY), (&[3], ANY)], |x| outer(&x[0], &x[1]))),
-    Entry::new(Kind::Composed, "logdet", &["tf.linalg.logdet"], |c| one(logdet(c.arg("matrix")?)))
-        .cases(|cases| cases.of_shape("logdet", &[2, 3, 3], |x| logdet(&definite(x, 2.0)?))),
-    Entry::new(Kind::Composed, "matrix_power", &["numpy.linalg.matrix_power"], |c| {
+    Entry::new(OpKind::Composed, "logdet", &["tf.linalg.logdet"], |c| {
+        one(logdet(c.arg("matrix")?))
+    })
+    .cases(|cases| cases.of_shape("logdet", &[2, 3, 3], |x| logdet(&definite(x, 2.0)?))),
+    Entry::new(OpKind::Composed, "matrix_power", &["numpy.linalg.matrix_power"], |c| {
         one(matrix_power(c.arg("a")?, c.need("n", c.int("n")?)?))
     })
     .cases(|cases| {
         cases.of_shape("matrix_power", &[2, 3, 3], |x| matrix_power(&x.multiply(0.5)?, 5));
         cases.of_shape("matrix_power inverse", &[3, 3], |x| matrix_power(&firm(x)?, -2));
     }),
-    Entry::new(Kind::Composed, "expm", &["tf.linalg.expm"], |c| one(expm(c.arg("input")?))).cases(
-        |cases| {
+    Entry::new(OpKind::Composed, "expm", &["tf.linalg.expm"], |c| one(expm(c.arg("input")?)))
+        .cases(|cases| {
             cases.of_shape("expm", &[2, 3, 3], |x| expm(&x.multiply(0.5)?));
             cases.of_shape("expm with squarings", &[2, 2], |x| expm(&firm(x)?.multiply(-1.0)?));
-        },
-    ),
-    Entry::new(Kind::Composed, "lstsq", &["tf.linalg.lstsq"], |c| {
+        }),
+    Entry::new(OpKind::Composed, "lstsq", &["tf.linalg.lstsq"], |c| {
         let options = LstsqOptions::new()
             .l2_regularizer(c.float("l2_regularizer")?.unwrap_or(0.0))
             .fast(c.attribute("fast", |v| Some(*v == true.into()))?.unwrap_or(true));
@@ -366,11 +367,11 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             });
         }
     }),
-    Entry::new(Kind::Composed, "matrix_rank", &["tf.linalg.matrix_rank"], |c| {
+    Entry::new(OpKind::Composed, "matrix_rank", &["tf.linalg.matrix_rank"], |c| {
         one(matrix_rank(c.arg("a")?))
     })
     .gradient(Gradient::None("MatrixRank: an integer")),
-    Entry::new(Kind::Composed, "pinv", &["tf.linalg.pinv"], |c| one(pinv(c.arg("a")?))).cases(
+    Entry::new(OpKind::Composed, "pinv", &["tf.linalg.pinv"], |c| one(pinv(c.arg("a")?))).cases(
         |cases| {
             cases.of_shape("pinv tall", &[3, 2], |x| {
                 pinv(&x.add(identity(x, [3, 2])?.multiply(3.0)?)?)

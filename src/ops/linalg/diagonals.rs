@@ -1,6 +1,6 @@
 //! Diagonals of matrices, read and written: `y[.., i] = x[.., i + max(-k, 0), i + max(k, 0)]` and the reverse.
 
-use super::super::inventory::{ANY, Entry, Kind, one};
+use super::super::inventory::{ANY, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, Operation, fill, only, where_};
 use super::blocks::{identity_mask, matrix};
 use crate::dtype::{DType, Scalar};
@@ -313,7 +313,7 @@ impl Operation for MatrixDiag {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "diag", &["tf.linalg.diag"], |c| one(diag(c.x()?)))
+    Entry::new(OpKind::Kernel, "diag", &["tf.linalg.diag"], |c| one(diag(c.x()?)))
         .forms(&["diag_with"])
         .takes(&DType::ALL)
         .cases(|cases| {
@@ -329,7 +329,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
                 diag_with(&make(&[4], dtype), DiagOptions::new().k(-2).num_cols(7))?,
             ])
         }]),
-    Entry::new(Kind::Kernel, "diag_part", &["tf.linalg.diag_part"], |c| one(diag_part(c.x()?)))
+    Entry::new(OpKind::Kernel, "diag_part", &["tf.linalg.diag_part"], |c| one(diag_part(c.x()?)))
         .forms(&["diag_part_with"])
         .takes(&DType::ALL)
         .cases(|cases| {
@@ -337,7 +337,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             cases.of_shape("diag_part_with above", &[2, 3, 4], |x| diag_part_with(x, 2));
             cases.of_shape("diag_part_with below", &[4, 3], |x| diag_part_with(x, -2));
         }),
-    Entry::new(Kind::Composed, "set_diag", &["tf.linalg.set_diag"], |c| {
+    Entry::new(OpKind::Composed, "set_diag", &["tf.linalg.set_diag"], |c| {
         one(set_diag(c.arg("input")?, c.arg("diagonal")?))
     })
     .forms(&["set_diag_with"])
@@ -348,12 +348,12 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             set_diag_with(&x[0], &x[1], -1)
         });
     }),
-    Entry::new(Kind::Composed, "tensor_diag", &["tf.linalg.tensor_diag"], |c| {
+    Entry::new(OpKind::Composed, "tensor_diag", &["tf.linalg.tensor_diag"], |c| {
         one(tensor_diag(c.arg("diagonal")?))
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("tensor_diag", &[2, 3], tensor_diag)),
-    Entry::new(Kind::Composed, "tensor_diag_part", &["tf.linalg.tensor_diag_part"], |c| {
+    Entry::new(OpKind::Composed, "tensor_diag_part", &["tf.linalg.tensor_diag_part"], |c| {
         one(tensor_diag_part(c.arg("input")?))
     })
     .takes(&DType::ALL)

@@ -1,6 +1,6 @@
 //! The LU factorization with row exchanges, `x[permutation] = L U`, and solvers that use it.
 
-use super::super::inventory::{ANY, Answer, Cases, Entry, Kind, one};
+use super::super::inventory::{ANY, Answer, Cases, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{tril, triu};
 use super::blocks::{above, batch, beside, block, fits, identity, rows_at, square, steps, turned};
@@ -229,7 +229,7 @@ fn cases(cases: &mut Cases) {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "lu", &["tf.linalg.lu"], call).cases(cases).kernels(&[
+    Entry::new(OpKind::Kernel, "lu", &["tf.linalg.lu"], call).cases(cases).kernels(&[
         |make, dtype| {
             Ok(vec![
                 lu(&make(&[3, 3], dtype))?.0,
@@ -238,7 +238,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             ])
         },
     ]),
-    Entry::new(Kind::Composed, "lu_solve", &["tf.linalg.lu_solve"], |c| {
+    Entry::new(OpKind::Composed, "lu_solve", &["tf.linalg.lu_solve"], |c| {
         one(lu_solve(c.arg("lower_upper")?, c.arg("perm")?, c.arg("rhs")?))
     })
     .cases(|cases| {

@@ -1,6 +1,6 @@
 //! The QR factorization, `x = Q R`, by Householder reflections in panels that are combined by matrix products.
 
-use super::super::inventory::{Answer, Args, Entry, Kind};
+use super::super::inventory::{Answer, Args, Entry, OpKind};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{band_part, tril, triu};
 use super::blocks::{above, batch, beside, block, float_matrix, identity, turned};
@@ -258,7 +258,7 @@ fn call(c: &Args) -> Answer {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "qr", &["tf.linalg.qr"], call)
+    &[Entry::new(OpKind::Kernel, "qr", &["tf.linalg.qr"], call)
         .forms(&["qr_with"])
         .cases(|cases| {
             // Columns that are far from parallel.

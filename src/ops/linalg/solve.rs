@@ -1,6 +1,6 @@
 //! Linear systems, inverses and determinants of square matrices, from their LU factors.
 
-use super::super::inventory::{ANY, Answer, Args, Entry, Kind, one};
+use super::super::inventory::{ANY, Answer, Args, Entry, OpKind, one};
 use super::super::{Backward, Grads, MatmulOptions};
 use super::blocks::{batched, fits, identity, in_f32, lead, square, turned};
 use super::diagonals::diag_part;
@@ -245,7 +245,7 @@ fn call_slogdet(c: &Args) -> Answer {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "solve", &["tf.linalg.solve"], |c| {
+    Entry::new(OpKind::Composed, "solve", &["tf.linalg.solve"], |c| {
         let options = SolveOptions::new().adjoint(c.flag("adjoint")?);
         one(solve_with(c.arg("matrix")?, c.arg("rhs")?, options))
     })
@@ -257,7 +257,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             solve_with(&firm(&x[0])?, &x[1], SolveOptions::new().adjoint(true))
         });
     }),
-    Entry::new(Kind::Composed, "inv", &["tf.linalg.inv"], |c| {
+    Entry::new(OpKind::Composed, "inv", &["tf.linalg.inv"], |c| {
         one(inv_with(c.arg("input")?, InvOptions::new().adjoint(c.flag("adjoint")?)))
     })
     .forms(&["inv_with"])
@@ -267,9 +267,9 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             inv_with(&firm(x)?, InvOptions::new().adjoint(true))
         });
     }),
-    Entry::new(Kind::Composed, "det", &["tf.linalg.det"], |c| one(det(c.arg("input")?))).cases(
+    Entry::new(OpKind::Composed, "det", &["tf.linalg.det"], |c| one(det(c.arg("input")?))).cases(
         |cases| cases.of_shape("det", &[2, 3, 3], |x| det(&x.add(firm(x)?)?.multiply(0.2)?)),
     ),
-    Entry::new(Kind::Composed, "slogdet", &["tf.linalg.slogdet"], call_slogdet)
+    Entry::new(OpKind::Composed, "slogdet", &["tf.linalg.slogdet"], call_slogdet)
         .cases(|cases| cases.of_shape("slogdet", &[2, 3, 3], |x| Ok(slogdet(&firm(x)?)?.1))),
 ];

@@ -1,6 +1,6 @@
 //! Singular values and vectors, and the eigenvalues of symmetric matrices, by rotations of pairs of rows (one-sided Jacobi).
 
-use super::super::inventory::{Answer, Args, Cases, Entry, Kind, one};
+use super::super::inventory::{Answer, Args, Cases, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse, where_};
 use super::band_part::tril;
 use super::blocks::{
@@ -468,7 +468,7 @@ fn svd_cases(cases: &mut Cases) {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "svd", &["tf.linalg.svd"], call_svd)
+    Entry::new(OpKind::Kernel, "svd", &["tf.linalg.svd"], call_svd)
         .forms(&["svd_with"])
         .cases(svd_cases)
         .kernels(&[|make, dtype| {
@@ -479,17 +479,17 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
                 svd_with(&make(&[3, 5], dtype), full)?.2,
             ])
         }]),
-    Entry::new(Kind::Composed, "svdvals", &["tf.linalg.svd(compute_uv=False)"], |c| {
+    Entry::new(OpKind::Composed, "svdvals", &["tf.linalg.svd(compute_uv=False)"], |c| {
         one(svdvals(c.arg("tensor")?))
     })
     .cases(|cases| cases.of_shape("svdvals", &[3, 4], |x| svdvals(&graded(x)?))),
-    Entry::new(Kind::Composed, "eigh", &["tf.linalg.eigh"], call_eigh).cases(|cases| {
+    Entry::new(OpKind::Composed, "eigh", &["tf.linalg.eigh"], call_eigh).cases(|cases| {
         cases.of_shape("eigh", &[2, 3, 3], |x| {
             let (e, v) = eigh(&graded(x)?)?;
             above(&e.expand_dims(-2)?, &v.square()?)
         });
     }),
-    Entry::new(Kind::Composed, "eigvalsh", &["tf.linalg.eigvalsh"], |c| {
+    Entry::new(OpKind::Composed, "eigvalsh", &["tf.linalg.eigvalsh"], |c| {
         one(eigvalsh(c.arg("tensor")?))
     })
     .cases(|cases| cases.of_shape("eigvalsh", &[3, 3], |x| eigvalsh(&graded(x)?))),

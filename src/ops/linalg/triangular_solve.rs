@@ -1,6 +1,6 @@
 //! `y = A^-1 B` for a triangular `A`: substitution in blocks, with matrix products between them.
 
-use super::super::inventory::{ANY, Entry, Kind, one};
+use super::super::inventory::{ANY, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::band_part;
 use super::blocks::{above, batch, block, fits, in_f32, same_batch, square};
@@ -201,7 +201,7 @@ impl Rule for Triangle {
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] =
-    &[Entry::new(Kind::Kernel, "triangular_solve", &["tf.linalg.triangular_solve"], |c| {
+    &[Entry::new(OpKind::Kernel, "triangular_solve", &["tf.linalg.triangular_solve"], |c| {
         let options = TriangularSolveOptions::new()
             .lower(c.attribute("lower", |v| Some(*v == true.into()))?.unwrap_or(true))
             .adjoint(c.flag("adjoint")?);

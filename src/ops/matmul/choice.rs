@@ -20,7 +20,7 @@ impl Gemm {
             Sum::Run(k) => (k, k),
             Sum::Nest([u, v, inner]) => (inner, u.saturating_mul(v).saturating_mul(inner)),
         };
-        Problem::of([self.batch, self.m, self.n, sum], inner)
+        Problem::new([self.batch, self.m, self.n, sum], inner)
     }
 
     /// The variant that the table prefers.

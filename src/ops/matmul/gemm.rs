@@ -35,7 +35,7 @@ impl Gemm {
     /// Whether a product of these `batch, m, n` and terms per sum is so small that its kernel reads the operands one by
     /// one, whatever their layout.
     pub(crate) fn is_little(sizes: [usize; 4], caps: &Caps) -> bool {
-        Problem::of(sizes, sizes[3]).is_little(caps)
+        Problem::new(sizes, sizes[3]).is_little(caps)
     }
 
     pub(crate) fn lower_with(self, variant: Variant, caps: &Caps) -> Lowering {

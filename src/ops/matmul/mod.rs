@@ -26,7 +26,7 @@ pub(super) use operands::{Columns, Rows};
 pub(super) use product::Product;
 pub(super) use sum::Sum;
 
-use super::inventory::{ANY, Entry, Kind, one};
+use super::inventory::{ANY, Entry, OpKind, one};
 use super::{Backward, Grads, Keep, NUMERIC, Operation, expect_dtype, same_dtype};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
@@ -225,7 +225,7 @@ impl Operation for MatMul {
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "matmul", &["tf.linalg.matmul"], |c| {
+    Entry::new(OpKind::Kernel, "matmul", &["tf.linalg.matmul"], |c| {
         let options = MatmulOptions::new()
             .transpose_a(c.flag("transpose_a")?)
             .transpose_b(c.flag("transpose_b")?);
@@ -253,7 +253,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             }
         }
     }),
-    Entry::new(Kind::Kernel, "matvec", &["tf.linalg.matvec"], |c| {
+    Entry::new(OpKind::Kernel, "matvec", &["tf.linalg.matvec"], |c| {
         one(c.arg("a")?.matvec(c.arg("b")?))
     })
     .takes(NUMERIC)

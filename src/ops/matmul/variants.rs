@@ -75,7 +75,7 @@ pub(crate) fn candidates(problem: Problem, caps: &Caps) -> Vec<Variant> {
 
 impl Problem {
     /// A product of these `batch, m, n` and terms per sum, in runs of `inner`.
-    pub(crate) fn of([batch, m, n, terms]: [usize; 4], inner: usize) -> Self {
+    pub(crate) fn new([batch, m, n, terms]: [usize; 4], inner: usize) -> Self {
         let products = [batch, m, n, terms].into_iter().fold(1, usize::saturating_mul);
         Problem { batch, m, n, inner, products }
     }

@@ -142,19 +142,19 @@ fn of_cases(
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(inventory::Kind::Composed, "adaptive_avg_pool1d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_avg_pool1d", &[], |c| {
         one(c.x()?.adaptive_avg_pool1d([c.size("output_size")?]))
     })
     .cases(|cases| {
         cases.add("adaptive_avg_pool1d", &[(&[2, 5, 1], ANY)], |x| x[0].adaptive_avg_pool1d([3]));
     }),
-    Entry::new(inventory::Kind::Composed, "adaptive_avg_pool2d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_avg_pool2d", &[], |c| {
         one(c.x()?.adaptive_avg_pool2d(c.need("output_size", c.two("output_size")?)?))
     })
     .cases(|cases| {
         of_cases(cases, "adaptive_avg_pool2d", ANY, |x, size| x.adaptive_avg_pool2d(size));
     }),
-    Entry::new(inventory::Kind::Composed, "adaptive_avg_pool3d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_avg_pool3d", &[], |c| {
         one(c.x()?.adaptive_avg_pool3d([c.size("output_size")?; 3]))
     })
     .cases(|cases| {
@@ -162,7 +162,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             x[0].adaptive_avg_pool3d([2, 2, 3])
         });
     }),
-    Entry::new(inventory::Kind::Composed, "adaptive_max_pool1d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_max_pool1d", &[], |c| {
         one(c.x()?.adaptive_max_pool1d([c.size("output_size")?]))
     })
     .cases(|cases| {
@@ -170,7 +170,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             x[0].adaptive_max_pool1d([3])
         });
     }),
-    Entry::new(inventory::Kind::Composed, "adaptive_max_pool2d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_max_pool2d", &[], |c| {
         one(c.x()?.adaptive_max_pool2d(c.need("output_size", c.two("output_size")?)?))
     })
     .cases(|cases| {
@@ -178,7 +178,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             x.adaptive_max_pool2d(size)
         });
     }),
-    Entry::new(inventory::Kind::Composed, "adaptive_max_pool3d", &[], |c| {
+    Entry::new(inventory::OpKind::Composed, "adaptive_max_pool3d", &[], |c| {
         one(c.x()?.adaptive_max_pool3d([c.size("output_size")?; 3]))
     })
     .cases(|cases| {

@@ -42,7 +42,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if the rank is not 4 or a size is 0; [`Error::DType`](crate::Error::DType) if the dtype is not float.
     pub fn max_pool2d(&self, window: [usize; 2], options: Pool2dOptions) -> Result<Tensor> {
-        dispatch(Pool { kind: Kind::Max, options: Windows::new(window, options) }, &[self])
+        dispatch(Pool { kind: PoolKind::Max, options: Windows::new(window, options) }, &[self])
     }
 
     /// The mean of the elements of each window that are inside the image. The mean of whole images is
@@ -51,12 +51,12 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::max_pool2d`].
     pub fn avg_pool2d(&self, window: [usize; 2], options: Pool2dOptions) -> Result<Tensor> {
-        dispatch(Pool { kind: Kind::Average, options: Windows::new(window, options) }, &[self])
+        dispatch(Pool { kind: PoolKind::Average, options: Windows::new(window, options) }, &[self])
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Attribute)]
-pub(super) enum Kind {
+pub(super) enum PoolKind {
     Max,
     /// The index of the largest element: its flat index in the image, as `i32`.
     ArgMax,
@@ -66,23 +66,23 @@ pub(super) enum Kind {
 #[derive(Debug, Attribute)]
 #[op("Pool")]
 pub(crate) struct Pool {
-    pub(super) kind: Kind,
+    pub(super) kind: PoolKind,
     pub(super) options: Windows,
 }
 
 impl Op for Pool {
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Max => "MaxPool",
-            Kind::ArgMax => "MaxPoolWithArgmax",
-            Kind::Average => "AvgPool",
+            PoolKind::Max => "MaxPool",
+            PoolKind::ArgMax => "MaxPoolWithArgmax",
+            PoolKind::Average => "AvgPool",
         }
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Spec> {
         expect_dtype(self.name(), inputs[0], FLOATS)?;
         let (shape, _) = geometry(self.name(), &inputs[0].shape, self.options)?;
-        let dtype = if self.kind == Kind::ArgMax { DType::I32 } else { inputs[0].dtype };
+        let dtype = if self.kind == PoolKind::ArgMax { DType::I32 } else { inputs[0].dtype };
         Ok(Spec::new(shape, dtype))
     }
 
@@ -90,9 +90,9 @@ impl Op for Pool {
         let (x, [kh, kw]) = (cx.inputs[0], self.options.window);
         let sizes = [kh.min(x.shape[1]), kw.min(x.shape[2])];
         let label = match self.kind {
-            Kind::Max => "max_pool",
-            Kind::ArgMax => "max_pool_argmax",
-            Kind::Average => "avg_pool",
+            PoolKind::Max => "max_pool",
+            PoolKind::ArgMax => "max_pool_argmax",
+            PoolKind::Average => "avg_pool",
         };
         let form = Form::new(label, &x.shape, self.options, cx, sizes);
         let inputs = [("x", x.dtype, Bind::Input(0))];
@@ -103,7 +103,7 @@ impl Op for Pool {
             )
         };
         match self.kind {
-            Kind::Max => {
+            PoolKind::Max => {
                 let (first, better) = ("var best = V(-inf());", "best = max_4(best, v);");
                 let body = form.over(WINDOW, first, &visit(better), "return best;");
                 form.lower(&body, &inputs, DType::F32, |form| {
@@ -112,7 +112,7 @@ impl Op for Pool {
                     form.kernel(&body, &[("x", DType::F32, Bind::Temp(0))], None)
                 })
             }
-            Kind::ArgMax => {
+            PoolKind::ArgMax => {
                 // NaN is better than any number, and is never replaced.
                 let better = "let better = (v > best) | (is_nan_4(v) & !is_nan_4(best));\n    \
                      best = select(best, v, better);\n    \
@@ -133,7 +133,7 @@ impl Op for Pool {
                     form.kernel(&body, &[inputs[0], places], None)
                 })
             }
-            Kind::Average => {
+            PoolKind::Average => {
                 let first = "var sum = V(0.0);";
                 let finish = if form.parts == 1 { MEAN } else { "return sum;" };
                 let body = form.over(WINDOW, first, &visit("sum += v;"), finish);
@@ -149,21 +149,21 @@ impl Op for Pool {
 impl Operation for Pool {
     fn keep(&self) -> Keep {
         match self.kind {
-            Kind::Max => Keep::Inputs,
-            Kind::ArgMax => Keep::NoGradient("MaxPoolWithArgmax: an index"),
-            Kind::Average => Keep::Nothing,
+            PoolKind::Max => Keep::Inputs,
+            PoolKind::ArgMax => Keep::NoGradient("MaxPoolWithArgmax: an index"),
+            PoolKind::Average => Keep::Nothing,
         }
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let (image, options) = (back.spec(0).shape.clone(), self.options);
         match self.kind {
-            Kind::Max => {
-                let places = dispatch(Pool { kind: Kind::ArgMax, options }, &[back.x(0)])?;
+            PoolKind::Max => {
+                let places = dispatch(Pool { kind: PoolKind::ArgMax, options }, &[back.x(0)])?;
                 only(dispatch(MaxPoolGrad { image, options }, &[back.dy, &places])?)
             }
-            Kind::Average => only(dispatch(AvgPoolGrad { image, options }, &[back.dy])?),
-            Kind::ArgMax => no_grads(back),
+            PoolKind::Average => only(dispatch(AvgPoolGrad { image, options }, &[back.dy])?),
+            PoolKind::ArgMax => no_grads(back),
         }
     }
 }
@@ -276,7 +276,7 @@ impl Operation for AvgPoolGrad {
     }
 
     fn grad(&self, back: &Backward) -> Result<Grads> {
-        only(dispatch(Pool { kind: Kind::Average, options: self.options }, &[back.dy])?)
+        only(dispatch(Pool { kind: PoolKind::Average, options: self.options }, &[back.dy])?)
     }
 }
 
@@ -284,7 +284,7 @@ impl Operation for AvgPoolGrad {
 fn options_of(c: &Args) -> Answer<([usize; 2], Pool2dOptions)> {
     let window = c.need("ksize", c.two("ksize")?)?;
     let strides = c.need("strides", c.two("strides")?)?;
-    Ok((window, Pool2dOptions::new().strides(strides).padding(Padding::of(c)?)))
+    Ok((window, Pool2dOptions::new().strides(strides).padding(Padding::from_args(c)?)))
 }
 
 fn windows_of_cases(
@@ -308,7 +308,7 @@ fn windows_of_cases(
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(inventory::Kind::Kernel, "max_pool2d", &["tf.nn.max_pool2d"], |c| {
+    Entry::new(inventory::OpKind::Kernel, "max_pool2d", &["tf.nn.max_pool2d"], |c| {
         let (window, options) = options_of(c)?;
         one(c.x()?.max_pool2d(window, options))
     })
@@ -317,7 +317,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             x.max_pool2d(window, options)
         });
     }),
-    Entry::new(inventory::Kind::Kernel, "avg_pool2d", &["tf.nn.avg_pool2d"], |c| {
+    Entry::new(inventory::OpKind::Kernel, "avg_pool2d", &["tf.nn.avg_pool2d"], |c| {
         let (window, options) = options_of(c)?;
         one(c.x()?.avg_pool2d(window, options))
     })

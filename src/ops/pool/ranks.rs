@@ -8,7 +8,7 @@ use super::super::conv2d::{FARTHEST, Padding};
 use super::super::inventory::{self, ANY, Answer, Args, Cases, Entry, Stop, Values, one};
 use super::super::pad::pad_with;
 use super::geometry::Windows;
-use super::{Kind, Pool, Pool2dOptions};
+use super::{Pool, Pool2dOptions, PoolKind};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -83,7 +83,7 @@ impl PoolingType {
 
     /// Pools images `[N,H,W,C]`.
     pub(super) fn images(self, x: &Tensor, windows: Windows) -> Result<Tensor> {
-        let kind = if self == PoolingType::Max { Kind::Max } else { Kind::Average };
+        let kind = if self == PoolingType::Max { PoolKind::Max } else { PoolKind::Average };
         dispatch(Pool { kind, options: windows }, &[x])
     }
 
@@ -267,7 +267,7 @@ impl Tensor {
         let MaxPoolWithArgmaxOptions { strides, padding, .. } = options;
         let windows = Windows::new(window, Pool2dOptions { strides, padding });
         let largest = PoolingType::Max.images(self, windows)?;
-        let places = dispatch(Pool { kind: Kind::ArgMax, options: windows }, &[self])?;
+        let places = dispatch(Pool { kind: PoolKind::ArgMax, options: windows }, &[self])?;
         let image = crate::shape::Shape::new(&self.shape()[1..]).elements();
         match options.include_batch_in_index {
             false if !places.is_empty() => Ok((largest, places.floormod(image)?)),
@@ -344,12 +344,15 @@ fn by_name<const N: usize>(c: &Args, key: &str) -> Answer<[usize; N]> {
 
 fn signal_options(c: &Args) -> Answer<(usize, Pool1dOptions)> {
     let ([window], [stride]) = (by_name(c, "ksize")?, by_name(c, "strides")?);
-    Ok((window, Pool1dOptions::new().strides(stride).padding(Padding::of(c)?)))
+    Ok((window, Pool1dOptions::new().strides(stride).padding(Padding::from_args(c)?)))
 }
 
 fn volume_options(c: &Args) -> Answer<([usize; 3], Pool3dOptions)> {
     let strides: [usize; 3] = by_name(c, "strides")?;
-    Ok((by_name(c, "ksize")?, Pool3dOptions::new().strides(strides).padding(Padding::of(c)?)))
+    Ok((
+        by_name(c, "ksize")?,
+        Pool3dOptions::new().strides(strides).padding(Padding::from_args(c)?),
+    ))
 }
 
 fn signals_of_cases(
@@ -380,7 +383,7 @@ fn volumes_of_cases(
 
 /// The inventory of this file.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry::new(inventory::Kind::Composed, "max_pool1d", &["tf.nn.max_pool1d"], |c| {
+    Entry::new(inventory::OpKind::Composed, "max_pool1d", &["tf.nn.max_pool1d"], |c| {
         let (window, options) = signal_options(c)?;
         one(c.x()?.max_pool1d(window, options))
     })
@@ -389,14 +392,14 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             x.max_pool1d(k, options)
         });
     }),
-    Entry::new(inventory::Kind::Composed, "avg_pool1d", &["tf.nn.avg_pool1d"], |c| {
+    Entry::new(inventory::OpKind::Composed, "avg_pool1d", &["tf.nn.avg_pool1d"], |c| {
         let (window, options) = signal_options(c)?;
         one(c.x()?.avg_pool1d(window, options))
     })
     .cases(|cases| {
         signals_of_cases(cases, "avg_pool1d", ANY, |x, k, options| x.avg_pool1d(k, options));
     }),
-    Entry::new(inventory::Kind::Composed, "max_pool3d", &["tf.nn.max_pool3d"], |c| {
+    Entry::new(inventory::OpKind::Composed, "max_pool3d", &["tf.nn.max_pool3d"], |c| {
         let (window, options) = volume_options(c)?;
         one(c.x()?.max_pool3d(window, options))
     })
@@ -405,14 +408,14 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             x.max_pool3d(k, options)
         });
     }),
-    Entry::new(inventory::Kind::Composed, "avg_pool3d", &["tf.nn.avg_pool3d"], |c| {
+    Entry::new(inventory::OpKind::Composed, "avg_pool3d", &["tf.nn.avg_pool3d"], |c| {
         let (window, options) = volume_options(c)?;
         one(c.x()?.avg_pool3d(window, options))
     })
     .cases(|cases| {
         volumes_of_cases(cases, "avg_pool3d", ANY, |x, k, options| x.avg_pool3d(k, options));
     }),
-    Entry::new(inventory::Kind::Composed, "pool", &["tf.nn.pool"], |c| {
+    Entry::new(inventory::OpKind::Composed, "pool", &["tf.nn.pool"], |c| {
         let kind = match c.need("pooling_type", c.text("pooling_type")?)?.as_str() {
             "MAX" => PoolingType::Max,
             "AVG" => PoolingType::Avg,
@@ -420,7 +423,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         };
         let options = PoolOptions::new()
             .strides(c.sizes("strides")?.unwrap_or_else(|| vec![1]))
-            .padding(Padding::of(c)?)
+            .padding(Padding::from_args(c)?)
             .dilations(c.sizes("dilations")?.unwrap_or_else(|| vec![1]));
         one(c.x()?.pool(&c.need("window_shape", c.sizes("window_shape")?)?, kind, options))
     })
@@ -434,13 +437,13 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        inventory::Kind::Kernel,
+        inventory::OpKind::Kernel,
         "max_pool_with_argmax",
         &["tf.nn.max_pool_with_argmax"],
         |c| {
             let options = MaxPoolWithArgmaxOptions::new()
                 .strides(by_name(c, "strides")?)
-                .padding(Padding::of(c)?)
+                .padding(Padding::from_args(c)?)
                 .include_batch_in_index(c.flag("include_batch_in_index")?);
             let (y, places) = c.x()?.max_pool_with_argmax(by_name(c, "ksize")?, options)?;
             Ok(vec![y, places])

@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::layout::{Cell, Walk};
+use super::layout::{Cell, SequenceAttributes};
 use super::{kernels, second_order};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -34,7 +34,7 @@ pub(super) fn run(
 ) -> Result<Run> {
     let (batch, steps) = (x.shape()[0], x.shape()[1]);
     let units = x.shape()[2] / cell.gates();
-    let walk = Walk { cell, steps, batch, units, backwards, masked: mask.is_some() };
+    let walk = SequenceAttributes { cell, steps, batch, units, backwards, masked: mask.is_some() };
     let mut inputs = vec![x, u, start];
     inputs.extend(mask);
     let y = dispatch(Sequence { walk }, &inputs)?;
@@ -45,7 +45,7 @@ pub(super) fn run(
 #[derive(Debug, Attribute)]
 #[op("Recurrent")]
 pub(crate) struct Sequence {
-    walk: Walk,
+    walk: SequenceAttributes,
 }
 
 impl Op for Sequence {
@@ -87,7 +87,7 @@ impl Operation for Sequence {
 #[derive(Debug, Attribute)]
 #[op("RecurrentWhole")]
 pub(crate) struct Whole {
-    walk: Walk,
+    walk: SequenceAttributes,
 }
 
 impl Op for Whole {
@@ -115,9 +115,15 @@ impl Operation for Whole {
 }
 
 /// The gradients of a sequence's inputs, which are the inputs of `back` from `first` on; `y` is the sequence's result.
-fn by_inputs(walk: &Walk, y: &Tensor, back: &Backward, first: usize, whole: bool) -> Result<Grads> {
+fn by_inputs(
+    walk: &SequenceAttributes,
+    y: &Tensor,
+    back: &Backward,
+    first: usize,
+    whole: bool,
+) -> Result<Grads> {
     let walk = *walk;
-    let Walk { cell, steps, batch, units, .. } = walk;
+    let SequenceAttributes { cell, steps, batch, units, .. } = walk;
     let (gates, states) = (cell.gates(), cell.states());
     let [x, u, start] = [0, 1, 2].map(|i| first + i);
     let weights = back.x(u);
@@ -186,7 +192,7 @@ fn cast(x: Tensor, dtype: DType) -> Result<Tensor> {
 #[derive(Debug, Attribute)]
 #[op("RecurrentGrad")]
 pub(crate) struct SequenceGrad {
-    walk: Walk,
+    walk: SequenceAttributes,
     /// Whether the gates have their own gradients.
     whole: bool,
 }
@@ -201,7 +207,7 @@ impl Op for SequenceGrad {
     }
 
     fn infer(&self, _: &[&Spec]) -> Result<Spec> {
-        let Walk { cell, steps, batch, units, .. } = self.walk;
+        let SequenceAttributes { cell, steps, batch, units, .. } = self.walk;
         Ok(Spec::new([steps, batch, cell.passed().0, units], DType::F32))
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{Cell, Walk};
+use super::layout::{Cell, SequenceAttributes};
 use super::team::Team;
 use crate::device::Caps;
 use crate::dtype::DType;
@@ -18,8 +18,8 @@ const WG: usize = 64;
 const FOUR: &str = "alias E = vec4<f32>;";
 
 /// The kernels of a layer: inputs x, u, start, and the mask if there is one.
-pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
-    let Walk { cell, steps, batch, units, masked, .. } = *walk;
+pub(super) fn forward(walk: &SequenceAttributes, dtype: DType, caps: &Caps) -> Vec<Kernel> {
+    let SequenceAttributes { cell, steps, batch, units, masked, .. } = *walk;
     let quads = units / 4;
     // `more` are a kernel's inputs other than x, u and the mask.
     let base = |label, more: &[(&str, &str, Bind)]| {
@@ -40,7 +40,7 @@ pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
         expand(text, &[("G", cell.gates())], &flags)
     };
     if !caps.cpu {
-        let team = Team::of(walk, cell.gates(), quads, dtype, caps);
+        let team = Team::choose(walk, cell.gates(), quads, dtype, caps);
         let text = shader!(include_str!("../../../shaders/recurrent_walk.wgsl"));
         let text = team.expand(text, walk);
         let start = [("start", "X", Bind::Input(2))];
@@ -55,7 +55,7 @@ pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
         let start = (!team.walks).then(|| first_state(walk, dtype));
         return start.into_iter().chain(team.launches(steps).map(kernel)).collect();
     }
-    let tile = Tile::of(walk, cell.gates(), caps);
+    let tile = Tile::choose(walk, cell.gates(), caps);
     let gates = gates(false);
     let text = tile.expand(shader!(include_str!("../../../shaders/recurrent_step.wgsl")), walk);
     let kernel = |step: usize| {
@@ -75,8 +75,13 @@ pub(super) fn forward(walk: &Walk, dtype: DType, caps: &Caps) -> Vec<Kernel> {
 
 /// The kernels of a layer's gradient: inputs y, dy, w, and the mask if there is one. `whole`: the gates have their own
 /// gradients.
-pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<Kernel> {
-    let Walk { cell, steps, batch, units, masked, .. } = *walk;
+pub(super) fn backward(
+    walk: &SequenceAttributes,
+    whole: bool,
+    w: DType,
+    caps: &Caps,
+) -> Vec<Kernel> {
+    let SequenceAttributes { cell, steps, batch, units, masked, .. } = *walk;
     let quads = units / 4;
     let sums = cell.gates() * quads;
     let (passed, carry) = cell.passed();
@@ -102,7 +107,7 @@ pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<K
     };
     let flops = 8 * batch * units * sums;
     if !caps.cpu {
-        let team = Team::of(walk, 1, sums, w, caps);
+        let team = Team::choose(walk, 1, sums, w, caps);
         let text = shader!(include_str!("../../../shaders/recurrent_walk_grad.wgsl"));
         let text = team.expand(text, walk);
         let kernel = |(first, count): (usize, usize)| {
@@ -112,7 +117,7 @@ pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<K
         };
         return team.launches(steps).map(kernel).collect();
     }
-    let tile = Tile::of(walk, 1, caps);
+    let tile = Tile::choose(walk, 1, caps);
     let slopes = slopes(false);
     let text =
         tile.expand(shader!(include_str!("../../../shaders/recurrent_step_grad.wgsl")), walk);
@@ -134,8 +139,8 @@ pub(super) fn backward(walk: &Walk, whole: bool, w: DType, caps: &Caps) -> Vec<K
 }
 
 /// The kernel that copies the state before the first step to the location from which the steps read it.
-fn first_state(walk: &Walk, start: DType) -> Kernel {
-    let Walk { cell, batch, units, .. } = *walk;
+fn first_state(walk: &SequenceAttributes, start: DType) -> Kernel {
+    let SequenceAttributes { cell, batch, units, .. } = *walk;
     let stored = cell.stored();
     let total = batch * stored * (units / 4);
     let text = shader!(include_str!("../../../shaders/recurrent_start.wgsl"));
@@ -183,8 +188,8 @@ struct Tile {
 
 impl Tile {
     /// How the threads share a step's product; each has `each` vectors per row.
-    fn of(walk: &Walk, each: usize, caps: &Caps) -> Tile {
-        let Walk { batch, units, .. } = *walk;
+    fn choose(walk: &SequenceAttributes, each: usize, caps: &Caps) -> Tile {
+        let SequenceAttributes { batch, units, .. } = *walk;
         let rows = |most: usize| batch.next_power_of_two().min(most);
         let lanes = caps.eight_lanes();
         // A CPU holds the product's numbers in registers for longer.
@@ -206,7 +211,7 @@ impl Tile {
         self.ti * self.tr
     }
 
-    fn expand(&self, text: &'static str, walk: &Walk) -> Arc<str> {
+    fn expand(&self, text: &'static str, walk: &SequenceAttributes) -> Arc<str> {
         let counts =
             [("TI", self.ti), ("TR", self.tr), ("TM", self.rows()), ("G", walk.cell.gates())];
         expand(text, &counts, &[("LANES", self.lanes)])

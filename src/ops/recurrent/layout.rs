@@ -60,7 +60,7 @@ impl Cell {
 
 /// The attributes that the layer and its gradient share.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, Attribute)]
-pub(super) struct Walk {
+pub(super) struct SequenceAttributes {
     pub(super) cell: Cell,
     pub(super) steps: usize,
     pub(super) batch: usize,
@@ -69,7 +69,7 @@ pub(super) struct Walk {
     pub(super) masked: bool,
 }
 
-impl Walk {
+impl SequenceAttributes {
     /// `[T+1,B,P,U]`, or `[T,B,Q,U]` of the gradient.
     pub(super) fn packed(&self) -> [usize; 4] {
         [self.steps + 1, self.batch, self.cell.stored(), self.units]

@@ -16,7 +16,7 @@ mod tests;
 pub use cells::{gru_cell, lstm_cell, simple_rnn_cell};
 
 use self::layout::Cell;
-use super::inventory::{ANY, Answer, Args, Entry, Input, Kind, Make, Values, one};
+use super::inventory::{ANY, Answer, Args, Entry, Input, Make, OpKind, Values, one};
 use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -121,7 +121,7 @@ pub fn lstm(
     options: LstmOptions,
 ) -> Result<Recurrence> {
     let start = options.initial_state.map(Vec::from);
-    let walk = Walk {
+    let walk = SequenceRun {
         op: "LSTM",
         cell: Cell::Lstm,
         start,
@@ -152,7 +152,7 @@ pub fn gru(
     options: GruOptions,
 ) -> Result<Recurrence> {
     let after = options.reset_after;
-    let walk = Walk {
+    let walk = SequenceRun {
         op: "GRU",
         cell: Cell::Gru,
         start: options.initial_state.map(|h| vec![h]),
@@ -185,7 +185,7 @@ pub fn simple_rnn(
     bias: Option<&Tensor>,
     options: SimpleRnnOptions,
 ) -> Result<Recurrence> {
-    let walk = Walk {
+    let walk = SequenceRun {
         op: "SimpleRNN",
         cell: Cell::Simple,
         start: options.initial_state.map(|h| vec![h]),
@@ -206,7 +206,7 @@ pub fn simple_rnn(
 type Step<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>;
 
 /// How a layer of any kind processes a sequence.
-struct Walk {
+struct SequenceRun {
     op: &'static str,
     cell: Cell,
     start: Option<Vec<Tensor>>,
@@ -216,7 +216,7 @@ struct Walk {
     fused: bool,
 }
 
-impl Walk {
+impl SequenceRun {
     /// Checks the call and returns the number of units.
     fn check(
         &self,
@@ -475,7 +475,7 @@ fn kernel_calls(cell: Cell, make: Make, dtype: DType) -> Result<Vec<Tensor>> {
 
 /// The inventory of this folder.
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "lstm", &["keras.layers.LSTM"], |c| {
+    Entry::new(OpKind::Kernel, "lstm", &["keras.layers.LSTM"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         let options = LstmOptions::new()
             .go_backwards(c.flag("go_backwards")?)
@@ -499,7 +499,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         cases.add("lstm unrolled", &inputs, move |x| run(x, true, true));
     })
     .kernels(&[|make, dtype| kernel_calls(Cell::Lstm, make, dtype)]),
-    Entry::new(Kind::Kernel, "gru", &["keras.layers.GRU"], |c| {
+    Entry::new(OpKind::Kernel, "gru", &["keras.layers.GRU"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         let options = GruOptions::new()
             .go_backwards(c.flag("go_backwards")?)
@@ -527,7 +527,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         });
     })
     .kernels(&[|make, dtype| kernel_calls(Cell::Gru, make, dtype)]),
-    Entry::new(Kind::Kernel, "simple_rnn", &["keras.layers.SimpleRNN"], |c| {
+    Entry::new(OpKind::Kernel, "simple_rnn", &["keras.layers.SimpleRNN"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         let options = SimpleRnnOptions::new()
             .go_backwards(c.flag("go_backwards")?)
@@ -551,7 +551,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         cases.add("simple_rnn unrolled", &inputs, move |x| run(x, true, true));
     })
     .kernels(&[|make, dtype| kernel_calls(Cell::Simple, make, dtype)]),
-    Entry::new(Kind::Composed, "lstm_cell", &["keras.layers.LSTMCell"], |c| {
+    Entry::new(OpKind::Composed, "lstm_cell", &["keras.layers.LSTMCell"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         Ok(lstm_cell(c.x()?, [c.arg("h")?, c.arg("c")?], kernel, recurrent, bias)?.to_vec())
     })
@@ -562,7 +562,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             concat([h, c], 1)
         });
     }),
-    Entry::new(Kind::Composed, "gru_cell", &["keras.layers.GRUCell"], |c| {
+    Entry::new(OpKind::Composed, "gru_cell", &["keras.layers.GRUCell"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         let before = matches!(c.attribute("reset_after", |v| Some(v.clone()))?, Some(v) if v == false.into());
         one(gru_cell(c.x()?, c.arg("h")?, kernel, recurrent, bias, !before))
@@ -576,7 +576,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             });
         }
     }),
-    Entry::new(Kind::Composed, "simple_rnn_cell", &["keras.layers.SimpleRNNCell"], |c| {
+    Entry::new(OpKind::Composed, "simple_rnn_cell", &["keras.layers.SimpleRNNCell"], |c| {
         let ([kernel, recurrent], bias) = weights(c)?;
         one(simple_rnn_cell(c.x()?, c.arg("h")?, kernel, recurrent, bias, Tensor::tanh))
     })

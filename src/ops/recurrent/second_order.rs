@@ -5,7 +5,7 @@
 //! and sums of products with slopes. Only this part is sequential; the slopes before it and the gradients after it are
 //! computed for all steps at once.
 
-use super::layout::{Cell, Walk};
+use super::layout::{Cell, SequenceAttributes};
 use super::steps_along;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 
 /// The gradients of `y`, `dy` and the transposed recurrent kernel `w` from that of `q`. `whole`: `dy` includes
 /// gradients of the gates.
-pub(super) fn grad(walk: &Walk, whole: bool, back: &Backward) -> Result<Grads> {
-    let call = Call::of(walk, whole, back)?;
+pub(super) fn grad(walk: &SequenceAttributes, whole: bool, back: &Backward) -> Result<Grads> {
+    let call = Call::new(walk, whole, back)?;
     let results = match walk.cell {
         Cell::Lstm => lstm(&call)?,
         Cell::Gru => gru(&call)?,
@@ -60,7 +60,7 @@ fn each(parts: &[Tensor]) -> Result<Vec<Tensor>> {
 
 /// A call of the gradient: tensors of all steps, in the order of the steps.
 struct Call<'a> {
-    walk: &'a Walk,
+    walk: &'a SequenceAttributes,
     whole: bool,
     back: &'a Backward<'a>,
     /// `[G*U,U]`.
@@ -72,7 +72,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn of(walk: &'a Walk, whole: bool, back: &'a Backward<'a>) -> Result<Self> {
+    fn new(walk: &'a SequenceAttributes, whole: bool, back: &'a Backward<'a>) -> Result<Self> {
         let kernel = back.x(2).cast(DType::F32)?;
         let seen = match walk.masked {
             true => {
@@ -105,7 +105,7 @@ impl<'a> Call<'a> {
 
     /// The gates' slopes of all steps but the first, `[(T-1)*B,G*U]`.
     fn slopes_behind(&self) -> Result<Tensor> {
-        let Walk { steps, batch, units, .. } = *self.walk;
+        let SequenceAttributes { steps, batch, units, .. } = *self.walk;
         let gates = self.walk.cell.gates();
         let slopes = self.back.y().slice(&[1, 0, 0, 0], &[-1, -1, gates as i64, -1])?;
         slopes.reshape_to([(steps - 1) * batch, gates * units].into())
@@ -138,7 +138,7 @@ impl<'a> Call<'a> {
 
     /// The gradient of the transposed kernel from those of `dh`.
     fn by_kernel(&self, dh: &Tensor) -> Result<Tensor> {
-        let Walk { steps, batch, units, .. } = *self.walk;
+        let SequenceAttributes { steps, batch, units, .. } = *self.walk;
         let dtype = self.back.spec(2).dtype;
         if steps == 1 {
             let shape = self.back.spec(2).shape.clone();
@@ -164,7 +164,7 @@ impl<'a> Call<'a> {
         slopes: &[&Tensor],
         step: impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-        let Walk { cell, steps, .. } = *self.walk;
+        let SequenceAttributes { cell, steps, .. } = *self.walk;
         let (parts, carry) = cell.passed();
         let gates = cell.gates();
         let given: Vec<Vec<Tensor>> =

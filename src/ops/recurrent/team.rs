@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::layout::{Cell, Walk};
+use super::layout::{Cell, SequenceAttributes};
 use crate::device::Caps;
 use crate::dtype::DType;
 use crate::graph::lower::Kernel;
@@ -46,13 +46,25 @@ pub(super) struct Team {
 impl Team {
     /// For each quad of units a step has `each` vectors of sums over `sums` quads; `weight` is the dtype of the
     /// recurrent kernel.
-    pub(super) fn of(walk: &Walk, each: usize, sums: usize, weight: DType, caps: &Caps) -> Team {
+    pub(super) fn choose(
+        walk: &SequenceAttributes,
+        each: usize,
+        sums: usize,
+        weight: DType,
+        caps: &Caps,
+    ) -> Team {
         Team::walking(walk, each, sums, weight, caps)
             .unwrap_or_else(|| Team::stepping(walk, each, sums, caps))
     }
 
-    fn walking(walk: &Walk, each: usize, sums: usize, weight: DType, caps: &Caps) -> Option<Team> {
-        let Walk { batch, units, .. } = *walk;
+    fn walking(
+        walk: &SequenceAttributes,
+        each: usize,
+        sums: usize,
+        weight: DType,
+        caps: &Caps,
+    ) -> Option<Team> {
+        let SequenceAttributes { batch, units, .. } = *walk;
         let quads = units / 4;
         let bytes = walk.cell.gates() * units * units * weight.size();
         let columns = each * quads;
@@ -84,8 +96,8 @@ impl Team {
         (team.steps > 0).then_some(team)
     }
 
-    fn stepping(walk: &Walk, each: usize, sums: usize, caps: &Caps) -> Team {
-        let Walk { batch, units, .. } = *walk;
+    fn stepping(walk: &SequenceAttributes, each: usize, sums: usize, caps: &Caps) -> Team {
+        let SequenceAttributes { batch, units, .. } = *walk;
         let quads = units / 4;
         let fits = |rows: &usize| 16 * rows * THREADS <= caps.workgroup[1] as usize;
         let rows = [4, 2].into_iter().filter(|rows| batch >= *rows).find(fits).unwrap_or(1);
@@ -131,7 +143,7 @@ impl Team {
         (4 * self.room).div_ceil(self.threads).max(6)
     }
 
-    pub(super) fn expand(&self, text: &'static str, walk: &Walk) -> Arc<str> {
+    pub(super) fn expand(&self, text: &'static str, walk: &SequenceAttributes) -> Arc<str> {
         let lstm = walk.cell == Cell::Lstm;
         let counts = [("TR", self.rows), ("G", walk.cell.gates()), ("K", self.at_once())];
         expand(text, &counts, &[("WALKS", self.walks), ("ONE", self.one), ("LSTM", lstm)])
@@ -143,7 +155,13 @@ impl Team {
         (0..steps).step_by(most).map(move |first| (first, most.min(steps - first)))
     }
 
-    pub(super) fn launch(&self, kernel: Kernel, walk: &Walk, first: usize, count: usize) -> Kernel {
+    pub(super) fn launch(
+        &self,
+        kernel: Kernel,
+        walk: &SequenceAttributes,
+        first: usize,
+        count: usize,
+    ) -> Kernel {
         let (own, room) = match self.one {
             true => ("alias E = f32;\nalias X = T;", 4 * self.room),
             false => ("alias E = vec4<f32>;\nalias X = vec4<T>;", self.room),
@@ -178,7 +196,7 @@ mod tests {
                     for (memory, bound) in [(16_352, 32_768), (16_384, 256), (32 << 10, 32_768)] {
                         let mut caps = Caps::portable();
                         (caps.workgroup[1], caps.loop_iterations) = (memory, bound);
-                        let walk = Walk {
+                        let walk = SequenceAttributes {
                             cell,
                             steps: 100,
                             batch,
@@ -191,7 +209,7 @@ mod tests {
                             continue;
                         }
                         for (each, sums) in [(cell.gates(), quads), (1, cell.gates() * quads)] {
-                            let team = Team::of(&walk, each, sums, DType::F32, &caps);
+                            let team = Team::choose(&walk, each, sums, DType::F32, &caps);
                             let what = format!("{cell:?} {units} {batch} {memory}: {team:?}");
                             let Team { rows, threads, tile, slices, part, .. } = team;
                             walking += usize::from(team.walks);
@@ -225,8 +243,15 @@ mod tests {
     fn wide_layers_step_by_launches_and_narrow_ones_walk() {
         let team = |units, batch, weight| {
             let cell = Cell::Lstm;
-            let walk = Walk { cell, steps: 10, batch, units, backwards: false, masked: false };
-            Team::of(&walk, 4, units / 4, weight, &Caps::portable())
+            let walk = SequenceAttributes {
+                cell,
+                steps: 10,
+                batch,
+                units,
+                backwards: false,
+                masked: false,
+            };
+            Team::choose(&walk, 4, units / 4, weight, &Caps::portable())
         };
         let narrow = team(128, 64, DType::F32);
         assert!(narrow.walks && narrow.steps >= 10, "{narrow:?}");

@@ -51,7 +51,7 @@ impl Scan {
         let (outer, inner) = (product(&x.shape[..self.axis]), product(&x.shape[self.axis + 1..]));
         let (len, lines, most) = (x.shape[self.axis].max(1), outer * inner, caps.loop_piece());
         let Scan { exclusive, reverse, code, .. } = *self;
-        let walk = |len, chunk| Walk { len, chunk, inner, lines, exclusive, reverse, code };
+        let walk = |len, chunk| ScanLines { len, chunk, inner, lines, exclusive, reverse, code };
         let many = match (caps.cpu, inner) {
             (true, 1) => MANY_ON_A_CPU,
             (true, _) => usize::MAX,
@@ -77,7 +77,7 @@ impl Scan {
                 if inner == 1 && chunk > 64 { (chunk.div_ceil(16) | 1) * 16 } else { chunk }
             }
         };
-        let kernel = |walk: &Walk, x: &Source, carries, write| match rows {
+        let kernel = |walk: &ScanLines, x: &Source, carries, write| match rows {
             true => walk.rows(x, carries, write),
             false => walk.lines(x, carries, write),
         };
@@ -89,11 +89,14 @@ impl Scan {
         }
         let (sums, carries) = (Bind::Temp(0), Bind::Temp(1));
         // The chunks are already in the order of the scan.
-        let between =
-            Walk { exclusive: true, reverse: false, ..walk(chunks, chunks.next_multiple_of(TILE)) };
+        let between = ScanLines {
+            exclusive: true,
+            reverse: false,
+            ..walk(chunks, chunks.next_multiple_of(TILE))
+        };
         let between = match rows {
             true => between,
-            false => Walk { chunk: chunks, ..between },
+            false => ScanLines { chunk: chunks, ..between },
         };
         let kernels = vec![
             kernel(&whole, &source, None, Write::Sums(sums)),
@@ -109,7 +112,7 @@ impl Scan {
 const ITERATIONS: usize = 2 * EACH + 9;
 
 /// How threads iterate over the lines of the axis.
-struct Walk {
+struct ScanLines {
     len: usize,
     chunk: usize,
     inner: usize,
@@ -132,7 +135,7 @@ enum Write {
     Carries(Bind),
 }
 
-impl Walk {
+impl ScanLines {
     fn kernel(&self, dtype: DType, carries: Option<Bind>, write: Write) -> Kernel {
         self.lines(&Source::Inputs(dtype), carries, write)
     }

@@ -4,7 +4,7 @@
 mod kernels;
 pub(super) mod recurrence;
 
-use super::inventory::{ANY, Entry, Kind, POSITIVE, Values, one};
+use super::inventory::{ANY, Entry, OpKind, POSITIVE, Values, one};
 use super::{
     Backward, FLOATS, Grads, Keep, NUMERIC, Operation, expect_dtype, known_by_method, only, select,
 };
@@ -333,7 +333,7 @@ const WAYS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (
 
 macro_rules! entry {
     ($name:ident, $with:ident, $form:literal, $tensorflow:expr, $takes:expr, $values:expr) => {
-        Entry::new(Kind::Kernel, stringify!($name), $tensorflow, |c| {
+        Entry::new(OpKind::Kernel, stringify!($name), $tensorflow, |c| {
             let options =
                 CumsumOptions::new().exclusive(c.flag("exclusive")?).reverse(c.flag("reverse")?);
             one(c.x()?.$with(c.axis()?, options))

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::super::inventory::{ANY, Entry, Kind, Stop, one};
+use super::super::inventory::{ANY, Entry, OpKind, Stop, one};
 use super::super::{concat, expect_dtype};
 use super::fft::{FftOptions, irfft_with, rfft, rfft_with};
 use super::pairs::{imag, real};
@@ -156,7 +156,7 @@ const SINGLE: &[DType] = &[DType::F32];
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "signal::dct", &["tf.signal.dct"], |c| {
+    Entry::new(OpKind::Composed, "signal::dct", &["tf.signal.dct"], |c| {
         let options = DctOptions::new()
             .kind(u8::try_from(c.int("type")?.unwrap_or(2)).unwrap_or(0))
             .n(c.int("n")?.map(|n| n as usize));
@@ -178,11 +178,13 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             });
         }
     }),
-    Entry::new(Kind::Composed, "signal::idct", &["tf.signal.idct"], |c| one(idct(c.arg("input")?)))
-        .forms(&["signal::idct_with"])
-        .takes(SINGLE)
-        .cases(|cases| {
-            cases.of_shape("signal::idct", &[2, 5], idct);
-            cases.of_shape("signal::idct_with", &[2, 5], |x| idct_with(x, DctOptions::new().n(7)));
-        }),
+    Entry::new(OpKind::Composed, "signal::idct", &["tf.signal.idct"], |c| {
+        one(idct(c.arg("input")?))
+    })
+    .forms(&["signal::idct_with"])
+    .takes(SINGLE)
+    .cases(|cases| {
+        cases.of_shape("signal::idct", &[2, 5], idct);
+        cases.of_shape("signal::idct_with", &[2, 5], |x| idct_with(x, DctOptions::new().n(7)));
+    }),
 ];

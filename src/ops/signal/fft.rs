@@ -1,6 +1,6 @@
 //! Fourier transforms: `y[k] = sum over j of x[j] e^(-2 pi i j k / n)`, and their inverses.
 
-use super::super::inventory::{Entry, Kind, one};
+use super::super::inventory::{Entry, OpKind, one};
 use super::super::iota::iota;
 use super::super::{Backward, Grads, Keep, Operation, expect_dtype, fill, only, select};
 use super::pairs::{check_pairs, complex, real};
@@ -374,7 +374,7 @@ const LENGTHS: [usize; 14] = [2, 3, 4, 5, 7, 8, 11, 13, 16, 60, 64, 128, 17, 38]
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "signal::fft", &["tf.signal.fft"], |c| one(fft(c.arg("input")?)))
+    Entry::new(OpKind::Kernel, "signal::fft", &["tf.signal.fft"], |c| one(fft(c.arg("input")?)))
         .takes(SINGLE)
         .cases(|cases| {
             cases.of_shape("signal::fft", &[2, 6, 2], fft);
@@ -384,20 +384,20 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             let each = |&n: &usize| fft(&make(&[3, n, 2], dtype));
             LENGTHS.iter().map(each).collect()
         }]),
-    Entry::new(Kind::Kernel, "signal::ifft", &["tf.signal.ifft"], |c| one(ifft(c.arg("input")?)))
+    Entry::new(OpKind::Kernel, "signal::ifft", &["tf.signal.ifft"], |c| one(ifft(c.arg("input")?)))
         .takes(SINGLE)
         .cases(|cases| cases.of_shape("signal::ifft", &[2, 5, 2], ifft)),
-    Entry::new(Kind::Composed, "signal::fft2d", &["tf.signal.fft2d"], |c| {
+    Entry::new(OpKind::Composed, "signal::fft2d", &["tf.signal.fft2d"], |c| {
         one(fft2d(c.arg("input")?))
     })
     .takes(SINGLE)
     .cases(|cases| cases.of_shape("signal::fft2d", &[2, 3, 4, 2], fft2d)),
-    Entry::new(Kind::Composed, "signal::ifft2d", &["tf.signal.ifft2d"], |c| {
+    Entry::new(OpKind::Composed, "signal::ifft2d", &["tf.signal.ifft2d"], |c| {
         one(ifft2d(c.arg("input")?))
     })
     .takes(SINGLE)
     .cases(|cases| cases.of_shape("signal::ifft2d", &[2, 3, 2], ifft2d)),
-    Entry::new(Kind::Kernel, "signal::rfft", &["tf.signal.rfft"], |c| {
+    Entry::new(OpKind::Kernel, "signal::rfft", &["tf.signal.rfft"], |c| {
         let length = FftOptions::new().fft_length(c.int("fft_length")?.map(|n| n as usize));
         one(rfft_with(c.arg("input")?, length))
     })
@@ -414,7 +414,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let each = |&n: &usize| rfft(&make(&[3, n], dtype));
         LENGTHS.iter().map(each).collect()
     }]),
-    Entry::new(Kind::Kernel, "signal::irfft", &["tf.signal.irfft"], |c| {
+    Entry::new(OpKind::Kernel, "signal::irfft", &["tf.signal.irfft"], |c| {
         let length = FftOptions::new().fft_length(c.int("fft_length")?.map(|n| n as usize));
         one(irfft_with(c.arg("input")?, length))
     })
@@ -434,7 +434,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let each = |&n: &usize| irfft(&make(&[3, n + 1, 2], dtype));
         LENGTHS.iter().map(each).collect()
     }]),
-    Entry::new(Kind::Composed, "signal::rfft2d", &["tf.signal.rfft2d"], |c| {
+    Entry::new(OpKind::Composed, "signal::rfft2d", &["tf.signal.rfft2d"], |c| {
         one(rfft2d(c.arg("input")?))
     })
     .forms(&["signal::rfft2d_with"])
@@ -445,7 +445,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             rfft2d_with(x, Fft2dOptions::new().fft_length([2, 5]))
         });
     }),
-    Entry::new(Kind::Composed, "signal::irfft2d", &["tf.signal.irfft2d"], |c| {
+    Entry::new(OpKind::Composed, "signal::irfft2d", &["tf.signal.irfft2d"], |c| {
         one(irfft2d(c.arg("input")?))
     })
     .forms(&["signal::irfft2d_with"])

@@ -1,6 +1,6 @@
 //! Overlapping frames of signals, and short-time Fourier transforms.
 
-use super::super::inventory::{ANY, Entry, Gradient, Kind, one};
+use super::super::inventory::{ANY, Entry, Gradient, OpKind, one};
 use super::super::{Backward, Grads, Keep, Operation, only, select};
 use super::fft::{FftOptions, irfft_with, rfft_with};
 use super::windows::{hamming_window, hann_window, kaiser_window, vorbis_window};
@@ -354,7 +354,7 @@ const SINGLE: &[DType] = &[DType::F32];
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "signal::frame", &["tf.signal.frame"], |c| {
+    Entry::new(OpKind::Kernel, "signal::frame", &["tf.signal.frame"], |c| {
         let options = FrameOptions::new()
             .pad_end(c.flag("pad_end")?)
             .pad_value(c.float("pad_value")?.unwrap_or(0.0))
@@ -374,7 +374,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             });
         }
     }),
-    Entry::new(Kind::Composed, "signal::overlap_and_add", &["tf.signal.overlap_and_add"], |c| {
+    Entry::new(OpKind::Composed, "signal::overlap_and_add", &["tf.signal.overlap_and_add"], |c| {
         one(overlap_and_add(c.arg("signal")?, c.size("frame_step")?))
     })
     .takes(super::super::NUMERIC)
@@ -382,7 +382,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         cases.of_shape("signal::overlap_and_add", &[2, 3, 5], |x| overlap_and_add(x, 2));
         cases.of_shape("signal::overlap_and_add with gaps", &[3, 2], |x| overlap_and_add(x, 3));
     }),
-    Entry::new(Kind::Composed, "signal::stft", &["tf.signal.stft"], |c| {
+    Entry::new(OpKind::Composed, "signal::stft", &["tf.signal.stft"], |c| {
         let options = StftOptions::new()
             .fft_length(c.int("fft_length")?.map(|n| n as usize))
             .pad_end(c.flag("pad_end")?);
@@ -402,7 +402,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             )
         });
     }),
-    Entry::new(Kind::Composed, "signal::inverse_stft", &["tf.signal.inverse_stft"], |c| {
+    Entry::new(OpKind::Composed, "signal::inverse_stft", &["tf.signal.inverse_stft"], |c| {
         let options = StftOptions::new().fft_length(c.int("fft_length")?.map(|n| n as usize));
         let (length, step) = (c.size("frame_length")?, c.size("frame_step")?);
         one(inverse_stft_with(c.arg("stfts")?, length, step, options))
@@ -417,7 +417,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "signal::inverse_stft_window",
         &["tf.signal.inverse_stft_window_fn"],
         |c| {

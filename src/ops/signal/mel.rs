@@ -1,6 +1,6 @@
 //! The mel scale, on which equal steps sound equal.
 
-use super::super::inventory::{Entry, Gradient, Kind, one};
+use super::super::inventory::{Entry, Gradient, OpKind, one};
 use super::dct::dct;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -89,7 +89,7 @@ pub fn mfccs_from_log_mel_spectrograms(log_mel_spectrograms: &Tensor) -> Result<
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "signal::linear_to_mel_weight_matrix",
         &["tf.signal.linear_to_mel_weight_matrix"],
         |_| one(linear_to_mel_weight_matrix(MelOptions::new())),
@@ -97,7 +97,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
     .takes(&[DType::F32])
     .gradient(Gradient::None("a matrix of weights: a constant")),
     Entry::new(
-        Kind::Composed,
+        OpKind::Composed,
         "signal::mfccs_from_log_mel_spectrograms",
         &["tf.signal.mfccs_from_log_mel_spectrograms"],
         |c| one(mfccs_from_log_mel_spectrograms(c.arg("log_mel_spectrograms")?)),

@@ -1,7 +1,7 @@
 //! Complex numbers as pairs of a real and an imaginary part, along a last axis of size 2.
 
 use super::super::binary::scale_of_squares;
-use super::super::inventory::{ANY, Entry, Kind, Values, one};
+use super::super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::super::{expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -119,7 +119,7 @@ const PAIR: &[DType] = &[DType::F32];
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "signal::complex", &["tf.complex"], |c| {
+    Entry::new(OpKind::Composed, "signal::complex", &["tf.complex"], |c| {
         one(complex(c.arg("real")?, c.arg("imag")?))
     })
     .takes(PAIR)
@@ -127,28 +127,28 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         let inputs = &[(&[2, 3][..], ANY), (&[2, 3][..], ANY)];
         cases.add("signal::complex", inputs, |x| complex(&x[0], &x[1]));
     }),
-    Entry::new(Kind::Composed, "signal::real", &["tf.math.real"], |c| one(real(c.arg("input")?)))
+    Entry::new(OpKind::Composed, "signal::real", &["tf.math.real"], |c| one(real(c.arg("input")?)))
         .takes(PAIR)
         .cases(|cases| cases.of_shape("signal::real", &[3, 2], real)),
-    Entry::new(Kind::Composed, "signal::imag", &["tf.math.imag"], |c| one(imag(c.arg("input")?)))
+    Entry::new(OpKind::Composed, "signal::imag", &["tf.math.imag"], |c| one(imag(c.arg("input")?)))
         .takes(PAIR)
         .cases(|cases| cases.of_shape("signal::imag", &[3, 2], imag)),
-    Entry::new(Kind::Composed, "signal::conj", &["tf.math.conj"], |c| one(conj(c.x()?)))
+    Entry::new(OpKind::Composed, "signal::conj", &["tf.math.conj"], |c| one(conj(c.x()?)))
         .takes(PAIR)
         .cases(|cases| cases.of_shape("signal::conj", &[3, 2], conj)),
-    Entry::new(Kind::Composed, "signal::abs", &[], |c| one(abs(c.x()?))).takes(PAIR).cases(
+    Entry::new(OpKind::Composed, "signal::abs", &[], |c| one(abs(c.x()?))).takes(PAIR).cases(
         |cases| {
             cases.add("signal::abs", &[(&[5, 2], Values::Away)], |x| abs(&x[0]));
         },
     ),
-    Entry::new(Kind::Composed, "signal::angle", &["tf.math.angle"], |c| {
+    Entry::new(OpKind::Composed, "signal::angle", &["tf.math.angle"], |c| {
         one(angle(c.arg("input")?))
     })
     .takes(PAIR)
     .cases(|cases| {
         cases.add("signal::angle", &[(&[5, 2], Values::Away)], |x| angle(&x[0]));
     }),
-    Entry::new(Kind::Composed, "signal::multiply", &[], |c| one(multiply(c.x()?, c.arg("y")?)))
+    Entry::new(OpKind::Composed, "signal::multiply", &[], |c| one(multiply(c.x()?, c.arg("y")?)))
         .takes(PAIR)
         .cases(|cases| {
             let inputs = &[(&[3, 2, 2][..], ANY), (&[2, 2][..], ANY)];

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::super::inventory::{Entry, Gradient, Kind, one};
+use super::super::inventory::{Entry, Gradient, OpKind, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::options::options;
@@ -128,24 +128,24 @@ const SINGLE: &[DType] = &[DType::F32];
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Composed, "signal::hann_window", &["tf.signal.hann_window"], |c| {
+    Entry::new(OpKind::Composed, "signal::hann_window", &["tf.signal.hann_window"], |c| {
         one(hann_window(c.size("window_length")?))
     })
     .forms(&["signal::hann_window_with"])
     .takes(SINGLE)
     .gradient(CONSTANT),
-    Entry::new(Kind::Composed, "signal::hamming_window", &["tf.signal.hamming_window"], |c| {
+    Entry::new(OpKind::Composed, "signal::hamming_window", &["tf.signal.hamming_window"], |c| {
         one(hamming_window(c.size("window_length")?))
     })
     .forms(&["signal::hamming_window_with"])
     .takes(SINGLE)
     .gradient(CONSTANT),
-    Entry::new(Kind::Composed, "signal::kaiser_window", &["tf.signal.kaiser_window"], |c| {
+    Entry::new(OpKind::Composed, "signal::kaiser_window", &["tf.signal.kaiser_window"], |c| {
         one(kaiser_window(c.size("window_length")?, c.float("beta")?.unwrap_or(12.0)))
     })
     .takes(SINGLE)
     .gradient(CONSTANT),
-    Entry::new(Kind::Composed, "signal::vorbis_window", &["tf.signal.vorbis_window"], |c| {
+    Entry::new(OpKind::Composed, "signal::vorbis_window", &["tf.signal.vorbis_window"], |c| {
         one(vorbis_window(c.size("window_length")?))
     })
     .takes(SINGLE)

@@ -82,7 +82,7 @@ impl Observer for Trace {
 
 impl Trace {
     /// Runs `f` and records its calls on tensors that depend on `stand_ins`, which have the shape of one row.
-    pub(crate) fn of<R>(
+    pub(crate) fn record<R>(
         stand_ins: &[&Tensor],
         f: impl FnOnce() -> Result<R>,
     ) -> Result<(Rc<Trace>, R)> {

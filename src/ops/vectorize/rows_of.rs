@@ -11,7 +11,7 @@ use crate::eager;
 use crate::error::Result;
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext, Reduction};
-use crate::graph::lower::{Place, Strided, View, ViewAxis};
+use crate::graph::lower::{RuntimeOffset, Strided, View, ViewAxis};
 use crate::graph::{Op, RuntimeScalars, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -72,7 +72,7 @@ impl RowsOf {
             View::Same => {
                 let strides = x.shape.strides();
                 let axis = |&stride: &i64| ViewAxis { stride, window: None };
-                (Place::default(), strides.iter().map(axis).collect())
+                (RuntimeOffset::default(), strides.iter().map(axis).collect())
             }
             View::Strided(Strided { offset, axes }) => (offset, axes),
         };
@@ -161,7 +161,7 @@ impl Operation for RowsOf {
         };
         let one = Backward { inputs: &inputs, output: y.as_ref(), dy: &dy, needs: back.needs };
         let stand_ins: Vec<&Tensor> = given.iter().map(|(one, _)| one).collect();
-        let (trace, grads) = Trace::of(&stand_ins, || {
+        let (trace, grads) = Trace::record(&stand_ins, || {
             let mut grads = self.op.grad(&one)?;
             for (i, grad) in grads.iter_mut().enumerate() {
                 if let Some(dx) = grad {

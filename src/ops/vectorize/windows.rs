@@ -5,7 +5,7 @@ use std::any::Any;
 
 use super::super::conv2d::{self, Conv2d};
 use super::super::depthwise_conv2d::{self, DepthwiseConv2d};
-use super::super::pool::{AvgPoolGrad, Kind, MaxPoolGrad, MaxPoolPick, Pool};
+use super::super::pool::{AvgPoolGrad, MaxPoolGrad, MaxPoolPick, Pool, PoolKind};
 use super::{Lane, spread};
 use crate::dtype::DType;
 use crate::eager::dispatch;
@@ -38,7 +38,7 @@ pub(super) fn call(op: &dyn Any, inputs: &[Lane], rows: usize) -> Result<Option<
         [Lane::Rows(x)] => {
             if let Some(&Pool { kind, options }) = op.downcast_ref() {
                 let y = apart(&dispatch(Pool { kind, options }, &[&joined(x)?])?, rows)?;
-                if kind != Kind::ArgMax {
+                if kind != PoolKind::ArgMax {
                     return Ok(Some(y));
                 }
                 // Indices in all rows become indices in one row.

@@ -41,7 +41,7 @@ fn join(path: &str, name: &str) -> String {
 }
 
 impl Layers {
-    pub(crate) fn of(root: &dyn Trackable) -> Self {
+    pub(crate) fn collect(root: &dyn Trackable) -> Self {
         let mut list = vec![Layer {
             path: String::new(),
             kind: root.kind(),

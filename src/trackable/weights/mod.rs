@@ -37,7 +37,7 @@ pub(crate) trait Source {
 pub(crate) struct Arrays<'a>(BTreeMap<String, NamedArray<'a>>);
 
 impl<'a> Arrays<'a> {
-    pub(crate) fn of(arrays: impl IntoIterator<Item = NamedArray<'a>>) -> Self {
+    pub(crate) fn new(arrays: impl IntoIterator<Item = NamedArray<'a>>) -> Self {
         let named = |array: NamedArray<'a>| (array.name.to_string(), array);
         Arrays(arrays.into_iter().map(named).collect())
     }
@@ -108,7 +108,7 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
 
 /// The variables that exist and their dtypes, sorted by name.
 fn root_variables(root: &dyn Trackable) -> Vec<(String, DType)> {
-    let everything = Everything::of(root, Scope::Variables);
+    let everything = Everything::collect(root, Scope::Variables);
     let mut variables: Vec<_> =
         everything.variables().map(|(name, v)| (name.to_string(), v.dtype())).collect();
     variables.sort_by(|a, b| a.0.cmp(&b.0));
@@ -122,7 +122,7 @@ pub(crate) fn for_saving(
     options: &SaveOptions,
 ) -> Result<Vec<NamedArray<'static>>> {
     match options.pytorch {
-        true => pytorch::written(&Layers::of(root), arrays),
+        true => pytorch::written(&Layers::collect(root), arrays),
         false => Ok(arrays),
     }
 }
@@ -131,7 +131,7 @@ pub(crate) fn for_saving(
 pub(crate) fn load_bytes(root: &dyn Trackable, bytes: &[u8], options: &LoadOptions) -> Result<()> {
     let file = super::file::parse(bytes)?;
     let arrays = super::file::from_bytes(&file);
-    load(root, &Arrays::of(arrays), options)
+    load(root, &Arrays::new(arrays), options)
 }
 
 /// The contents of a safetensors file.

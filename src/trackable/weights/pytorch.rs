@@ -86,7 +86,7 @@ pub(super) fn arrays<'a>(
     round: bool,
     may_lack: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<NamedArray<'a>>> {
-    let layers = Layers::of(root);
+    let layers = Layers::collect(root);
     let mut wanted = all_wanted(&layers);
     let slashed: Vec<String> = names.iter().map(|name| name.replace('.', "/")).collect();
     let places: BTreeMap<&str, usize> =

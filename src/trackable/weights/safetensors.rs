@@ -128,7 +128,11 @@ impl SafetensorsFile {
         let length = header_length(&bytes, size, &path)?;
         let header = parse_header(&bytes[8..8 + length as usize], size, &path)?;
         let contents = Contents::Bytes(bytes);
-        Ok(SafetensorsFile::of(path.clone(), Shard { path, contents, data: 8 + length }, &header))
+        Ok(SafetensorsFile::from_header(
+            path.clone(),
+            Shard { path, contents, data: 8 + length },
+            &header,
+        ))
     }
 
     /// Only the file at `path`.
@@ -150,10 +154,10 @@ impl SafetensorsFile {
         let header = parse_header(&header, size, path)?;
         let contents = Contents::File(std::sync::Mutex::new(file));
         let shard = Shard { path: path.to_path_buf(), contents, data: 8 + length };
-        Ok(SafetensorsFile::of(path.to_path_buf(), shard, &header))
+        Ok(SafetensorsFile::from_header(path.to_path_buf(), shard, &header))
     }
 
-    fn of(path: PathBuf, shard: Shard, header: &Metadata) -> Self {
+    fn from_header(path: PathBuf, shard: Shard, header: &Metadata) -> Self {
         let info = |info: &safetensors::tensor::TensorInfo| TensorInfo {
             dtype: info.dtype.to_string(),
             shape: info.shape.clone(),

@@ -144,7 +144,7 @@ impl<'a> BundleReader<'a> {
             let entry = BundleEntry::decode(value).map_err(|error| {
                 broken(format_args!("the entry \"{}\" cannot be read: {error}", key.escape_ascii()))
             })?;
-            let info = TensorInfo::of(&entry).map_err(|what| {
+            let info = TensorInfo::from_entry(&entry).map_err(|what| {
                 broken(format_args!("the entry \"{}\" {what}", key.escape_ascii()))
             })?;
             tensors.insert(key.to_vec(), info);
@@ -466,7 +466,7 @@ impl<'a> BundleReader<'a> {
 
 impl TensorInfo {
     /// The description in an entry, or the reason why it is invalid.
-    fn of(entry: &BundleEntry) -> Result<Self, String> {
+    fn from_entry(entry: &BundleEntry) -> Result<Self, String> {
         let shape = entry.shape.as_ref().map_or(&[][..], |shape| &shape.dim);
         if entry.shape.as_ref().is_some_and(|shape| shape.unknown_rank) || shape.len() > MOST_AXES {
             return Err(format!("has a shape of no or too many axes ({})", shape.len()));
@@ -481,7 +481,7 @@ impl TensorInfo {
         let number = |number: i64, what: &str| {
             u64::try_from(number).map_err(|_| format!("has {number} as its {what}"))
         };
-        let slices = entry.slices.iter().map(|message| Slice::of(message, &shape));
+        let slices = entry.slices.iter().map(|message| Slice::from_message(message, &shape));
         let pieces =
             slices.collect::<Option<Vec<_>>>().ok_or("has a piece that lies outside it")?;
         Ok(TensorInfo {

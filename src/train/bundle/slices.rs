@@ -12,7 +12,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// The slice in a message, if it is within a tensor of this shape.
-    pub(super) fn of(message: &TensorSlice, shape: &[usize]) -> Option<Self> {
+    pub(super) fn from_message(message: &TensorSlice, shape: &[usize]) -> Option<Self> {
         if message.extent.len() != shape.len() {
             return None;
         }

@@ -25,12 +25,12 @@ const RESTART: usize = 16;
 
 /// The location of a block.
 #[derive(Clone, Copy)]
-struct Place {
+struct BlockHandle {
     offset: u64,
     size: u64,
 }
 
-impl Place {
+impl BlockHandle {
     fn encode(self, to: &mut Vec<u8>) {
         encode_varint(self.offset, to);
         encode_varint(self.size, to);
@@ -80,12 +80,12 @@ impl Block {
     }
 
     /// Appends the block with its trailer.
-    fn write(mut self, to: &mut Vec<u8>) -> Place {
+    fn write(mut self, to: &mut Vec<u8>) -> BlockHandle {
         for restart in &self.restarts {
             self.bytes.extend_from_slice(&restart.to_le_bytes());
         }
         self.bytes.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        let place = Place { offset: to.len() as u64, size: self.bytes.len() as u64 };
+        let place = BlockHandle { offset: to.len() as u64, size: self.bytes.len() as u64 };
         // Not compressed.
         self.bytes.push(0);
         to.extend_from_slice(&self.bytes);
@@ -100,7 +100,7 @@ pub(super) struct TableWriter {
     block: Block,
     index: Block,
     /// The last complete block, whose key in the index depends on the next block's first.
-    complete: Option<Place>,
+    complete: Option<BlockHandle>,
 }
 
 impl TableWriter {
@@ -152,7 +152,7 @@ impl TableWriter {
         self.block.last = last;
     }
 
-    fn name(&mut self, key: &[u8], place: Place) {
+    fn name(&mut self, key: &[u8], place: BlockHandle) {
         let mut value = Vec::new();
         place.encode(&mut value);
         self.index.add(key, &value);
@@ -283,12 +283,12 @@ impl<'a> Table<'a> {
         decode_varint(from).map_err(|_| self.broken(format_args!("a number in a block has no end")))
     }
 
-    fn place(&self, from: &mut &[u8]) -> Result<Place> {
-        Ok(Place { offset: self.number(from)?, size: self.number(from)? })
+    fn place(&self, from: &mut &[u8]) -> Result<BlockHandle> {
+        Ok(BlockHandle { offset: self.number(from)?, size: self.number(from)? })
     }
 
     /// Checks that a block begins where the previous one ended, so that every byte of the file belongs to one.
-    fn follows(&self, block: Place, at: &mut u64) -> Result<()> {
+    fn follows(&self, block: BlockHandle, at: &mut u64) -> Result<()> {
         if block.offset != *at {
             return Err(self.broken(format_args!(
                 "a block should begin at byte {at}, and the index block says {}",
@@ -301,7 +301,7 @@ impl<'a> Table<'a> {
     }
 
     /// The contents of a block.
-    fn contents(&self, Place { offset, size }: Place) -> Result<&'a [u8]> {
+    fn contents(&self, BlockHandle { offset, size }: BlockHandle) -> Result<&'a [u8]> {
         let end = (self.bytes.len() - FOOTER) as u64;
         let whole = size.checked_add(TRAILER as u64).and_then(|whole| offset.checked_add(whole));
         if whole.is_none_or(|whole| whole > end) {
@@ -334,7 +334,7 @@ impl<'a> Table<'a> {
 
     fn entries(
         &self,
-        block: Place,
+        block: BlockHandle,
         budget: &mut Budget,
         mut take: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {

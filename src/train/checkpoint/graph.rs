@@ -63,7 +63,7 @@ pub(super) enum MadeUp {
 
 impl Graph {
     /// The graph of `root`, whose variables and numbers are in `everything`.
-    pub(super) fn of(root: &dyn Trackable, everything: &Everything) -> Self {
+    pub(super) fn new(root: &dyn Trackable, everything: &Everything) -> Self {
         let mut graph =
             Graph { nodes: vec![Node::default()], places: HashMap::new(), owners: Vec::new() };
         let mut visit = |path: &str, leaf: Leaf<'_>| match leaf {

@@ -35,13 +35,13 @@ pub(super) const VARIABLES: &str = "_variables";
 
 /// The names of most optimizers' slots.
 static SLOTS: [SlotNames; 7] = [
-    SlotNames::of("momentum").keras_2("m"),
-    SlotNames::of("velocity").list("_velocities").keras_2("v"),
-    SlotNames::of("velocity").keras_2("rms"),
-    SlotNames::of("average").list("_model_variables_moving_average").group(0),
-    SlotNames::of("gradient_accumulator").list("_accumulated_gradients").group(1),
-    SlotNames::of("velocity_hat").keras_2("vhat").group(3),
-    SlotNames::of("average_gradient").keras_2("mg"),
+    SlotNames::new("momentum").keras_2("m"),
+    SlotNames::new("velocity").list("_velocities").keras_2("v"),
+    SlotNames::new("velocity").keras_2("rms"),
+    SlotNames::new("average").list("_model_variables_moving_average").group(0),
+    SlotNames::new("gradient_accumulator").list("_accumulated_gradients").group(1),
+    SlotNames::new("velocity_hat").keras_2("vhat").group(3),
+    SlotNames::new("average_gradient").keras_2("mg"),
 ];
 
 /// The names that the class declares, then those of most optimizers.

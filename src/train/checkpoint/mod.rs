@@ -160,7 +160,7 @@ impl<'a> Checkpoint<'a> {
     /// [`Error::Checkpoint`] if two names are equal or a layer was never called, and the error of an iterator that cannot be
     /// saved.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        Snapshot::of(&self.root(false))
+        Snapshot::take(&self.root(false))
     }
 
     /// The contents of the files that [`Checkpoint::write`] would write.
@@ -209,7 +209,7 @@ impl<'a> Checkpoint<'a> {
         self.save_counter.store(number, Ordering::Relaxed);
         let save = || {
             let prefix = path::numbered(prefix.as_ref(), number)?;
-            Snapshot::of(&self.root(true))?.write(&prefix).and_then(name_as_newest)
+            Snapshot::take(&self.root(true))?.write(&prefix).and_then(name_as_newest)
         };
         save().inspect_err(|_| self.save_counter.store(number - 1, Ordering::Relaxed))
     }
@@ -222,7 +222,7 @@ impl<'a> Checkpoint<'a> {
     /// As [`Checkpoint::snapshot`], and includes `count` as the number of saves.
     pub(super) fn counted_snapshot(&self, count: u64) -> Result<Snapshot> {
         self.set_save_counter(count);
-        Snapshot::of(&self.root(true))
+        Snapshot::take(&self.root(true))
     }
 
     pub(super) fn set_save_counter(&self, count: u64) {
@@ -305,7 +305,7 @@ impl Checkpoint<'_> {
     pub async fn to_safetensors_async(&self) -> Result<Vec<u8>> {
         use crate::trackable::{Everything, Scope, file};
         let root = self.root(false);
-        let everything = Everything::of(&root, Scope::Checkpoint);
+        let everything = Everything::collect(&root, Scope::Checkpoint);
         file::to_bytes(&everything.into_arrays(root.kind()).await?)
     }
 

@@ -116,7 +116,7 @@ mod tests {
         ];
         let root = (parts, Adam::new(0.1));
         let everything = Everything::forms(&root, Scope::Checkpoint);
-        let graph = Graph::of(&root, &everything);
+        let graph = Graph::new(&root, &everything);
         let bytes = graph.to_proto().encode_to_vec();
         let mut random = fastrand::Rng::with_seed(7);
         let (mut read, mut found) = (0, 0);

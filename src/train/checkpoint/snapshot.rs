@@ -47,10 +47,10 @@ enum Value {
 }
 
 impl Snapshot {
-    pub(super) fn of(root: &dyn Trackable) -> Result<Self> {
-        let everything = Everything::of(root, Scope::Checkpoint);
+    pub(super) fn take(root: &dyn Trackable) -> Result<Self> {
+        let everything = Everything::collect(root, Scope::Checkpoint);
         everything.names("save", root.kind())?;
-        let graph = Graph::of(root, &everything);
+        let graph = Graph::new(root, &everything);
         let keys = graph.keys();
         let wide = graph.nodes.iter().filter(|node| node.counts_wide);
         let wide: HashSet<&str> = wide.filter_map(|node| node.value.as_deref()).collect();

@@ -41,7 +41,7 @@ impl Source {
     ) -> Result<Matching> {
         let everything = Everything::forms(root, Scope::Checkpoint);
         everything.names("restore", root.kind())?;
-        let graph = Graph::of(root, &everything);
+        let graph = Graph::new(root, &everything);
         let known = graph.keys();
         let (mut states, mut counts) = (Vec::new(), HashSet::new());
         // TensorFlow does not store wgrad's generators.

@@ -34,7 +34,7 @@ impl Call<'_> {
         self.op.args.get(place).or_else(named)
     }
 
-    pub(super) fn of(&self, argument: &Argument) -> Result<Tensor> {
+    pub(super) fn to_tensor(&self, argument: &Argument) -> Result<Tensor> {
         match argument {
             Argument::Tensor(at) => {
                 self.inputs.get(*at).cloned().ok_or_else(|| {
@@ -43,14 +43,14 @@ impl Call<'_> {
             }
             Argument::Constant(constant, _) => constant.tensor(&self.inputs[0]),
             Argument::Value(value)
-                if Number::of(value).is_some() || value.is_boolean() || value.is_array() =>
+                if Number::parse(value).is_some() || value.is_boolean() || value.is_array() =>
             {
                 let dtype = ["bool", "int32", "float32"][rank_of_numbers(value)];
                 let constant = Constant::read(&json!({"value": value, "dtype": dtype}));
                 constant.map_err(|what| self.wrong(&format!("has {what}")))?.tensor(&self.inputs[0])
             }
             Argument::List(list) => stack(
-                &joint_list(list.iter().map(|item| self.of(item)).collect::<Result<_>>()?)?,
+                &joint_list(list.iter().map(|item| self.to_tensor(item)).collect::<Result<_>>()?)?,
                 0,
             ),
             Argument::Value(value) => {
@@ -63,7 +63,7 @@ impl Call<'_> {
     /// The tensor at this position among the arguments.
     pub(super) fn tensor(&self, place: usize, name: &str) -> Result<Tensor> {
         match self.argument(place, name) {
-            Some(argument) => self.of(argument),
+            Some(argument) => self.to_tensor(argument),
             None => Err(self.wrong(&format!("lacks its argument '{name}'"))),
         }
     }
@@ -75,10 +75,10 @@ impl Call<'_> {
     /// The tensors of a list, in one dtype.
     pub(super) fn tensors(&self, name: &str) -> Result<Vec<Tensor>> {
         match self.argument(0, name) {
-            Some(Argument::List(list)) => {
-                joint_list(list.iter().map(|argument| self.of(argument)).collect::<Result<_>>()?)
-            }
-            Some(one) => Ok(vec![self.of(one)?]),
+            Some(Argument::List(list)) => joint_list(
+                list.iter().map(|argument| self.to_tensor(argument)).collect::<Result<_>>()?,
+            ),
+            Some(one) => Ok(vec![self.to_tensor(one)?]),
             None => Err(self.wrong(&format!("lacks its argument '{name}'"))),
         }
     }
@@ -97,22 +97,22 @@ impl Call<'_> {
             return Err(self.wrong(&format!("lacks an argument: it has {given}")));
         };
         let number = |argument: &Argument| match argument {
-            Argument::Value(value) => Number::of(value),
+            Argument::Value(value) => Number::parse(value),
             _ => None,
         };
         match (number(a), number(b)) {
             (_, Some(number)) => {
-                let (a, dtype) = number.joining(self.of(a)?)?;
+                let (a, dtype) = number.joining(self.to_tensor(a)?)?;
                 let b = self.number_with(&a, number)?;
                 Ok(Sides { a, b, dtype })
             }
             (Some(number), None) => {
-                let (b, dtype) = number.joining(self.of(b)?)?;
+                let (b, dtype) = number.joining(self.to_tensor(b)?)?;
                 let a = b.zeros_like()?.add(self.number_with(&b, number)?)?;
                 Ok(Sides { a, b: b.into(), dtype })
             }
             (None, None) => {
-                let (a, b) = (self.of(a)?, self.of(b)?);
+                let (a, b) = (self.to_tensor(a)?, self.to_tensor(b)?);
                 let dtype = joint_dtype(a.dtype(), b.dtype());
                 Ok(Sides { a: wide(&a.cast(dtype)?)?, b: wide(&b.cast(dtype)?)?.into(), dtype })
             }

@@ -15,7 +15,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    pub(super) fn of(value: &Value) -> Option<Self> {
+    pub(super) fn parse(value: &Value) -> Option<Self> {
         let float = || python_json::float(value).map(Number::Float);
         value.as_i64().map(Number::Int).or_else(float)
     }

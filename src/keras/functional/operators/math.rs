@@ -56,7 +56,7 @@ pub(super) fn bounded(
     let y = find(&wide(&x)?, call.axes()?)?;
     let y = match call.given("initial").filter(|value| !value.is_null()) {
         Some(value) => {
-            let number = Number::of(value).ok_or_else(|| {
+            let number = Number::parse(value).ok_or_else(|| {
                 call.wrong(&format!("has {} as 'initial'; it must be a number", shown(value)))
             })?;
             further(&y, call.number_with(&y, number)?)?
@@ -158,7 +158,7 @@ pub(super) fn clip(call: &Call<'_>) -> Result<Vec<Tensor>> {
             Some(Argument::Value(value)) => Some(value),
             _ => call.given(key),
         };
-        match (value.and_then(Number::of), whole) {
+        match (value.and_then(Number::parse), whole) {
             (Some(Number::Int(bound)), None) => Ok(bound.into()),
             (Some(Number::Float(bound)), None) => Ok(bound.into()),
             (Some(Number::Int(bound)), Some((low, high))) => Ok(bound.clamp(low, high).into()),

@@ -25,7 +25,7 @@ pub(super) fn pad(call: &Call<'_>) -> Result<Vec<Tensor>> {
     }
     let fill = match call.argument(1, "constant_values") {
         None | Some(Argument::Value(Value::Null)) => None,
-        Some(Argument::Value(value)) if Number::of(value).is_some() || value.is_boolean() => {
+        Some(Argument::Value(value)) if Number::parse(value).is_some() || value.is_boolean() => {
             Some(value)
         }
         Some(_) => return Err(call.wrong("fills with what is no number; give it one")),
@@ -53,7 +53,7 @@ fn filling(call: &Call<'_>, value: Option<&Value>, dtype: DType) -> Result<Scala
     let number = match value {
         None => Number::Int(0),
         Some(Value::Bool(truth)) => Number::Int(i64::from(*truth)),
-        Some(value) => Number::of(value).unwrap_or(Number::Int(0)),
+        Some(value) => Number::parse(value).unwrap_or(Number::Int(0)),
     };
     match number {
         Number::Int(number) if dtype == DType::Bool => Ok(Scalar::Int(i64::from(number != 0))),

@@ -198,7 +198,7 @@ rows! {
         "Dot" dot,
         "Einsum" |call| {
             let equation: String = call.need("subscripts")?;
-            let operands = call.op.args.iter().map(|argument| call.of(argument));
+            let operands = call.op.args.iter().map(|argument| call.to_tensor(argument));
             one(product(operands.collect::<Result<_>>()?, |list| einsum(&equation, list)))
         },
         "Elu" |call| {

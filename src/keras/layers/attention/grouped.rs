@@ -95,11 +95,11 @@ head_layer!(
     GroupQueryAttention,
     "GroupedQueryAttention",
     Class::new("GroupedQueryAttention").attributes(&[
-        PartNames::of("query").checkpoint("_query_dense").keras("_query_dense"),
-        PartNames::of("key").checkpoint("_key_dense").keras("_key_dense"),
-        PartNames::of("value").checkpoint("_value_dense").keras("_value_dense"),
-        PartNames::of("attention_output").checkpoint("_output_dense").keras("_output_dense"),
-        PartNames::of("gate").keras("_gate_dense"),
+        PartNames::new("query").checkpoint("_query_dense").keras("_query_dense"),
+        PartNames::new("key").checkpoint("_key_dense").keras("_key_dense"),
+        PartNames::new("value").checkpoint("_value_dense").keras("_value_dense"),
+        PartNames::new("attention_output").checkpoint("_output_dense").keras("_output_dense"),
+        PartNames::new("gate").keras("_gate_dense"),
     ])
 );
 

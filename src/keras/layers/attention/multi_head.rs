@@ -246,14 +246,14 @@ head_layer!(
     "MultiHeadAttention",
     Class::new("MultiHeadAttention")
         .attributes(&[
-            PartNames::of("query").checkpoint("_query_dense").keras("query_dense").pytorch(""),
-            PartNames::of("key").checkpoint("_key_dense").keras("key_dense").pytorch(""),
-            PartNames::of("value").checkpoint("_value_dense").keras("value_dense").pytorch(""),
-            PartNames::of("attention_output")
+            PartNames::new("query").checkpoint("_query_dense").keras("query_dense").pytorch(""),
+            PartNames::new("key").checkpoint("_key_dense").keras("key_dense").pytorch(""),
+            PartNames::new("value").checkpoint("_value_dense").keras("value_dense").pytorch(""),
+            PartNames::new("attention_output")
                 .checkpoint("_output_dense")
                 .keras("output_dense")
                 .pytorch(""),
-            PartNames::of("gate").keras("_gate_dense"),
+            PartNames::new("gate").keras("_gate_dense"),
         ])
         .pytorch(&[
             Torch::new("query/kernel", &["in_proj_weight"], Projected(0)),

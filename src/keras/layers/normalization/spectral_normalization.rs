@@ -41,10 +41,10 @@ pub struct SpectralNormalization {
 impl SpectralNormalization {
     /// Wraps this layer, with one power iteration per call.
     pub fn new(layer: impl Layer + 'static) -> Self {
-        SpectralNormalization::of(Box::new(layer))
+        SpectralNormalization::wrap(Box::new(layer))
     }
 
-    fn of(layer: Box<dyn Layer>) -> Self {
+    fn wrap(layer: Box<dyn Layer>) -> Self {
         let start = Initializer::TruncatedNormal { mean: 0.0, stddev: 0.02 };
         let vector_u = Weight::new().initializer(start).trainable(false);
         SpectralNormalization { layer, power_iterations: 1, vector_u }
@@ -121,7 +121,7 @@ impl Trackable for SpectralNormalization {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("SpectralNormalization")
-            .attributes(&[PartNames::of("*").keras("layer")])
+            .attributes(&[PartNames::new("*").keras("layer")])
             .extra(ExtraVariable::InnerKernel);
         Some(&CLASS)
     }
@@ -164,7 +164,7 @@ impl Configured for SpectralNormalization {
 
     fn from_config(config: &Config) -> Result<Self> {
         config.only(&["layer", "power_iterations"], &[])?;
-        let layer = SpectralNormalization::of(layer_from_config(&config.inner("layer")?)?);
+        let layer = SpectralNormalization::wrap(layer_from_config(&config.inner("layer")?)?);
         let iterations = config.get::<Option<usize>>("power_iterations")?.flatten().unwrap_or(1);
         Ok(layer.power_iterations(iterations))
     }

@@ -176,11 +176,11 @@ impl Trackable for Bidirectional {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("Bidirectional").call(CallForm::Recurrent).attributes(&[
-            PartNames::of("forward_*")
+            PartNames::new("forward_*")
                 .checkpoint("forward_layer")
                 .keras("forward_layer")
                 .pytorch(""),
-            PartNames::of("backward_*")
+            PartNames::new("backward_*")
                 .checkpoint("backward_layer")
                 .keras("backward_layer")
                 .pytorch("_reverse"),

@@ -258,13 +258,13 @@ macro_rules! recurrent {
 
             fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
                 let options = self.rnn.cell.config()?.options().clone();
-                let mut config = $crate::keras::Config::of(Self::class_name(), options);
+                let mut config = $crate::keras::Config::with_options(Self::class_name(), options);
                 self.rnn.walk.write(&mut config)?;
                 Ok(config)
             }
 
             fn from_config(config: &$crate::keras::Config) -> $crate::error::Result<Self> {
-                let (walk, rest) = $crate::keras::layers::rnn::walk::Walk::read(config)?;
+                let (walk, rest) = $crate::keras::layers::rnn::walk::SequenceOptions::read(config)?;
                 let mut rnn = $crate::keras::layers::RNN::new($cell::from_config(&rest)?);
                 rnn.walk = walk;
                 let policy = rnn.cell.policy;

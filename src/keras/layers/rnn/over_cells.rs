@@ -2,7 +2,7 @@
 
 use super::cell::RnnCell;
 use super::states::States;
-use super::walk::{Sequence, Walk, walk_setters};
+use super::walk::{Sequence, SequenceOptions, walk_setters};
 #[cfg(feature = "json")]
 use super::{GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells};
 use crate::dtype::DType;
@@ -24,7 +24,7 @@ use crate::trackable::{Parts, Trackable, snake_case};
 /// output and the final states; so does [`RNN::call_with_state`].
 pub struct RNN<C> {
     pub(super) cell: C,
-    pub(super) walk: Walk,
+    pub(super) walk: SequenceOptions,
     states: States,
     pub(super) policy: DTypePolicy,
 }
@@ -34,7 +34,7 @@ impl<C: RnnCell> RNN<C> {
     pub fn new(cell: C) -> Self {
         RNN {
             cell,
-            walk: Walk::default(),
+            walk: SequenceOptions::default(),
             states: States::default(),
             policy: DTypePolicy::default(),
         }
@@ -339,7 +339,7 @@ impl Configured for AnyRNN {
     }
 
     fn from_config(config: &Config) -> Result<Self> {
-        let (walk, rest) = Walk::read(config)?;
+        let (walk, rest) = SequenceOptions::read(config)?;
         rest.only(&["cell"], &[])?;
         let cell = match rest.get_json("cell") {
             // Keras combines a list to one cell.

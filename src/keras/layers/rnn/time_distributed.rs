@@ -42,7 +42,7 @@ impl Trackable for TimeDistributed {
 
     fn class(&self) -> Option<&'static Class> {
         static CLASS: Class = Class::new("TimeDistributed")
-            .attributes(&[PartNames::of("*").checkpoint("layer").keras("layer")]);
+            .attributes(&[PartNames::new("*").checkpoint("layer").keras("layer")]);
         Some(&CLASS)
     }
 }

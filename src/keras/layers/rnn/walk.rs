@@ -1,4 +1,4 @@
-//! [`Walk`]: the options of running over a sequence, and the step-by-step implementation.
+//! [`SequenceOptions`]: the options of running over a sequence, and the step-by-step implementation.
 
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 /// The options of all recurrent layers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Walk {
+pub(super) struct SequenceOptions {
     pub return_sequences: bool,
     pub return_state: bool,
     pub go_backwards: bool,
@@ -20,7 +20,7 @@ pub(super) struct Walk {
     pub activity_regularizer: Option<Regularizer>,
 }
 
-/// The setters of [`Walk`]'s options, for a type that contains a `Walk` at this path.
+/// The setters of [`SequenceOptions`]'s options, for a type that contains a `SequenceOptions` at this path.
 macro_rules! walk_setters {
     ($($path:ident).+) => {
         /// Sets whether to return the outputs of all steps, `[B,T,U]`, or only the last one, `[B,U]`. Default: `false`.
@@ -90,7 +90,7 @@ pub struct Sequence<'a> {
     pub(super) start: Option<&'a [Tensor]>,
     /// `[B,T]`, `bool`.
     pub(super) mask: Option<&'a Tensor>,
-    pub(super) how: &'a Walk,
+    pub(super) how: &'a SequenceOptions,
 }
 
 /// The output and the states after a step.
@@ -166,7 +166,7 @@ fn same_states(before: &[Tensor], after: &[Tensor]) -> Result<()> {
 }
 
 #[cfg(feature = "json")]
-impl Walk {
+impl SequenceOptions {
     /// Adds the options to a layer's config.
     pub fn write(&self, config: &mut Config) -> Result<()> {
         config.set("return_sequences", &self.return_sequences)?;
@@ -179,9 +179,9 @@ impl Walk {
     }
 
     /// The options of a layer's config, and the config without them.
-    pub fn read(config: &Config) -> Result<(Walk, Config)> {
+    pub fn read(config: &Config) -> Result<(SequenceOptions, Config)> {
         let flag = |key: &str| config.get::<bool>(key).map(|flag| flag.unwrap_or(false));
-        let walk = Walk {
+        let walk = SequenceOptions {
             return_sequences: flag("return_sequences")?,
             return_state: flag("return_state")?,
             go_backwards: flag("go_backwards")?,
@@ -199,6 +199,6 @@ impl Walk {
         let mut own = Config::new(config.class());
         walk.write(&mut own)?;
         own.options().keys().for_each(|key| _ = rest.remove(key));
-        Ok((walk, Config::of(config.class(), rest)))
+        Ok((walk, Config::with_options(config.class(), rest)))
     }
 }

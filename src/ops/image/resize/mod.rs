@@ -2,7 +2,7 @@
 
 mod table;
 
-use super::super::inventory::{ANY, Answer, Args, Entry, Kind, Stop, one};
+use super::super::inventory::{ANY, Answer, Args, Entry, OpKind, Stop, one};
 use super::super::split_k::{split_length, store_to, sum_splits};
 use super::super::{Backward, Grads, Keep, Operation, expect_dtype, only};
 use super::{check_target, no_image, pad_to_bounding_box, sizes, with_size};
@@ -439,7 +439,7 @@ fn asked(c: &Args) -> Answer<ResizeOptions> {
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
-    Entry::new(Kind::Kernel, "image::resize", &["tf.image.resize"], |c| {
+    Entry::new(OpKind::Kernel, "image::resize", &["tf.image.resize"], |c| {
         one(resize_with(c.x()?, c.need("size", c.two("size")?)?, asked(c)?))
     })
     .forms(&["image::resize_with"])
@@ -480,7 +480,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
             flat(&make(&[n.isqrt(), n.isqrt(), 4], DType::F32), [1, 1])?,
         ])
     }]),
-    Entry::new(Kind::Composed, "image::resize_with_pad", &["tf.image.resize_with_pad"], |c| {
+    Entry::new(OpKind::Composed, "image::resize_with_pad", &["tf.image.resize_with_pad"], |c| {
         let (height, width) = (c.size("target_height")?, c.size("target_width")?);
         one(resize_with_pad_with(c.x()?, height, width, asked(c)?))
     })

@@ -67,7 +67,7 @@ fn unbuilt(c: &Call) -> Answer<Box<dyn Layer>> {
     for (key, size) in sizes {
         options.entry(key).or_insert(json!(c.need(key, size)?));
     }
-    match layer_from_config(&Config::of(class, options)) {
+    match layer_from_config(&Config::with_options(class, options)) {
         Err(error) if error.to_string().contains("there is no layer") => {
             Err(Stop::Lacks(String::new()))
         }
