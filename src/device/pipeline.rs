@@ -132,6 +132,8 @@ impl Gpu {
         Ok(all)
     }
 
+    /// The caller checks for faults: the first one is the cause, and a thread that checked here could take that of another
+    /// thread, and leave this one with its consequence.
     fn compile(&self, source: &ShaderSource) -> Result<Pipeline> {
         #[cfg(feature = "kernel-hooks")]
         let source = &super::rewriter::rewritten(source)?;
@@ -149,7 +151,6 @@ impl Gpu {
             },
             cache: self.pipelines.kept().map(PipelineCache::raw),
         });
-        self.check()?;
         Ok(Pipeline { raw, layout: layout.group })
     }
 }
@@ -197,7 +198,8 @@ mod tests {
         let bad = source("no_such_function(1.0)");
         let mut all: Vec<&ShaderSource> = good.iter().collect();
         all.insert(3, &bad);
-        for _ in 0..2 {
+        // Threads race for the error.
+        for _ in 0..10 {
             let error = gpu.pipelines(&all).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains("no_such_function"), "{error}");
             assert_eq!(gpu.stats().pipelines, 0);
