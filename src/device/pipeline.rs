@@ -132,8 +132,8 @@ impl Gpu {
         Ok(all)
     }
 
-    /// The caller checks for faults: the first one is the cause, and a thread that checked here could take that of another
-    /// thread, and leave this one with its consequence.
+    /// Leaves the check for faults to the caller. The first fault is the cause: a check here could return it in another thread,
+    /// and only a consequence in the thread whose kernel is wrong.
     fn compile(&self, source: &ShaderSource) -> Result<Pipeline> {
         #[cfg(feature = "kernel-hooks")]
         let source = &super::rewriter::rewritten(source)?;

@@ -1,7 +1,7 @@
-//! The attributes of ops: their names and values, taken out of an op and put into one again.
+//! The attributes of ops by name: how they are read from an op, and how an op is made from them.
 //!
-//! An op derives [`Attribute`] from its fields, and with it all that its attributes serve: the op's identity, which finds
-//! plans; the text of a graph; and a graph's way through a file. A field that may change from call to call is a
+//! An op derives [`Attribute`] from its fields. The op's identity, which finds plans, the text of a graph, and `ops::registry`,
+//! which makes an op from its name and attributes, all use it. A field that may change from call to call is a
 //! [`Runtime`](super::Runtime): its value is an attribute, but not part of the identity.
 
 #![cfg_attr(not(test), allow(dead_code))] // Programs that read graphs read attributes; so far only tests do.
@@ -19,8 +19,8 @@ pub(crate) use wgrad_derive::Attribute;
 
 /// Receives attributes in the order of an op's fields.
 ///
-/// Each call is one value, called `name`; within a list, the name is empty. The values after [`list`](Visitor::list) and
-/// [`fields`](Visitor::fields) are theirs, as many as `len`.
+/// Each call reports one value, called `name`; within a list, the name is empty. The next `len` values after
+/// [`list`](Visitor::list) or [`fields`](Visitor::fields) belong to it.
 pub(crate) trait Visitor {
     fn none(&mut self, name: &'static str);
     fn bool(&mut self, name: &'static str, value: bool);

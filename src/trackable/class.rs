@@ -1,6 +1,6 @@
 //! [`Class`]: what file formats know of a type, declared by the type itself.
 
-/// A class that file formats know: its registered name, and what Keras and PyTorch call its parts.
+/// A class that file formats know: its registered name, and the names and layouts of its parts in other libraries.
 ///
 /// A type declares its class in [`Trackable::class`](super::Trackable::class), or with `#[track(class = ..)]` before
 /// `#[derive(Trackable)]`'s struct. The files of a type without a class use wgrad's names and layouts, whatever the Rust
