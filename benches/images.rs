@@ -1,6 +1,6 @@
 //! Measures decoding photographs: on one core and with `map` on all cores, with and without resizing.
 //!
-//! `CATS_VS_DOGS_DIR=<folder> cargo bench --features image --bench images`. Without the folder, the photographs are generated
+//! `CATS_VS_DOGS_DIR=<folder> cargo bench --features image-files --bench images`. Without the folder, the photographs are generated
 //! noise.
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -29,6 +29,7 @@ mod fill;
 mod fold_words;
 mod gather;
 mod histogram;
+#[cfg(feature = "image")]
 pub mod image;
 #[doc(hidden)]
 pub mod inventory;
@@ -63,6 +64,7 @@ mod segment_sum;
 mod segments;
 mod select;
 mod sequences;
+#[cfg(feature = "signal")]
 pub mod signal;
 mod slice;
 mod sort;

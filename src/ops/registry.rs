@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::Operation;
+#[cfg(feature = "linalg")]
 use super::linalg::rule::Ruled;
 use crate::graph::attributes::{Attribute, OpAttributes, Value};
 
@@ -63,16 +64,23 @@ static ALL: &[(&str, Read)] = &[
     entry::<super::depthwise_conv2d::InputGradient>(),
     entry::<super::fill::Fill>(),
     entry::<super::gather::Gather>(),
+    #[cfg(feature = "image")]
     entry::<super::image::pixels::Read>(),
+    #[cfg(feature = "image")]
     entry::<super::image::resize::Resample>(),
     entry::<super::iota::Iota>(),
     entry::<super::linalg::band_part::MatrixBandPart>(),
+    #[cfg(feature = "linalg")]
     entry::<super::linalg::cholesky::Cholesky>(),
     entry::<super::linalg::diagonals::MatrixDiag>(),
     entry::<super::linalg::diagonals::MatrixDiagPart>(),
+    #[cfg(feature = "linalg")]
     entry::<super::linalg::lu::LuPanel>(),
+    #[cfg(feature = "linalg")]
     entry::<super::linalg::qr::QrPanel>(),
+    #[cfg(feature = "linalg")]
     entry::<super::linalg::svd::Jacobi>(),
+    #[cfg(feature = "linalg")]
     entry::<super::linalg::triangular_solve::Triangle>(),
     entry::<super::matmul::MatMul>(),
     entry::<super::nextafter::NextAfter>(),
@@ -100,9 +108,13 @@ static ALL: &[(&str, Read)] = &[
     entry::<super::segment_extreme::Extreme>(),
     entry::<super::segment_sum::SegmentSum>(),
     entry::<super::select::Select>(),
+    #[cfg(feature = "signal")]
     entry::<super::signal::fft::Fft>(),
+    #[cfg(feature = "signal")]
     entry::<super::signal::fft::Irfft>(),
+    #[cfg(feature = "signal")]
     entry::<super::signal::fft::Rfft>(),
+    #[cfg(feature = "signal")]
     entry::<super::signal::frames::Frame>(),
     entry::<super::slice::Slice>(),
     entry::<super::sort::Sort>(),
@@ -111,18 +123,32 @@ static ALL: &[(&str, Read)] = &[
     entry::<super::transpose::Transpose>(),
     entry::<super::unary::Unary>(),
     entry::<super::vectorize::rows_of::RowsOf>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::cholesky::Cholesky>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::composed::Pinv>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::lu::Lu>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::qr::Qr>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::rule::Rest>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::solve::Determinant>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::solve::Inverse>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::solve::LogDeterminant>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::solve::Solve>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::svd::Eigenvalues>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::svd::Eigh>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::svd::SingularValues>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::svd::Svd>>(),
+    #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::triangular_solve::Triangle>>(),
 ];

@@ -4,7 +4,9 @@
 
 mod edges;
 mod extremes;
+#[cfg(feature = "op-cases")]
 mod gradients;
 mod second_order;
+#[cfg(feature = "op-cases")]
 mod tape_calls;
 mod tapes;

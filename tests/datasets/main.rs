@@ -17,7 +17,7 @@ mod peak;
 mod root;
 
 mod dataset;
-#[cfg(feature = "image")]
+#[cfg(feature = "image-files")]
 mod directories;
 mod files;
 #[cfg(all(feature = "csv", feature = "gzip", feature = "npy", feature = "tfrecord"))]

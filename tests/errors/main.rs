@@ -17,7 +17,7 @@ mod devices;
 mod empty;
 mod fit;
 mod image;
-#[cfg(feature = "image")]
+#[cfg(feature = "image-files")]
 mod image_files;
 mod layers;
 mod linalg;

@@ -14,11 +14,11 @@ mod peak;
 #[allow(dead_code)] // Which modules use it depends on the features.
 mod root;
 
-#[cfg(all(feature = "csv", feature = "image", feature = "summary", feature = "tfrecord"))]
+#[cfg(all(feature = "csv", feature = "image-files", feature = "summary", feature = "tfrecord"))]
 mod hostile;
 #[cfg(feature = "keras-files")]
 mod hostile_hdf5;
-#[cfg(feature = "image")]
+#[cfg(feature = "image-files")]
 mod hostile_images;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras;

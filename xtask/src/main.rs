@@ -5,6 +5,7 @@
 
 mod adapters;
 mod bench;
+mod check;
 mod draw;
 mod hostile;
 mod judge;
@@ -113,9 +114,9 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "check",
-        arguments: "",
-        summary: "formatting, clippy and documentation, with warnings as errors",
-        run: |_| check(),
+        arguments: "[ARGS...]",
+        summary: "formatting, clippy, documentation, and each feature alone (--sample: a quarter of the features)",
+        run: check::run,
     },
     Command {
         name: "targets",
@@ -238,26 +239,6 @@ fn test(arguments: &[String]) -> Result<Status> {
     Ok(first_failure(statuses))
 }
 
-/// Runs the static checks one after another and stops at the first failure.
-fn check() -> Result<Status> {
-    let steps = [
-        CommandLine::cargo(["fmt", "--all", "--", "--check"]),
-        // Formatting only: building it would build Burn.
-        CommandLine::cargo(["fmt", "--manifest-path", bench::MANIFEST, "--", "--check"]),
-        CommandLine::cargo(["clippy", "--workspace", "--all-targets", "--all-features"])
-            .args(["--", "-D", "warnings"]),
-        CommandLine::cargo(["doc", "--workspace", "--no-deps", "--all-features"])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    ];
-    for step in steps {
-        let status = step.run()?;
-        if !status.is_success() {
-            return Ok(status);
-        }
-    }
-    Ok(Status::SUCCESS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +266,7 @@ mod tests {
 
     #[test]
     fn an_unknown_command_and_needless_arguments_are_misuse() {
-        for line in ["bake", "setup now", "check --fix"] {
+        for line in ["bake", "setup now"] {
             assert!(matches!(dispatch(&words(line)), Action::Misuse(_)), "{line:?}");
         }
     }

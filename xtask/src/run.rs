@@ -33,8 +33,8 @@ impl CommandLine {
     /// `cargo test`, as all commands here call it: always with the same features, so that build results are shared. Programs
     /// whose required features are off are left out.
     pub fn cargo_test() -> Self {
-        let features = "wgrad/csv,wgrad/image,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,wgrad/summary,\
-            wgrad/tfrecord";
+        let features = "wgrad/csv,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
+            wgrad/op-cases,wgrad/summary,wgrad/tfrecord";
         Self::cargo(["test", "--workspace", "--features", features])
     }
 

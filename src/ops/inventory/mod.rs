@@ -2,7 +2,8 @@
 //! calls that use its kernels. Tests and `docs/ops.md` iterate over the list.
 //!
 //! An op's file has its entries in a constant `ENTRIES`; the rows of a table generate theirs. The library never refers
-//! to the list, so a program does not contain it. The list is not a stable API: it may change in every version.
+//! to the list, so a program does not contain it. What only tests need (cases, kernels, loops) is not even compiled
+//! without the feature `op-cases`. The list is not a stable API: it may change in every version.
 
 mod args;
 mod cases;
@@ -68,6 +69,9 @@ pub struct Entry {
     pub loops: &'static [LoopCall],
 }
 
+/// Whether entries keep what only tests need.
+const FOR_TESTS: bool = cfg!(any(test, feature = "op-cases"));
+
 impl Entry {
     /// An op of this kind, for floats, with a gradient.
     pub const fn new(
@@ -102,19 +106,22 @@ impl Entry {
         Entry { dtypes, ..self }
     }
 
+    // A call that does not get into the entry is not compiled.
+
     pub const fn cases(self, cases: fn(&mut Cases)) -> Self {
-        Entry { cases, ..self }
+        if FOR_TESTS { Entry { cases, ..self } } else { self }
     }
 
     pub const fn kernels(self, kernels: &'static [KernelCall]) -> Self {
-        Entry { kernels, ..self }
+        if FOR_TESTS { Entry { kernels, ..self } } else { self }
     }
 
     pub const fn loops(self, loops: &'static [LoopCall]) -> Self {
-        Entry { loops, ..self }
+        if FOR_TESTS { Entry { loops, ..self } } else { self }
     }
 
     /// The cases of this op alone.
+    #[cfg(any(test, feature = "op-cases"))]
     pub fn own_cases(&self) -> Vec<Case> {
         let mut cases = Cases::default();
         (self.cases)(&mut cases);
@@ -153,14 +160,21 @@ static ALL: &[&[Entry]] = &[
     super::reduce::ENTRIES,
     super::composed::ENTRIES,
     super::losses::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::ENTRIES,
     super::linalg::band_part::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::cholesky::ENTRIES,
     super::linalg::diagonals::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::lu::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::qr::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::solve::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::svd::ENTRIES,
+    #[cfg(feature = "linalg")]
     super::linalg::triangular_solve::ENTRIES,
     super::special::ENTRIES,
     super::sequences::ENTRIES,
@@ -183,11 +197,17 @@ static ALL: &[&[Entry]] = &[
     super::einsum::ENTRIES,
     super::embedding::ENTRIES,
     super::gather::ENTRIES,
+    #[cfg(feature = "image")]
     super::image::ENTRIES,
+    #[cfg(feature = "image")]
     super::image::PATCHES,
+    #[cfg(feature = "image")]
     super::image::COLOR,
+    #[cfg(feature = "image")]
     super::image::QUALITY,
+    #[cfg(feature = "image")]
     super::image::RESIZE,
+    #[cfg(feature = "image")]
     super::image::SAMPLE,
     super::histogram::ENTRIES,
     super::matmul::ENTRIES,
@@ -208,11 +228,17 @@ static ALL: &[&[Entry]] = &[
     super::segment_sum::ENTRIES,
     super::segments::ENTRIES,
     super::select::ENTRIES,
+    #[cfg(feature = "signal")]
     super::signal::ENTRIES,
+    #[cfg(feature = "signal")]
     super::signal::DCT,
+    #[cfg(feature = "signal")]
     super::signal::FRAMES,
+    #[cfg(feature = "signal")]
     super::signal::MEL,
+    #[cfg(feature = "signal")]
     super::signal::PAIRS,
+    #[cfg(feature = "signal")]
     super::signal::WINDOWS,
     super::slice::ENTRIES,
     super::sort::ENTRIES,

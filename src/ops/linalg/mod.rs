@@ -21,21 +21,32 @@
 
 pub(super) mod band_part;
 pub(super) mod blocks;
+#[cfg(feature = "linalg")]
 pub(super) mod cholesky;
+#[cfg(feature = "linalg")]
 pub(super) mod composed;
 pub(super) mod diagonals;
+#[cfg(feature = "linalg")]
 pub(super) mod lu;
+#[cfg(feature = "linalg")]
 pub(super) mod qr;
+#[cfg(feature = "linalg")]
 pub(super) mod rule;
+#[cfg(feature = "linalg")]
 pub(super) mod solve;
+#[cfg(feature = "linalg")]
 pub(super) mod svd;
-#[cfg(test)]
+#[cfg(all(test, feature = "linalg"))]
 pub(super) mod tests;
+#[cfg(feature = "linalg")]
 pub(super) mod triangular_solve;
 
 pub use band_part::{band_part, tril, triu};
+#[cfg(feature = "linalg")]
 pub use cholesky::{cholesky, cholesky_solve};
+#[cfg(feature = "linalg")]
 pub(super) use composed::ENTRIES;
+#[cfg(feature = "linalg")]
 pub use composed::{
     LstsqOptions, adjoint, cross, expm, logdet, lstsq, lstsq_with, matrix_power, matrix_rank,
     matrix_transpose, outer, pinv, trace,
@@ -44,10 +55,15 @@ pub use diagonals::{
     DiagOptions, diag, diag_part, diag_part_with, diag_with, set_diag, set_diag_with, tensor_diag,
     tensor_diag_part,
 };
+#[cfg(feature = "linalg")]
 pub use lu::{lu, lu_solve};
+#[cfg(feature = "linalg")]
 pub use qr::{QrOptions, qr, qr_with};
+#[cfg(feature = "linalg")]
 pub use solve::{InvOptions, SolveOptions, det, inv, inv_with, slogdet, solve, solve_with};
+#[cfg(feature = "linalg")]
 pub use svd::{SvdOptions, eigh, eigvalsh, svd, svd_with, svdvals};
+#[cfg(feature = "linalg")]
 pub use triangular_solve::{TriangularSolveOptions, triangular_solve, triangular_solve_with};
 
 #[cfg(doc)]
