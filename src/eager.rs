@@ -1,9 +1,12 @@
 //! The single entry point: every op, forward or backward, eager or traced, is called through [`dispatch`] or
 //! [`create`].
 //!
-//! It checks the call, appends a node to the device's stream and notifies the observers; it never launches a kernel.
+//! It checks the call, appends a node to the device's stream, or to a trace (`eager/sink.rs`), and notifies the
+//! observers; it never launches a kernel.
 //! Reads and assignments of variables go through here, too, so that an [`Observer`] sees the whole program in order: a
 //! tape records what gradients need, and an observer that traces can run the program again.
+
+mod sink;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,11 +15,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::{DeviceFault, Error, Result, message};
-use crate::graph::{RuntimeScalars, Spec};
+use crate::graph::{Op, RuntimeScalars, Spec, Value};
 use crate::ops::Operation;
 use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+pub(crate) use sink::{
+    assign_in_trace, assigned_in_trace, in_trace, lifted, placeholder, release, traced,
+};
 
 /// Calls `op` on tensors of one device.
 pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {
@@ -42,11 +48,25 @@ pub(crate) fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor>
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
     let spec = op.infer(&specs)?;
     let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
-    mark_turn(&device);
-    let value = device.push(op.clone(), &values, spec)?;
+    let value = push(&device, op.clone(), &values, spec)?;
     let output = Tensor::new(device, value);
     each_observer(|observer| observer.called(&op, inputs, &output));
     Ok(output)
+}
+
+/// Appends a call to the trace of this thread or to the device's stream.
+fn push(
+    device: &Device,
+    op: Arc<dyn Operation>,
+    inputs: &[&Arc<Value>],
+    spec: Spec,
+) -> Result<Arc<Value>> {
+    let op: Arc<dyn Op> = op;
+    if let Some(value) = sink::record(device, &op, inputs, &spec) {
+        return value;
+    }
+    mark_turn(device);
+    device.push(op, inputs, spec)
 }
 
 /// Calls an op that has no inputs on the current device, or on `device`. `owner` returns the op's runtime scalars for
@@ -70,10 +90,9 @@ fn create_on(
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
     let spec = op.infer(&[])?;
-    mark_turn(&device);
     // A tape does not need a value that depends on nothing.
     let told = tracing().then(|| op.clone());
-    let output = Tensor::new(device.clone(), device.push(op, &[], spec)?);
+    let output = Tensor::new(device.clone(), push(&device, op, &[], spec)?);
     if let Some(op) = told {
         each_observer(|observer| observer.created(&op, owner.as_ref(), &output));
     }

@@ -41,6 +41,9 @@ pub enum Error {
     /// A gradient was requested for something that the tape did not record.
     #[error("{0}")]
     Gradient(Message),
+    /// A tensor was read or used where it has no value, because the call that makes it was only traced.
+    #[error("{0}")]
+    Trace(Message),
     /// Saved values do not fit the variables that are being restored.
     #[error("{0}")]
     Checkpoint(Message),
@@ -184,6 +187,7 @@ impl Error {
             | Error::Index(text)
             | Error::Device(_, text)
             | Error::Gradient(text)
+            | Error::Trace(text)
             | Error::Checkpoint(text)
             | Error::Data(text)
             | Error::Check(text) => *text = words(text),

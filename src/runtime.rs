@@ -19,6 +19,7 @@ mod precision_tests;
 mod reports;
 mod shared;
 mod stream_limits;
+mod trace;
 mod tuning;
 mod turns;
 #[cfg(test)]
@@ -35,13 +36,14 @@ use crate::device::{
     check_thread, is_set,
 };
 use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState};
+use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState, outside_its_trace};
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 use flush::{never_ran, ready};
 pub use inspect::Profiler;
 use kept::Kept;
 use reports::Reporter;
+pub(crate) use trace::Trace;
 pub(crate) use turns::Mark;
 
 /// A GPU that tensors live on. Cloning it gives another handle to the same device.
@@ -346,6 +348,15 @@ impl Device {
         Ok(value)
     }
 
+    /// Appends an op of a trace to the stream; `value` is its result.
+    fn push_traced(&self, op: Arc<dyn Op>, inputs: &[&Arc<Value>], value: &Arc<Value>) {
+        let mut state = self.state();
+        self.0.gpu.counters.add(Counter::Nodes, 1);
+        if let Err(error) = state.stream.push_traced(op, inputs, value) {
+            state.failure.get_or_insert(error);
+        }
+    }
+
     /// Flushes automatically. The next call that can report an error reports that of this flush.
     fn flush_unasked(&self, state: &mut DeviceState) {
         // Another thread can flush the waiting ops.
@@ -457,6 +468,7 @@ impl Device {
         let index = match value.state() {
             ValueState::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
             ValueState::Failed(error) => return Err(self.tell(&mut state, error)),
+            ValueState::Traced(_) => return Err(outside_its_trace(value)),
             ValueState::Waiting(_) => {
                 let flushed = self.flush_locked(&mut state, Some((value, &staging)), &[]);
                 match flushed.map_err(|error| self.tell(&mut state, error))? {

@@ -109,7 +109,10 @@ impl Variable {
     /// The current value. Open tapes record the read, and treat each read as a separate tensor: a value that was read while no
     /// tape was open is a constant.
     pub fn read(&self) -> Tensor {
-        self.told(&self.lock())
+        match eager::assigned_in_trace(self) {
+            Some(value) => self.told(&value),
+            None => self.told(&self.lock()),
+        }
     }
 
     /// The value that an update starts from: tapes do not follow it.
@@ -135,7 +138,9 @@ impl Variable {
             number => number.beside("AssignVariableOp", &self.peek())?,
         };
         self.replace(&value)?;
-        self.mark(&value);
+        if !eager::in_trace() {
+            self.mark(&value);
+        }
         Ok(())
     }
 
@@ -204,11 +209,12 @@ impl Variable {
         delta: Operand,
         f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
+        let assigned = eager::assigned_in_trace(self);
         let mut tensor = self.lock();
-        let value = self.told(&tensor).stop_gradient();
+        let value = self.told(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
-        if UNASSIGNED.get() > 0 {
+        if eager::assign_in_trace(self, &new) {
             return Ok(());
         }
         *tensor = new.detached();
@@ -222,7 +228,7 @@ impl Variable {
     /// As [`Variable::assign`], for a caller that flushes.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
-        if UNASSIGNED.get() > 0 {
+        if eager::assign_in_trace(self, value) {
             return Ok(());
         }
         *self.lock() = value.detached();
@@ -269,24 +275,6 @@ impl From<&Variable> for Operand {
     fn from(variable: &Variable) -> Self {
         Operand::Tensor(variable.read())
     }
-}
-
-thread_local! {
-    /// How many calls of [`unassigned`] are active on this thread.
-    static UNASSIGNED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-/// Runs `f` without changing any variable: `assign` only checks its argument.
-pub(crate) fn unassigned<R>(f: impl FnOnce() -> R) -> R {
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            UNASSIGNED.set(UNASSIGNED.get() - 1);
-        }
-    }
-    UNASSIGNED.set(UNASSIGNED.get() + 1);
-    let _leave = Leave;
-    f()
 }
 
 macro_rules! operators {

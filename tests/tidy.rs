@@ -361,6 +361,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tensor",
             "variable",
             "random",
+            "eager",
             "tape",
             "trackable",
             "data",

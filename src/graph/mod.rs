@@ -22,8 +22,8 @@ use crate::shape::Shape;
 pub(crate) use identity::{Identity, Runtime};
 pub(crate) use key::{Coincidences, HashIndex, Key};
 use lower::{Lowering, LoweringContext, Variants};
-pub(crate) use stream::{Stream, Taken};
-pub(crate) use value::{Value, ValueState};
+pub(crate) use stream::{Stream, Taken, outside_its_trace};
+pub(crate) use value::{Traced, Value, ValueState};
 
 /// The shape and dtype of a value, which are known before it is computed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::attributes::Value as Attributes;
 use super::{Graph, HashIndex, Input, Node, Op, Spec, Value, ValueState};
 use crate::device::Buffer;
-use crate::error::Error;
+use crate::error::{Error, Result, message};
 use crate::mixer::Mixer;
 
 #[derive(Default)]
@@ -81,21 +81,52 @@ impl Stream {
         inputs: &[&Arc<Value>],
         spec: Spec,
     ) -> (Arc<Value>, Option<Error>) {
-        let mut refs = SmallVec::with_capacity(inputs.len());
+        match self.sources(inputs) {
+            Ok(inputs) => {
+                let state = ValueState::Waiting(self.nodes.len() as u32);
+                let value = Value::new(op.name(), spec, state);
+                self.nodes.push(Waiting { op, inputs, value: value.clone() });
+                (value, None)
+            }
+            Err(error) => {
+                (Value::new(op.name(), spec, ValueState::Failed(error.clone())), Some(error))
+            }
+        }
+    }
+
+    /// As [`Stream::push`], for an op of a trace; `value` is its result.
+    pub(crate) fn push_traced(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: &[&Arc<Value>],
+        value: &Arc<Value>,
+    ) -> Result<()> {
+        match self.sources(inputs) {
+            Ok(inputs) => {
+                value.set(ValueState::Waiting(self.nodes.len() as u32));
+                self.nodes.push(Waiting { op, inputs, value: value.clone() });
+                Ok(())
+            }
+            Err(error) => {
+                value.set(ValueState::Failed(error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    /// The sources of a node's inputs; the error of the first value that has failed, or that only a trace knows.
+    fn sources(&mut self, inputs: &[&Arc<Value>]) -> Result<SmallVec<[Input; 3]>> {
+        let mut sources = SmallVec::with_capacity(inputs.len());
         for value in inputs {
             let node = match &*value.lock() {
                 ValueState::Waiting(node) => Some(*node),
                 ValueState::Ready(_) => None,
-                ValueState::Failed(error) => {
-                    let failed = Value::new(op.name(), spec, ValueState::Failed(error.clone()));
-                    return (failed, Some(error.clone()));
-                }
+                ValueState::Failed(error) => return Err(error.clone()),
+                ValueState::Traced(_) => return Err(outside_its_trace(value)),
             };
-            refs.push(node.map_or_else(|| Input::Leaf(self.leaf(value)), Input::Node));
+            sources.push(node.map_or_else(|| Input::Leaf(self.leaf(value)), Input::Node));
         }
-        let value = Value::new(op.name(), spec, ValueState::Waiting(self.nodes.len() as u32));
-        self.nodes.push(Waiting { op, inputs: refs, value: value.clone() });
-        (value, None)
+        Ok(sources)
     }
 
     /// Records that a tape has computed gradients: the calls that follow use them.
@@ -210,6 +241,17 @@ impl Stream {
         fence(Ordering::Acquire);
         taken
     }
+}
+
+/// The error of a call on, or a read of, a tensor that has no value outside of its trace.
+pub(crate) fn outside_its_trace(value: &Value) -> Error {
+    Error::Trace(message!(
+        "{}: this tensor, {}, depends on the input of a model that is being built or checked, so it has no value. Use \
+         it only in the call that made it; if the call must store it or read it, compute it from tensors that do not \
+         depend on the input.",
+        value.op,
+        value.spec
+    ))
 }
 
 fn address(value: &Arc<Value>) -> u64 {

@@ -18,8 +18,19 @@ pub(crate) enum ValueState {
     /// The node of this index in its device's stream will compute it.
     Waiting(u32),
     Ready(Arc<Buffer>),
+    /// A call in a trace makes it, and nothing has run.
+    Traced(Traced),
     /// The run that should have computed it failed.
     Failed(Error),
+}
+
+/// The place of a value in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Traced {
+    /// The number of the trace.
+    pub(crate) trace: u64,
+    /// The node that makes the value; `None` if it is a placeholder.
+    pub(crate) node: Option<u32>,
 }
 
 impl Value {
@@ -33,6 +44,14 @@ impl Value {
 
     pub(crate) fn set(&self, state: ValueState) {
         *self.lock() = state;
+    }
+
+    /// The value's place in a trace, if a trace makes it.
+    pub(crate) fn traced(&self) -> Option<Traced> {
+        match &*self.lock() {
+            ValueState::Traced(traced) => Some(*traced),
+            _ => None,
+        }
     }
 
     /// The state, for access without copying it.

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::trial::settle;
 use super::{Constraint, DTypePolicy, Initializer, Regularizer};
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::random;
 use crate::shape::Shape;
@@ -144,10 +145,11 @@ impl Weight {
                 let made = self.slot.get_or_make(|left| {
                     let dtype = self.policy.variable_dtype();
                     let from = x.device().waiting();
-                    let value = x.device().scope(|| match left {
+                    let make = || match left {
                         Some(left) => to_tensor_if_exact(left, &shape, dtype),
                         None => self.start(&shape)?.cast(dtype),
-                    })?;
+                    };
+                    let value = x.device().scope(|| eager::lifted(make))?;
                     // Computed now, so that it is not lost if the pending step fails.
                     settle(&value, from)?;
                     let _ = self.first.set(x.shape().into());

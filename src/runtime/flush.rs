@@ -8,7 +8,7 @@ use super::cut::{Cutter, Sent};
 use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{Stream, Taken, Value, ValueState};
+use crate::graph::{Stream, Taken, Value, ValueState, outside_its_trace};
 use crate::plan::Fusion;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 use crate::plan::{Recording, plan_for_known_adapters};
@@ -276,5 +276,6 @@ pub(super) fn ready(value: &Value) -> Result<Arc<Buffer>> {
         ValueState::Ready(buffer) => Ok(buffer),
         ValueState::Failed(error) => Err(error),
         ValueState::Waiting(_) => Err(never_ran()),
+        ValueState::Traced(_) => Err(outside_its_trace(value)),
     }
 }

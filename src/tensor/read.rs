@@ -1,6 +1,7 @@
 //! Reading values back: `async` on every target, and blocking on native ones.
 
 use crate::dtype::DType;
+use crate::eager;
 use crate::error::{Error, Result, message};
 
 use super::{HostElement, Tensor};
@@ -66,6 +67,7 @@ impl Tensor {
             match now {
                 [alone] => all.push(alone.to_bytes_async().await?),
                 _ => {
+                    now.iter().try_for_each(|tensor| eager::release(tensor))?;
                     let values: Vec<_> = now.iter().map(|tensor| tensor.value()).collect();
                     all.extend(first.device().read_all(&values).await?);
                 }
@@ -87,7 +89,10 @@ impl Tensor {
     pub(crate) async fn to_bytes_async(&self) -> Result<Vec<u8>> {
         match self.is_empty() {
             true => Ok(Vec::new()),
-            false => self.device().read(self.value()).await,
+            false => {
+                eager::release(self)?;
+                self.device().read(self.value()).await
+            }
         }
     }
 
@@ -95,7 +100,10 @@ impl Tensor {
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
         match self.is_empty() {
             true => Ok(Vec::new()),
-            false => self.device().read_blocking(self.value()),
+            false => {
+                eager::release(self)?;
+                self.device().read_blocking(self.value())
+            }
         }
     }
 

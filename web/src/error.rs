@@ -21,6 +21,7 @@ impl From<Error> for Thrown {
             Error::Index(_) => ("IndexError", None),
             Error::Device(fault, _) => ("DeviceError", Some(fault)),
             Error::Gradient(_) => ("GradientError", None),
+            Error::Trace(_) => ("TraceError", None),
             Error::Checkpoint(_) => ("CheckpointError", None),
             Error::Data(_) => ("DataError", None),
             _ => ("Error", None),

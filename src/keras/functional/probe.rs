@@ -1,13 +1,15 @@
-//! Finds the results of a layer for symbols by calling it on zeros, in a trial.
+//! Finds the results of a layer for symbols by calling it on placeholders, in a trial.
 //!
-//! If sizes are unknown, the layer is called twice, with two different sizes; sizes that differ between the results are
-//! unknown, too. The trial sizes are passed on from layer to layer, so that an axis that one layer halves and another doubles
-//! fits again.
+//! If sizes are unknown, the layer is called three times, with different sizes; sizes that differ between the results are
+//! unknown, too. (Two calls would not do: the result of a layer that uses at most 64 steps is equally long for 64 and 192.) The trial
+//! sizes are passed on from layer to layer, so that an axis that one layer halves and another doubles fits again.
 
 use super::operation::Callable;
-use super::symbol::{LEVELS, Node, Origin, Probe, SymbolSpec, SymbolicTensor};
+use super::symbol::{LEVELS, Node, Origin, Probe, ProbedShapes, SymbolSpec, SymbolicTensor};
 use crate::dtype::DType;
+use crate::eager;
 use crate::error::{Error, Result, message};
+use crate::graph::Spec;
 use crate::keras::INFERENCE;
 use crate::keras::trial::trial;
 use crate::shape::Shape;
@@ -15,15 +17,16 @@ use crate::tensor::Tensor;
 use crate::trackable::shape_text;
 
 /// The trial sizes of an unknown batch.
-const BATCH: [usize; 2] = [2, 3];
+const BATCH: [usize; 3] = [2, 3, 5];
 
 /// The trial sizes of other unknown axes. If a layer refuses the first (its window is larger, it requires other multiples, or
-/// the tensors become too large), the next ones are tried.
-const LENGTHS: [[usize; 2]; LEVELS] = [[64, 192], [240, 720], [1024, 3072], [16, 48], [4, 12]];
+/// the tensors become too large), the next ones are tried. The third of each is the smallest.
+const LENGTHS: [[usize; 3]; LEVELS] =
+    [[64, 192, 32], [240, 720, 120], [1024, 3072, 512], [16, 48, 8], [4, 12, 2]];
 
 pub(super) fn of_input(shape: &[Option<usize>], level: usize) -> Probe {
     let lengths = LENGTHS[level.min(LENGTHS.len() - 1)];
-    let shapes = [0, 1].map(|i| -> Shape {
+    let shapes = [0, 1, 2].map(|i| -> Shape {
         let size = |(axis, size): (usize, &Option<usize>)| {
             size.unwrap_or(if axis == 0 { BATCH[i] } else { lengths[i] })
         };
@@ -55,7 +58,7 @@ pub(super) fn results(
             call(callable, &probes, &dtypes, mask_probe.as_ref())
         });
         match tried {
-            Ok(pairs) => return join_all(pairs, level),
+            Ok(results) => return join_all(results, level),
             Err(error) => {
                 first_error.get_or_insert(error);
             }
@@ -106,8 +109,8 @@ fn node_probes(node: &Node, level: usize) -> Result<Vec<Probe>> {
             let probes: Vec<Probe> = inputs.iter().map(of).collect::<Result<_>>()?;
             let dtypes: Vec<DType> = inputs.iter().map(SymbolicTensor::dtype).collect();
             let mask = mask.as_ref().map(of).transpose()?;
-            let pairs = call(&operation.callable, &probes, &dtypes, mask.as_ref())?;
-            Ok(join_all(pairs, level)?.into_iter().map(|spec| spec.probe).collect())
+            let results = call(&operation.callable, &probes, &dtypes, mask.as_ref())?;
+            Ok(join_all(results, level)?.into_iter().map(|spec| spec.probe).collect())
         }
     }
 }
@@ -115,51 +118,54 @@ fn node_probes(node: &Node, level: usize) -> Result<Vec<Probe>> {
 /// A result: its shape, its dtype, and the shape of its mask.
 type Seen = (Shape, DType, Option<Shape>);
 
-/// The results of a layer for the first and for the second size.
-type Pair = [Vec<Seen>; 2];
+/// The results of a layer for each choice of sizes.
+type Results = [Vec<Seen>; 3];
 
 fn call(
     callable: &dyn Callable,
     inputs: &[Probe],
     dtypes: &[DType],
     mask: Option<&Probe>,
-) -> Result<Pair> {
-    let fixed = inputs.iter().chain(mask).all(|probe| probe.shapes[0] == probe.shapes[1]);
-    let run = |i: usize| trial(|| call_on_zeros(callable, inputs, dtypes, mask, i));
+) -> Result<Results> {
+    let one_size = |Probe { shapes: [a, b, c], .. }: &Probe| a == b && a == c;
+    let fixed = inputs.iter().chain(mask).all(one_size);
+    let run = |i: usize| trial(|| call_on_placeholders(callable, inputs, dtypes, mask, i));
     let first = run(0)?;
-    let second = if fixed { first.clone() } else { run(1)? };
-    Ok([first, second])
-}
-
-fn join_all([first, second]: Pair, level: usize) -> Result<Vec<SymbolSpec>> {
-    if first.len() != second.len() {
-        return Err(Error::Shape(message!(
-            "the layer returns {} results for one size of its input and {} for another; a layer of a model always \
-             returns the same number.",
-            first.len(),
-            second.len()
-        )));
+    if fixed {
+        return Ok([first.clone(), first.clone(), first]);
     }
-    first.into_iter().zip(second).map(|pair| join(pair, level)).collect()
+    Ok([first, run(1)?, run(2)?])
 }
 
-fn call_on_zeros(
+fn join_all([first, second, third]: Results, level: usize) -> Result<Vec<SymbolSpec>> {
+    for other in [&second, &third] {
+        if first.len() != other.len() {
+            return Err(Error::Shape(message!(
+                "the layer returns {} results for one size of its input and {} for another; a layer of a model always \
+                 returns the same number.",
+                first.len(),
+                other.len()
+            )));
+        }
+    }
+    let seen = first.into_iter().zip(second).zip(third);
+    seen.map(|((first, second), third)| join([first, second, third], level)).collect()
+}
+
+fn call_on_placeholders(
     callable: &dyn Callable,
     inputs: &[Probe],
     dtypes: &[DType],
     mask: Option<&Probe>,
     i: usize,
 ) -> Result<Vec<Seen>> {
-    let zeros = |shape: &Shape, dtype: DType| match dtype {
-        DType::Bool => Tensor::full_of(shape, false, dtype),
-        DType::F32 | DType::F16 => Tensor::full_of(shape, 0.0, dtype),
-        _ => Tensor::full_of(shape, 0, dtype),
-    };
-    let of_mask = |shapes: &[Shape; 2]| zeros(&shapes[i], DType::Bool);
+    let placeholder =
+        |shapes: &ProbedShapes, dtype| eager::placeholder(Spec::new(shapes[i].clone(), dtype));
+    let of_mask = |shapes: &ProbedShapes| placeholder(shapes, DType::Bool);
     let tensors: Vec<Tensor> = inputs
         .iter()
         .zip(dtypes)
-        .map(|(probe, &dtype)| zeros(&probe.shapes[i], dtype))
+        .map(|(probe, &dtype)| placeholder(&probe.shapes, dtype))
         .collect::<Result<_>>()?;
     let masks: Vec<Option<Tensor>> = match mask {
         Some(mask) => vec![Some(of_mask(&mask.shapes)?)],
@@ -176,17 +182,20 @@ fn call_on_zeros(
     Ok(results.iter().map(seen).collect())
 }
 
-fn join((a, b): (Seen, Seen), level: usize) -> Result<SymbolSpec> {
+fn join([a, b, c]: [Seen; 3], level: usize) -> Result<SymbolSpec> {
     let sizes = |shape: &Shape| shape.iter().copied().map(Some).collect::<Vec<_>>();
-    if a.0.len() != b.0.len() {
-        return Err(Error::Shape(message!(
-            "the layer's result is {} for one size of its input and {} for another; a layer of a model always returns \
-             the same number of axes.",
-            shape_text(&sizes(&a.0)),
-            shape_text(&sizes(&b.0))
-        )));
+    for other in [&b, &c] {
+        if a.0.len() != other.0.len() {
+            return Err(Error::Shape(message!(
+                "the layer's result is {} for one size of its input and {} for another; a layer of a model always \
+                 returns the same number of axes.",
+                shape_text(&sizes(&a.0)),
+                shape_text(&sizes(&other.0))
+            )));
+        }
     }
-    let shape = a.0.iter().zip(b.0.iter()).map(|(a, b)| (a == b).then_some(*a)).collect();
-    let probe = Probe { level, shapes: [a.0, b.0], mask: a.2.zip(b.2).map(|(a, b)| [a, b]) };
-    Ok(SymbolSpec { shape, dtype: a.1, probe })
+    let known = |axis: usize| Some(a.0[axis]).filter(|&n| n == b.0[axis] && n == c.0[axis]);
+    let shape = (0..a.0.len()).map(known).collect();
+    let mask = a.2.zip(b.2).zip(c.2).map(|((a, b), c)| [a, b, c]);
+    Ok(SymbolSpec { shape, dtype: a.1, probe: Probe { level, shapes: [a.0, b.0, c.0], mask } })
 }

@@ -89,15 +89,18 @@ pub(super) struct SymbolSpec {
     pub(super) probe: Probe,
 }
 
-/// The shapes of a result for two choices of the unknown sizes.
+/// The shapes of a result for three choices of the unknown sizes.
 #[derive(Clone, PartialEq)]
 pub(super) struct Probe {
     /// The index of the sizes used for unknown ones, below [`LEVELS`].
     pub(super) level: usize,
-    pub(super) shapes: [Shape; 2],
+    pub(super) shapes: ProbedShapes,
     /// The shapes of the result's mask, if it has one.
-    pub(super) mask: Option<[Shape; 2]>,
+    pub(super) mask: Option<ProbedShapes>,
 }
+
+/// A shape for each choice of the unknown sizes.
+pub(super) type ProbedShapes = [Shape; 3];
 
 /// The number of sizes to try for unknown ones.
 pub(super) const LEVELS: usize = 5;

@@ -149,7 +149,7 @@ impl State {
         let mut failed = None;
         for total in &now {
             match total.value().state() {
-                ValueState::Ready(_) => {}
+                ValueState::Ready(_) | ValueState::Traced(_) => {}
                 ValueState::Waiting(_) => ready = false,
                 ValueState::Failed(error) => failed = Some(error),
             }

@@ -1,0 +1,134 @@
+//! Where calls go: to the stream of their device or, while this thread traces, to a trace.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::graph::{Op, Spec, Value, outside_its_trace};
+use crate::runtime::{Device, Trace};
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// A trace that is open on this thread.
+struct Sink {
+    trace: RefCell<Trace>,
+    /// The values that the traced program has assigned, by their variables. The variables themselves keep theirs.
+    assigned: RefCell<HashMap<u64, Tensor>>,
+    /// How many calls of [`lifted`] are active inside the trace.
+    lifted: Cell<usize>,
+}
+
+thread_local! {
+    /// The open traces, the innermost last.
+    static SINKS: RefCell<Vec<Rc<Sink>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f`, whose calls are recorded and do not run; assignments change no variable. Values that outlive `f` are then
+/// computed, or fail if they depend on a placeholder.
+pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> R {
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            let sink = SINKS.try_with(|sinks| sinks.borrow_mut().pop()).ok().flatten();
+            // No other handle is left: calls hold one only while they run.
+            if let Some(Ok(sink)) = sink.map(Rc::try_unwrap) {
+                drop(sink.assigned);
+                sink.trace.into_inner().end();
+            }
+        }
+    }
+    let sink = Sink {
+        trace: RefCell::new(Trace::new()),
+        assigned: RefCell::default(),
+        lifted: Cell::new(0),
+    };
+    // A thread that is ending may have lost its list; then no tensor can be made any more.
+    let _ = SINKS.try_with(|sinks| sinks.borrow_mut().push(Rc::new(sink)));
+    let _end = End;
+    f()
+}
+
+/// Whether this thread traces.
+pub(crate) fn in_trace() -> bool {
+    innermost().is_some()
+}
+
+/// Runs `f`, whose calls run even if this thread traces: TensorFlow's `init_scope`.
+pub(crate) fn lifted<R>(f: impl FnOnce() -> R) -> R {
+    struct Lower(Rc<Sink>);
+    impl Drop for Lower {
+        fn drop(&mut self) {
+            self.0.lifted.set(self.0.lifted.get() - 1);
+        }
+    }
+    let _lower = innermost().map(|sink| {
+        sink.lifted.set(sink.lifted.get() + 1);
+        Lower(sink)
+    });
+    f()
+}
+
+/// A tensor without a value, on which the trace of this thread can call ops.
+pub(crate) fn placeholder(spec: Spec) -> Result<Tensor> {
+    let device = Device::current()?;
+    let value = match innermost() {
+        Some(sink) => sink.trace.borrow().placeholder(spec),
+        // Without a trace, every call on it fails.
+        None => Trace::new().placeholder(spec),
+    };
+    Ok(Tensor::new(device, value))
+}
+
+/// Records a call if this thread traces.
+pub(super) fn record(
+    device: &Device,
+    op: &Arc<dyn Op>,
+    inputs: &[&Arc<Value>],
+    spec: &Spec,
+) -> Option<Result<Arc<Value>>> {
+    let sink = open()?;
+    let recorded = sink.trace.borrow_mut().push(device, op.clone(), inputs, spec.clone());
+    Some(recorded)
+}
+
+/// Before a read of `x`: sends the traced calls that make it to its device.
+///
+/// # Errors
+/// [`Error::Trace`](crate::Error::Trace) if `x` depends on a placeholder.
+pub(crate) fn release(x: &Tensor) -> Result<()> {
+    if x.value().traced().is_none() {
+        return Ok(());
+    }
+    match innermost() {
+        Some(sink) => sink.trace.borrow_mut().release(x.value()),
+        None => Err(outside_its_trace(x.value())),
+    }
+}
+
+/// The value that the traced program has assigned to `variable`.
+pub(crate) fn assigned_in_trace(variable: &Variable) -> Option<Tensor> {
+    open()?.assigned.borrow().get(&variable.id()).cloned()
+}
+
+/// Records an assignment if this thread traces; otherwise returns false.
+pub(crate) fn assign_in_trace(variable: &Variable, value: &Tensor) -> bool {
+    let Some(sink) = open() else { return false };
+    let before = sink.assigned.borrow_mut().insert(variable.id(), value.detached());
+    drop(before);
+    true
+}
+
+fn innermost() -> Option<Rc<Sink>> {
+    SINKS.try_with(|sinks| sinks.borrow().last().cloned()).ok().flatten()
+}
+
+/// The sink that records the calls of this thread.
+fn open() -> Option<Rc<Sink>> {
+    innermost().filter(|sink| sink.lifted.get() == 0)
+}
+
+#[cfg(test)]
+#[path = "sink_tests.rs"]
+mod tests;
