@@ -21,7 +21,8 @@ use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 pub(crate) use sink::{
-    assign_in_trace, assigned_in_trace, in_trace, lifted, placeholder, release, traced,
+    assign_in_trace, assigned_in_trace, in_trace, lifted, placeholder, placeholder_on, release,
+    traced,
 };
 
 /// Calls `op` on tensors of one device.
@@ -67,6 +68,12 @@ fn push(
     }
     mark_turn(device);
     device.push(op, inputs, spec)
+}
+
+/// Notifies the observers of an op that made `output` from `input` outside of a stream.
+pub(crate) fn notify(op: impl Operation, input: &Tensor, output: &Tensor) {
+    let op: Arc<dyn Operation> = Arc::new(op);
+    each_observer(|observer| observer.called(&op, &[input], output));
 }
 
 /// Calls an op that has no inputs on the current device, or on `device`. `owner` returns the op's runtime scalars for
@@ -279,7 +286,7 @@ fn common_device(op: &str, inputs: &[&Tensor]) -> Result<Device> {
             DeviceFault::Mismatch,
             message!(
                 "{op}: input 0, {:?}, is on {}, and input {at}, {:?}, on {}. Make them on one device (Device::scope, \
-                 Device::set_default), or bring one over through the host: to_vec and from_slice.",
+                 Device::set_default), or copy one of them: x.to(&device).",
                 first.shape(),
                 first.device().named(),
                 inputs[at].shape(),

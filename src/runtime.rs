@@ -188,6 +188,24 @@ impl Device {
         f()
     }
 
+    /// As [`Device::scope`], for a future: whenever it is polled, new tensors are made on this device.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// let sum = pollster::block_on(device.scope_async(async {
+    ///     Tensor::ones([2, 3])?.reduce_sum(())?.to_vec_async::<f32>().await
+    /// }))?;
+    /// assert_eq!(sum, [6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn scope_async<R>(&self, future: impl Future<Output = R>) -> R {
+        let mut future = Box::pin(future);
+        std::future::poll_fn(|cx| self.scope(|| future.as_mut().poll(cx))).await
+    }
+
     /// The adapter that this device runs on.
     pub fn adapter(&self) -> &AdapterInfo {
         &self.0.gpu.info

@@ -72,13 +72,17 @@ pub(crate) fn lifted<R>(f: impl FnOnce() -> R) -> R {
 
 /// A tensor without a value, on which the trace of this thread can call ops.
 pub(crate) fn placeholder(spec: Spec) -> Result<Tensor> {
-    let device = Device::current()?;
+    Ok(placeholder_on(&Device::current()?, spec))
+}
+
+/// As [`placeholder`], on `device`.
+pub(crate) fn placeholder_on(device: &Device, spec: Spec) -> Tensor {
     let value = match innermost() {
         Some(sink) => sink.trace.borrow().placeholder(spec),
         // Without a trace, every call on it fails.
         None => Trace::new().placeholder(spec),
     };
-    Ok(Tensor::new(device, value))
+    Tensor::new(device.clone(), value)
 }
 
 /// Records a call if this thread traces.

@@ -1,3 +1,5 @@
+//! Tests of traces: what runs, what can be read, and what variables hold.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;

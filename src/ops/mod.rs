@@ -18,6 +18,7 @@ mod concat;
 mod confusion_matrix;
 mod conv2d;
 mod convolution;
+mod copy_to_device;
 mod counted;
 #[cfg(not(target_family = "wasm"))]
 mod counted_blocking;

@@ -4,9 +4,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use wgrad::autodiff::ForwardAccumulator;
 use wgrad::inventory::{self, ANY, Case, Gradient, Input, OpKind, Values};
 use wgrad::random::Generator;
-use wgrad::{BincountOptions, DType, Error, GradientTape, Result, Tensor, Variable, constant, f16};
+use wgrad::{
+    BincountOptions, DType, Device, Error, GradientTape, Result, Tensor, Variable, constant, f16,
+};
 
 /// A function of one input of shape [3, 5], whose size is not a multiple of the vector length.
 fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Case {
@@ -284,6 +287,48 @@ fn no_rule_is_forgotten() {
         }
     }
     assert!(inventory::all().count() > 110, "{} ops only", inventory::all().count());
+}
+
+#[test]
+fn copy_to_device() {
+    let (here, there) = (Device::current().unwrap(), Device::new().unwrap());
+    let x = Tensor::from_slice(&[1.0f32, -2.0, 3.0], [3]).unwrap();
+    // x^3 on the other device, and x on its own: the gradients meet at x.
+    let f = |x: &Tensor| -> Result<Tensor> {
+        let y = x.to(&there)?;
+        assert!(y.device() == &there && x.to(&here)?.device() == &here);
+        y.multiply(&y)?.multiply(&y)?.to(&here)?.add(x)
+    };
+    let outer = GradientTape::new();
+    outer.watch(&x).unwrap();
+    let tape = GradientTape::new();
+    tape.watch(&x).unwrap();
+    let first = tape.gradient(&f(&x).unwrap(), &x).unwrap().unwrap();
+    assert_eq!(first.to_vec::<f32>().unwrap(), [4.0, 13.0, 28.0]);
+    let second = outer.gradient(&first, &x).unwrap().unwrap();
+    assert_eq!((second.device(), second.to_vec::<f32>().unwrap()), (&here, vec![6.0, -12.0, 18.0]));
+
+    let along = Tensor::from_slice(&[1.0f32, 0.5, 0.0], [3]).unwrap();
+    let forward = ForwardAccumulator::new(&x, &along).unwrap();
+    let y = f(&x).unwrap();
+    let tangent = forward.jvp(&y).unwrap().unwrap();
+    assert_eq!(tangent.to_vec::<f32>().unwrap(), [4.0, 6.5, 0.0]);
+
+    // Other dtypes, and no elements.
+    let mask = Tensor::from_slice(&[true, false, true], [3]).unwrap().to(&there).unwrap();
+    assert_eq!(mask.to_vec::<bool>().unwrap(), [true, false, true]);
+    let bytes = Tensor::from_slice(&[1u8, 2, 3, 4, 250], [5]).unwrap().to(&there).unwrap();
+    assert_eq!(bytes.identity().unwrap().to_vec::<u8>().unwrap(), [1, 2, 3, 4, 250]);
+    let empty = Tensor::zeros([0, 3]).unwrap().to(&there).unwrap();
+    assert_eq!((empty.shape(), empty.device()), (&[0, 3][..], &there));
+
+    // The error for tensors of two devices names the method.
+    let error = x.add(&x.to(&there).unwrap()).unwrap_err().to_string();
+    assert!(error.ends_with("or copy one of them: x.to(&device)."), "{error}");
+
+    there.destroy();
+    assert!(matches!(x.to(&there), Err(Error::Device(..))));
+    assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, -2.0, 3.0]);
 }
 
 fn ones(shape: &[usize]) -> Tensor {

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use wgrad::keras::layers::{Conv1D, Conv2D, Dense, Dropout, Flatten};
 use wgrad::keras::optimizers::{Optimizer, Sgd};
 use wgrad::keras::{
-    Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Initializer, Input,
-    Layer, LayerExt, Model, PredictOptions, Sequential, SymbolicTensor, TRAINING, Weight,
+    Activation, CompileOptions, Context, EvaluateOptions, FitOptions, Functional, INFERENCE,
+    Initializer, Input, Layer, LayerExt, Model, PredictOptions, Sequential, SymbolicTensor,
+    TRAINING, Weight,
 };
 use wgrad::random::Generator;
 use wgrad::{
@@ -338,14 +339,14 @@ fn layers_before_symbols_of_other_sizes_are_tried_once() -> Result<()> {
     const COUNT: usize = 10_000;
     let calls = Arc::new(AtomicUsize::new(0));
     let x = Input::new([None, Some(1)]);
-    // A window that does not fit in the first sizes, 64 and 192.
+    // A window that does not fit in the first sizes, 64, 192 and 32.
     let mut long = Conv1D::new(1, 200).on(&x)?;
     let mut short = (*x).clone();
     for _ in 0..COUNT {
         let calls = calls.clone();
         short = short.map("short", move |x| {
-            // Twice when it is made, and twice again with longer sizes.
-            match calls.fetch_add(1, Ordering::Relaxed) < 4 * COUNT {
+            // Three times when it is made, and three times again with longer sizes.
+            match calls.fetch_add(1, Ordering::Relaxed) < 6 * COUNT {
                 true => Ok(x.clone()),
                 false => Err(Error::Data("a layer was tried too often".into())),
             }
@@ -353,7 +354,7 @@ fn layers_before_symbols_of_other_sizes_are_tried_once() -> Result<()> {
         long = SymbolicTensor::map_all("long", [&long, &short], |x| Ok(x[0].clone()))?;
     }
     assert_eq!(long.to_string(), "(None, None, 1) f32");
-    assert_eq!(calls.load(Ordering::Relaxed), 4 * COUNT);
+    assert_eq!(calls.load(Ordering::Relaxed), 6 * COUNT);
     Ok(())
 }
 
@@ -505,6 +506,28 @@ Model: \"unused\"
     let history = outer.fit(((&xs[1], &xs[2]), &target), options()).unwrap();
     assert!(history.get("loss").unwrap()[2] < history.get("loss").unwrap()[0]);
     assert_eq!(unchanged(), before);
+}
+
+#[test]
+fn a_model_trains_on_the_device_of_its_variables() {
+    let own = Device::new().unwrap();
+    let model = Sequential::new().add(Dense::new(3)).add(Dense::new(1));
+    own.scope(|| model.build([1, 2])).unwrap();
+    let x = ndarray::Array2::from_shape_fn((40, 2), |(i, j)| (i as f32 / 40.0) - j as f32);
+    let y = x.sum_axis(ndarray::Axis(1)).insert_axis(ndarray::Axis(1));
+    model.compile("adam", "mse", CompileOptions::new()).unwrap();
+    let history = model.fit((&x, &y), FitOptions::new().epochs(2).verbose(0)).unwrap();
+    assert_eq!(history.get("loss").map(<[f64]>::len), Some(2));
+    model.evaluate((&x, &y), EvaluateOptions::new().verbose(0)).unwrap();
+    let predicted = model.predict(&x, PredictOptions::new()).unwrap();
+    assert!(predicted.device() == &own && predicted.shape() == [40, 1]);
+    for variable in model.variables() {
+        assert!(variable.read().device() == &own);
+    }
+    // A batch on another device is refused.
+    let there = Tensor::ones([4, 2]).unwrap();
+    let error = model.predict(&there, PredictOptions::new()).unwrap_err();
+    assert!(error.to_string().ends_with("x.to(&device)."), "{error}");
 }
 
 // ---- tables ------------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ const SENTENCES: &[(&str, &str)] = &[
         "There is no device yet. Call and await Device.open() first: tensors are made on it.",
     ),
     (
-        "Make them on one device (Device::scope, Device::set_default), or bring one over through the host: to_vec and \
-         from_slice.",
+        "Make them on one device (Device::scope, Device::set_default), or copy one of them: x.to(&device).",
         "Each Device.open() makes a device of its own, on which later tensors are made. Bring one over: \
          Tensor.from(await x.data(), x.shape).",
     ),

@@ -42,6 +42,7 @@ use super::{Context, Inputs, Layer, Outputs};
 use crate::data::{Batch, IntoBatch, IntoModelData};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
+use crate::trackable::Trackable;
 
 /// A layer that `compile` and `fit` train.
 ///
@@ -233,7 +234,10 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        async move { fit::fit(&Erased::new(self), in_call("fit", data)?, options).await }
+        at_home(
+            self,
+            async move { fit::fit(&Erased::new(self), in_call("fit", data)?, options).await },
+        )
     }
 
     /// Computes the loss and the metrics on data, which [`Model::fit`] describes. Blocks.
@@ -264,7 +268,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        async move { fit::evaluate(&Erased::new(self), in_call("evaluate", data)?, options).await }
+        at_home(self, async move {
+            fit::evaluate(&Erased::new(self), in_call("evaluate", data)?, options).await
+        })
     }
 
     /// Returns the model's result for all of `x`, computed in batches and concatenated. The model need not be compiled.
@@ -336,7 +342,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        async move { fit::predict(&Erased::new(self), in_call("predict", x)?, options).await }
+        at_home(self, async move {
+            fit::predict(&Erased::new(self), in_call("predict", x)?, options).await
+        })
     }
 
     /// Performs a training step on one batch, `(x, y)` or `(x, y, sample_weight)`. Returns the loss and the metrics of this
@@ -399,6 +407,15 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
         Self: Sized,
     {
         self.predict_step(&batch.into_batch()?)
+    }
+}
+
+/// Awaits `pass` with the device of the model's variables as the current one, so that batches are made there.
+async fn at_home<R>(model: &dyn Trackable, pass: impl Future<Output = R>) -> R {
+    // A model that has never been called gets its variables on the current device.
+    match model.variables().first() {
+        Some(variable) => variable.peek().device().scope_async(pass).await,
+        None => pass.await,
     }
 }
 

@@ -188,6 +188,7 @@ static ALL: &[&[Entry]] = &[
     super::cast::ENTRIES,
     super::concat::ENTRIES,
     super::conv2d::ENTRIES,
+    super::copy_to_device::ENTRIES,
     super::convolution::ENTRIES,
     super::convolution::TRANSPOSED,
     #[cfg(not(target_family = "wasm"))]
