@@ -19,6 +19,7 @@
 #![cfg_attr(
     not(all(
         feature = "checkpoint",
+        feature = "inventory",
         feature = "json",
         feature = "keras-files",
         feature = "kernel-hooks",

@@ -1,6 +1,6 @@
 //! The inventory of ops is complete, and the documents derived from it are correct: `docs/ops.md` and the table of JavaScript.
 //!
-//! `WGRAD_DOCS=write cargo test --test inventory` rewrites the page.
+//! `WGRAD_DOCS=write cargo xtask test --test inventory` rewrites the page.
 
 #![allow(clippy::unwrap_used)]
 
@@ -167,7 +167,7 @@ fn page() -> String {
     let mut text = String::from(
         "# Ops\n\n\
          Made from the inventory of ops (`src/ops/inventory`); `tests/inventory.rs` compares it. After a change of ops:\n\
-         `WGRAD_DOCS=write cargo test --test inventory`.\n\n\
+         `WGRAD_DOCS=write cargo xtask test --test inventory`.\n\n\
          *Gradient*: yes where one is checked against differences, to second order; else why there is none. *Cases*:\n\
          TensorFlow's own results for it in `tests/data/oracle`, which `tests/oracle.rs` compares; the whole collection has\n\
          more. *Made as*: a row of a table, composed of other ops, or with a lowering or kernel of its own.\n\n\
@@ -208,7 +208,7 @@ fn the_page_of_ops_is_true() {
     let old = there.lines().zip(page.lines()).find(|(there, page)| there != page);
     assert!(
         there == page,
-        "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo test --test inventory"
+        "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo xtask test --test inventory"
     );
 }
 

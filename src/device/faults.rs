@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use futures::channel::oneshot;
+use futures_channel::oneshot;
 
 use super::platform::{OPEN_ANOTHER_DEVICE, Probe};
 use crate::error::{DeviceFault, Error, Result, message};

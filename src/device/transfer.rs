@@ -3,12 +3,13 @@
 //! Uploads go through wgpu's staging memory and never wait. A read copies a value into a mappable buffer, in the same
 //! submission as the work before it, and maps that buffer: `async` everywhere, with a blocking counterpart natively.
 
-use std::pin::pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
-use futures::channel::oneshot;
-use futures::future::{Either, select};
+use futures_channel::oneshot;
 
 use super::faults::Faults;
 use super::platform::{self, Poller};
@@ -179,11 +180,12 @@ impl Gpu {
             return receiver.await;
         }
         self.transfer.poller.wake();
-        let loss = pin!(self.faults.loss());
-        match select(receiver, loss).await {
-            Either::Left((told, _)) => told,
-            Either::Right(_) => Err(oneshot::Canceled),
-        }
+        let (mut receiver, mut loss) = (receiver, pin!(self.faults.loss()));
+        poll_fn(|cx| match Pin::new(&mut receiver).poll(cx) {
+            Poll::Pending => loss.as_mut().poll(cx).map(|_| Err(oneshot::Canceled)),
+            received => received,
+        })
+        .await
     }
 
     fn start_map(

@@ -4,9 +4,7 @@
 
 mod edges;
 mod extremes;
-#[cfg(feature = "op-cases")]
 mod gradients;
 mod second_order;
-#[cfg(feature = "op-cases")]
 mod tape_calls;
 mod tapes;

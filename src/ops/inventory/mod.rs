@@ -2,8 +2,8 @@
 //! calls that use its kernels. Tests and `docs/ops.md` iterate over the list.
 //!
 //! An op's file has its entries in a constant `ENTRIES`; the rows of a table generate theirs. The library never refers
-//! to the list, so a program does not contain it. What only tests need (cases, kernels, loops) is not even compiled
-//! without the feature `op-cases`. The list is not a stable API: it may change in every version.
+//! to the list, and it is compiled with the feature `inventory` only. It is not a stable API: it may change in every
+//! version.
 
 mod args;
 mod cases;
@@ -69,9 +69,6 @@ pub struct Entry {
     pub loops: &'static [LoopCall],
 }
 
-/// Whether entries keep what only tests need.
-const FOR_TESTS: bool = cfg!(any(test, feature = "op-cases"));
-
 impl Entry {
     /// An op of this kind, for floats, with a gradient.
     pub const fn new(
@@ -106,22 +103,19 @@ impl Entry {
         Entry { dtypes, ..self }
     }
 
-    // A call that does not get into the entry is not compiled.
-
     pub const fn cases(self, cases: fn(&mut Cases)) -> Self {
-        if FOR_TESTS { Entry { cases, ..self } } else { self }
+        Entry { cases, ..self }
     }
 
     pub const fn kernels(self, kernels: &'static [KernelCall]) -> Self {
-        if FOR_TESTS { Entry { kernels, ..self } } else { self }
+        Entry { kernels, ..self }
     }
 
     pub const fn loops(self, loops: &'static [LoopCall]) -> Self {
-        if FOR_TESTS { Entry { loops, ..self } } else { self }
+        Entry { loops, ..self }
     }
 
     /// The cases of this op alone.
-    #[cfg(any(test, feature = "op-cases"))]
     pub fn own_cases(&self) -> Vec<Case> {
         let mut cases = Cases::default();
         (self.cases)(&mut cases);
@@ -130,11 +124,13 @@ impl Entry {
 }
 
 /// All ops, file by file.
+#[cfg(any(test, feature = "inventory"))]
 pub fn all() -> impl Iterator<Item = &'static Entry> {
     ALL.iter().copied().flatten()
 }
 
 /// The op with this TensorFlow name.
+#[cfg(any(test, feature = "inventory"))]
 pub fn find(tensorflow: &str) -> Option<&'static Entry> {
     all().find(|entry| entry.tensorflow.contains(&tensorflow))
 }
@@ -152,6 +148,7 @@ pub(super) const fn row_takes(float: bool, int: bool, bool: bool) -> &'static [D
 }
 
 /// The entries of every file of ops. `tests/inventory.rs` finds missing files.
+#[cfg(any(test, feature = "inventory"))]
 static ALL: &[&[Entry]] = &[
     super::unary::ENTRIES,
     super::binary::ENTRIES,

@@ -34,7 +34,16 @@ impl Programs {
     }
 
     pub fn build() -> Result<Self> {
-        let tests = ["test", "--no-run", MESSAGES, "--test", "oracle", "--test", "fusion_property"];
+        let tests = [
+            "test",
+            "--no-run",
+            MESSAGES,
+            "--features=inventory",
+            "--test",
+            "oracle",
+            "--test",
+            "fusion_property",
+        ];
         let tests = compiled(&CommandLine::cargo(tests))?;
         let peers = [
             "build",
