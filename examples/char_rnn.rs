@@ -18,7 +18,7 @@ use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
 use wgrad::Trackable;
-use wgrad::keras::layers::{Dense, Embedding, GRU, Layer};
+use wgrad::keras::layers::{Dense, Embedding, Gru, Layer};
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Context, INFERENCE, TRAINING};
@@ -31,7 +31,7 @@ const BATCH: usize = 32;
 #[derive(Trackable)]
 struct CharRnn {
     letters: Embedding,
-    gru: GRU,
+    gru: Gru,
     head: Dense,
 }
 
@@ -66,7 +66,7 @@ fn run(flags: &Flags) -> Result<()> {
 
     let model = CharRnn {
         letters: Embedding::new(alphabet.len(), 64),
-        gru: GRU::new(128).return_sequences(true),
+        gru: Gru::new(128).return_sequences(true),
         head: Dense::new(alphabet.len()),
     };
     let loss_of = SparseCategoricalCrossentropy::new().from_logits(true);

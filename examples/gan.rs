@@ -22,7 +22,7 @@ use wgrad as tf;
 use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::keras::layers::{
-    BatchNormalization, Conv2D, Conv2DTranspose, Dense, Dropout, Flatten, Layer, LeakyReLU, Reshape,
+    BatchNormalization, Conv2D, Conv2DTranspose, Dense, Dropout, Flatten, Layer, LeakyRelu, Reshape,
 };
 use wgrad::keras::losses::{BinaryCrossentropy, Loss};
 use wgrad::keras::metrics::Mean;
@@ -40,14 +40,14 @@ fn generator() -> Sequential {
     Sequential::new()
         .add(Dense::new(7 * 7 * 64).use_bias(false))
         .add(BatchNormalization::new())
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(Reshape::new([7, 7, 64]))
         .add(up(32, 1))
         .add(BatchNormalization::new())
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(up(16, 2))
         .add(BatchNormalization::new())
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(up(1, 2).activation(Activation::Tanh))
 }
 
@@ -55,10 +55,10 @@ fn discriminator() -> Sequential {
     let down = |filters| Conv2D::new(filters, [5, 5]).strides([2, 2]).padding(tf::Padding::Same);
     Sequential::new()
         .add(down(32))
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(Dropout::new(0.3))
         .add(down(64))
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(Dropout::new(0.3))
         .add(Flatten::new())
         .add(Dense::new(1))

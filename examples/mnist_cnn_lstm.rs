@@ -21,7 +21,7 @@ use wgrad as tf;
 use wgrad::Trackable;
 use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
-use wgrad::keras::layers::{Conv2D, Dense, LSTM, Layer, MaxPooling2D};
+use wgrad::keras::layers::{Conv2D, Dense, Layer, Lstm, MaxPooling2D};
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
@@ -36,7 +36,7 @@ struct MnistModel {
     pool1: MaxPooling2D,
     conv2: Conv2D,
     pool2: MaxPooling2D,
-    lstm: LSTM,
+    lstm: Lstm,
     dense: Dense,
 }
 
@@ -51,7 +51,7 @@ impl MnistModel {
             pool1: MaxPooling2D::new([2, 2]),
             conv2: conv(64),
             pool2: MaxPooling2D::new([2, 2]),
-            lstm: LSTM::new(128),
+            lstm: Lstm::new(128),
             dense: Dense::new(10),
         }
     }

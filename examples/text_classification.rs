@@ -17,7 +17,7 @@ use say::{Result, say};
 use wgrad as tf;
 use wgrad::Trackable;
 use wgrad::keras::layers::{
-    Dense, Dropout, Embedding, GRU, GlobalAveragePooling1D, Layer, LayerNormalization,
+    Dense, Dropout, Embedding, GlobalAveragePooling1D, Gru, Layer, LayerNormalization,
     MultiHeadAttention,
 };
 use wgrad::keras::optimizers::Adam;
@@ -157,7 +157,7 @@ fn run(flags: &Flags) -> Result<()> {
         .add(Dense::new(1));
     let gru = Sequential::new()
         .add(Embedding::new(vocabulary, 32).mask_zero(true))
-        .add(GRU::new(32))
+        .add(Gru::new(32))
         .add(Dense::new(1));
     let transformer = Transformer::new(vocabulary);
     measure("mean of embeddings", &bag, flags, &train, &test)?;

@@ -21,8 +21,8 @@ use programs::flavours::{
 use programs::run::{Devices, Mode, run, run_with_gradients};
 use programs::{generate, recurrences};
 use wgrad::keras::layers::{
-    BatchNormalization, Conv2D, Dense, DepthwiseConv2D, Dropout, Embedding, Flatten, GRU,
-    GlobalAveragePooling1D, LSTM, LayerNormalization, MaxPooling2D, MultiHeadAttention,
+    BatchNormalization, Conv2D, Dense, DepthwiseConv2D, Dropout, Embedding, Flatten,
+    GlobalAveragePooling1D, Gru, LayerNormalization, Lstm, MaxPooling2D, MultiHeadAttention,
 };
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
@@ -280,11 +280,11 @@ fn trainings() {
     train("CNN", &cnn, &adam(), &[6, 18, 18, 3], None);
     let lstm = Sequential::new()
         .add(Embedding::new(11, 12))
-        .add(LSTM::new(20).return_sequences(true))
-        .add(LSTM::new(9))
+        .add(Lstm::new(20).return_sequences(true))
+        .add(Lstm::new(9))
         .add(Dense::new(5));
     train("LSTM", &lstm, &adam(), &[10, 13], Some(11));
-    let gru = Sequential::new().add(GRU::new(16)).add(Dense::new(5));
+    let gru = Sequential::new().add(Gru::new(16)).add(Dense::new(5));
     train("GRU", &gru, &Sgd::new(0.05).momentum(0.9), &[9, 12, 7], None);
     let transformer = Sequential::new()
         .add(Embedding::new(11, 24))

@@ -16,7 +16,7 @@ use wgrad::Trackable;
 use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist::{Mnist, MnistOptions, Source};
-use wgrad::keras::layers::{Conv2D, Dense, Flatten, LSTM, Layer, MaxPooling2D, Permute, Reshape};
+use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, Lstm, MaxPooling2D, Permute, Reshape};
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{
@@ -77,7 +77,7 @@ fn cnn_lstm() -> Sequential {
         .add(MaxPooling2D::new([2, 2]))
         .add(Reshape::new([49, 64]))
         .add(Permute::new([2, 1]))
-        .add(LSTM::new(128))
+        .add(Lstm::new(128))
         .add(Dense::new(10))
 }
 

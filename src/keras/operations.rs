@@ -270,9 +270,9 @@ mod tests {
 
     use crate::error::Result;
     use crate::keras::layers::{
-        Add, Attention, Concatenate, Conv1D, Dense, Dropout, Embedding, GRU,
-        GlobalAveragePooling1D, LSTM, LayerNormalization, Masking, MultiHeadAttention, Multiply,
-        PReLU, TimeDistributed, UnitNormalization,
+        Add, Attention, Concatenate, Conv1D, Dense, Dropout, Embedding, GlobalAveragePooling1D,
+        Gru, LayerNormalization, Lstm, Masking, MultiHeadAttention, Multiply, Prelu,
+        TimeDistributed, UnitNormalization,
     };
     use crate::keras::{Functional, Input, LayerExt, Sequential};
     use crate::tensor::Tensor;
@@ -309,7 +309,7 @@ mod tests {
     /// The expected numbers are those of `model._operations` in Keras 3.15.
     #[test]
     fn layers_have_keras_numbers_among_the_operations_of_masks() -> Result<()> {
-        let model = Sequential::new().add(Masking::new()).add(LSTM::new(2)).add(Dense::new(2));
+        let model = Sequential::new().add(Masking::new()).add(Lstm::new(2)).add(Dense::new(2));
         check(&model, &[("masking", 2), ("lstm", 4), ("dense", 5)]);
         // No layer uses the mask.
         let model = Sequential::new().add(words()).add(Dense::new(2));
@@ -319,20 +319,20 @@ mod tests {
         let shared = Arc::new(words());
         let (x, y) = (shared.clone().on(&a)?, shared.clone().on(&b)?);
         let z = Add::new().on_all([&x, &y])?;
-        let model = Functional::new([&a, &b], LSTM::new(2).on(&z)?)?;
+        let model = Functional::new([&a, &b], Lstm::new(2).on(&z)?)?;
         check(&model, &[("embedding", 2), ("add", 5), ("lstm", 7)]);
         let z = Multiply::new().on_all([&x, &y, &shared.on(&c)?])?;
-        let model = Functional::new([&a, &b, &c], LSTM::new(2).on(&z)?)?;
+        let model = Functional::new([&a, &b, &c], Lstm::new(2).on(&z)?)?;
         check(&model, &[("embedding", 5), ("multiply", 8), ("lstm", 10)]);
 
         let (x, y) = (words().on(&a)?, words().on(&b)?);
-        let z = LSTM::new(2).on(&Concatenate::new().on_all([&x, &y])?)?;
+        let z = Lstm::new(2).on(&Concatenate::new().on_all([&x, &y])?)?;
         check(
             &Functional::new([&a, &b], z)?,
             &[("embedding", 2), ("embedding_1", 3), ("concatenate", 13), ("lstm", 15)],
         );
         let y = Embedding::new(7, 3).on(&b)?;
-        let z = LSTM::new(2).on(&Concatenate::new().on_all([&x, &y])?)?;
+        let z = Lstm::new(2).on(&Concatenate::new().on_all([&x, &y])?)?;
         check(
             &Functional::new([&a, &b], z)?,
             &[("embedding", 1), ("embedding_1", 4), ("concatenate", 10), ("lstm", 12)],
@@ -362,40 +362,40 @@ mod tests {
         );
 
         let y = TimeDistributed::new(Dense::new(4)).on(&x)?;
-        let y = LSTM::new(2).on(&Dropout::new(0.1).on(&y)?)?;
+        let y = Lstm::new(2).on(&Dropout::new(0.1).on(&y)?)?;
         check(
             &Functional::new(&a, y)?,
             &[("embedding", 1), ("time_distributed", 3), ("dropout", 4), ("lstm", 5)],
         );
-        let y = LSTM::new(2).on(&Conv1D::new(4, 3).on(&x)?)?;
+        let y = Lstm::new(2).on(&Conv1D::new(4, 3).on(&x)?)?;
         check(&Functional::new(&a, y)?, &[("embedding", 1), ("conv1d", 2), ("lstm", 3)]);
-        let y = LSTM::new(2).on(&x.add(Dense::new(3).on(&x)?)?)?;
+        let y = Lstm::new(2).on(&x.add(Dense::new(3).on(&x)?)?)?;
         check(&Functional::new(&a, y)?, &[("embedding", 1), ("dense", 2), ("add", 3), ("lstm", 4)]);
-        let y = UnitNormalization::new().on(&PReLU::new().on(&x)?)?;
+        let y = UnitNormalization::new().on(&Prelu::new().on(&x)?)?;
         check(
-            &Functional::new(&a, LSTM::new(2).on(&y)?)?,
+            &Functional::new(&a, Lstm::new(2).on(&y)?)?,
             &[("embedding", 1), ("p_re_lu", 2), ("unit_normalization", 3), ("lstm", 5)],
         );
 
         let inner = Sequential::new().add(Dense::new(4));
-        let inner = inner.add(LSTM::new(3).return_sequences(true));
-        let y = Dense::new(2).on(&GRU::new(2).on(&inner.on(&x)?)?)?;
+        let inner = inner.add(Lstm::new(3).return_sequences(true));
+        let y = Dense::new(2).on(&Gru::new(2).on(&inner.on(&x)?)?)?;
         check(
             &Functional::new(&a, y)?,
             &[("embedding", 1), ("sequential", 3), ("gru", 4), ("dense", 5)],
         );
-        let inner = Sequential::new().add(words()).add(LSTM::new(3).return_sequences(true));
-        let y = Dense::new(2).on(&GRU::new(2).on(&inner.on(&a)?)?)?;
+        let inner = Sequential::new().add(words()).add(Lstm::new(3).return_sequences(true));
+        let y = Dense::new(2).on(&Gru::new(2).on(&inner.on(&a)?)?)?;
         check(&Functional::new(&a, y)?, &[("sequential", 1), ("gru", 2), ("dense", 3)]);
 
         // Inputs that no output depends on precede the layers that end the model.
         let (unused, other) = (Input::new([4]), Input::new([3]));
-        let y = LSTM::new(2).on(&words().on(&a)?)?;
+        let y = Lstm::new(2).on(&words().on(&a)?)?;
         check(&Functional::new([&unused, &a, &other], y)?, &[("embedding", 1), ("lstm", 5)]);
 
         let x = Input::new([5, 3]);
         let (y, z) = (Dense::new(3).on(&x)?, Dense::new(3).on(&x)?);
-        let (y, z) = (LSTM::new(2).on(&Masking::new().on(&y)?)?, GRU::new(2).on(&z)?);
+        let (y, z) = (Lstm::new(2).on(&Masking::new().on(&y)?)?, Gru::new(2).on(&z)?);
         check(
             &Functional::new(&x, Add::new().on_all([&y, &z])?)?,
             &[("dense", 1), ("masking", 3), ("dense_1", 5), ("lstm", 6), ("gru", 7), ("add", 8)],

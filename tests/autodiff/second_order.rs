@@ -8,8 +8,8 @@ use wgrad::autodiff::{ForwardAccumulator, gradients_function, hessian, hvp};
 use wgrad::inventory::{self, Gradient};
 use wgrad::keras::layers::{
     Attention, BatchNormalization, Bidirectional, Conv2D, Conv2DTranspose, Dense, DepthwiseConv2D,
-    GRU, GroupNormalization, LSTM, LayerNormalization, MultiHeadAttention, RMSNormalization,
-    ScoreMode, SeparableConv2D, SimpleRNN,
+    GroupNormalization, Gru, LayerNormalization, Lstm, MultiHeadAttention, RmsNormalization,
+    ScoreMode, SeparableConv2D, SimpleRnn,
 };
 use wgrad::keras::{Context, INFERENCE, Layer, TRAINING};
 use wgrad::linalg::{QrOptions, SvdOptions, qr_with, svd_with};
@@ -76,7 +76,7 @@ fn some_steps() -> Tensor {
 fn the_penalty_of_an_lstm_is_tensorflows() {
     check(
         "LSTM",
-        &LSTM::new(8),
+        &Lstm::new(8),
         None,
         &Known {
             penalty: 0.762_188_9,
@@ -89,7 +89,7 @@ fn the_penalty_of_an_lstm_is_tensorflows() {
     );
     check(
         "LSTM, backwards",
-        &LSTM::new(8).go_backwards(true),
+        &Lstm::new(8).go_backwards(true),
         Some(&some_steps()),
         &Known {
             penalty: 0.736_508_13,
@@ -106,7 +106,7 @@ fn the_penalty_of_an_lstm_is_tensorflows() {
 fn the_penalty_of_a_gru_is_tensorflows() {
     check(
         "GRU",
-        &GRU::new(8),
+        &Gru::new(8),
         None,
         &Known {
             penalty: 0.376_286_45,
@@ -119,7 +119,7 @@ fn the_penalty_of_a_gru_is_tensorflows() {
     );
     check(
         "GRU, backwards",
-        &GRU::new(8).go_backwards(true),
+        &Gru::new(8).go_backwards(true),
         Some(&some_steps()),
         &Known {
             penalty: 0.397_456_05,
@@ -136,7 +136,7 @@ fn the_penalty_of_a_gru_is_tensorflows() {
 fn the_penalty_of_a_simple_layer_is_tensorflows() {
     check(
         "SimpleRNN",
-        &SimpleRNN::new(8),
+        &SimpleRnn::new(8),
         None,
         &Known {
             penalty: 0.389_308_1,
@@ -149,7 +149,7 @@ fn the_penalty_of_a_simple_layer_is_tensorflows() {
     );
     check(
         "SimpleRNN, backwards",
-        &SimpleRNN::new(8).go_backwards(true),
+        &SimpleRnn::new(8).go_backwards(true),
         Some(&some_steps()),
         &Known {
             penalty: 0.267_451_97,
@@ -527,7 +527,7 @@ fn direction(x: &Tensor, step: usize) -> Tensor {
 #[test]
 fn penalties_of_recurrent_layers_and_attention_agree_with_differences() {
     let x = numbers(&[2, 3, 4], 5);
-    let both = critic(Bidirectional::new(GRU::new(4).return_sequences(true)), INFERENCE, &x);
+    let both = critic(Bidirectional::new(Gru::new(4).return_sequences(true)), INFERENCE, &x);
     along("Bidirectional", &both, &x).unwrap();
     along("MultiHeadAttention", &critic(MultiHeadAttention::new(2, 3), INFERENCE, &x), &x).unwrap();
     for (what, mode) in [("Attention", ScoreMode::Dot), ("concat", ScoreMode::Concat)] {
@@ -551,7 +551,7 @@ fn penalties_of_convolutions_and_norms_agree_with_differences() {
         ("BatchNormalization", critic(BatchNormalization::new(), TRAINING, &x)),
         ("LayerNormalization", critic(LayerNormalization::new(), INFERENCE, &x)),
         ("GroupNormalization", critic(GroupNormalization::new().groups(2), INFERENCE, &x)),
-        ("RMSNormalization", critic(RMSNormalization::new(), INFERENCE, &x)),
+        ("RMSNormalization", critic(RmsNormalization::new(), INFERENCE, &x)),
     ];
     for (what, critic) in &layers {
         along(what, critic, &x).unwrap();

@@ -377,10 +377,10 @@ fn a_frozen_model_has_nothing_to_train() {
 
 #[test]
 fn callbacks_say_what_they_lack() {
-    use wgrad::keras::callbacks::{EarlyStopping, ModelCheckpoint, ReduceLROnPlateau};
+    use wgrad::keras::callbacks::{EarlyStopping, ModelCheckpoint, ReduceLrOnPlateau};
     let fit = |options: FitOptions<'_>| text(model().fit((&x(), &y()), options));
     assert_eq!(
-        fit(options().callback(ReduceLROnPlateau::new().factor(1.0))),
+        fit(options().callback(ReduceLrOnPlateau::new().factor(1.0))),
         "ReduceLROnPlateau: the factor is 1; it must be below 1."
     );
     let folder = std::env::temp_dir();

@@ -91,8 +91,8 @@ fn options_that_make_no_sense_are_told() {
             .contains("noise_shape [1, 3, 1, 1]")
     );
     assert!(call(GaussianNoise::new(-1.0), &image).contains("the stddev is -1"));
-    assert!(call(LeakyReLU::new().negative_slope(-0.5), &image).contains("at least 0"));
-    assert!(call(ReLU::new().max_value(-1.0), &image).contains("max_value is -1"));
+    assert!(call(LeakyRelu::new().negative_slope(-0.5), &image).contains("at least 0"));
+    assert!(call(Relu::new().max_value(-1.0), &image).contains("max_value is -1"));
     assert!(call(Embedding::new(0, 3), &ints([1])).contains("input_dim is 0"));
 }
 
@@ -112,8 +112,8 @@ fn shapes_that_do_not_fit_are_told() {
         "Permute: the input is [2, 3, 4] and dims [1, 3]; dims must have each axis of an example once, counted from 1."
     );
     assert!(call(Permute::new([0, 1]), &x).contains("once"));
-    assert!(call(PReLU::new().shared_axes([3]), &x).contains("shared_axes [3]"));
-    assert!(call(PReLU::new().shared_axes([0]), &x).contains("other than 0"));
+    assert!(call(Prelu::new().shared_axes([3]), &x).contains("shared_axes [3]"));
+    assert!(call(Prelu::new().shared_axes([0]), &x).contains("other than 0"));
     let mask = zeros([2, 4, 4]);
     let masked = Softmax::new().call(&x, INFERENCE.with_mask(Some(&mask)));
     assert_eq!(

@@ -118,11 +118,11 @@ fn options_outside_their_range() {
     let nan = metrics::TruePositives::default().thresholds(f32::NAN);
     says(nan.update_state(&t, &p), "a threshold is NaN");
     says(
-        metrics::AUC::default().num_thresholds(1).update_state(&t, &p),
+        metrics::Auc::default().num_thresholds(1).update_state(&t, &p),
         "num_thresholds is 1; it must be at least 2",
     );
     says(
-        metrics::AUC::default().multi_label(true).update_state(&zeros(&[2]), &zeros(&[2])),
+        metrics::Auc::default().multi_label(true).update_state(&zeros(&[2]), &zeros(&[2])),
         "y_pred is [2]; with multi_label",
     );
     let class = metrics::Precision::default().class_id(3);
@@ -146,13 +146,13 @@ fn options_outside_their_range() {
         metrics::R2Score::default().update_state(&zeros(&[2]), &zeros(&[2])),
         "they must be [N,D]",
     );
-    let iou = metrics::IoU::new("iou", 3, &[3]);
+    let iou = metrics::Iou::new("iou", 3, &[3]);
     says(
         iou.update_state(&zeros(&[2]), &zeros(&[2])),
         "IoU: a target class is 3; with 3 classes it must be below 3.",
     );
     says(
-        metrics::MeanIoU::new("iou", 3).update_state(&zeros(&[2]), &zeros(&[3])),
+        metrics::MeanIou::new("iou", 3).update_state(&zeros(&[2]), &zeros(&[3])),
         "they must have as many positions",
     );
     let accuracy = metrics::SparseCategoricalAccuracy::default();

@@ -2,8 +2,8 @@
 
 use wgrad::Trackable;
 use wgrad::keras::layers::{
-    AdditiveAttention, AttendOptions, Attention, Bidirectional, Dense, GRU, GroupQueryAttention,
-    LSTM, LSTMCell, MergeMode, MultiHeadAttention, RNN, RnnCell, SimpleRNN, StackedRNNCells,
+    AdditiveAttention, AttendOptions, Attention, Bidirectional, Dense, GroupQueryAttention, Gru,
+    Lstm, LstmCell, MergeMode, MultiHeadAttention, Rnn, RnnCell, SimpleRnn, StackedRnnCells,
     TimeDistributed,
 };
 use wgrad::keras::{Context, INFERENCE, Layer, TRAINING};
@@ -13,18 +13,18 @@ use super::*;
 #[test]
 fn recurrent_layers_say_what_does_not_fit() {
     let x = zeros([2, 5, 3]);
-    let lstm = || LSTM::new(4);
+    let lstm = || Lstm::new(4);
     assert_eq!(
         text(lstm().call(&zeros([5, 3]), INFERENCE)),
         "LSTM: the input is [5, 3]; it must be [B, T, F]: batch, steps, features. Give a single sequence a batch axis with \
          expand_dims(0), numbers a last axis with expand_dims(-1)."
     );
     assert_eq!(
-        text(GRU::new(4).call(&zeros([2, 0, 3]), INFERENCE)),
+        text(Gru::new(4).call(&zeros([2, 0, 3]), INFERENCE)),
         "GRU: the input is [2, 0, 3]; a sequence needs one step at least."
     );
     assert_eq!(
-        text(SimpleRNN::new(0).call(&x, INFERENCE)),
+        text(SimpleRnn::new(0).call(&x, INFERENCE)),
         "SimpleRNNCell: units is 0; it must be at least 1."
     );
     assert_eq!(
@@ -36,7 +36,7 @@ fn recurrent_layers_say_what_does_not_fit() {
         "LSTM: the initial states are [[2, 4]]; for the input [2, 5, 3] they must be [[2, 4], [2, 4]]."
     );
     assert_eq!(
-        text(GRU::new(4).call(&[x.clone(), zeros([3, 4])][..], INFERENCE)),
+        text(Gru::new(4).call(&[x.clone(), zeros([3, 4])][..], INFERENCE)),
         "GRU: the initial states are [[3, 4]]; for the input [2, 5, 3] they must be [[2, 4]]."
     );
     assert_eq!(
@@ -70,11 +70,11 @@ fn recurrent_layers_say_what_does_not_fit() {
          4]]. Give it batches of one size, or call reset_state of the layer, or reset_states of the model, between."
     );
     assert_eq!(
-        text(LSTMCell::new(4).step(&x, &[], INFERENCE)),
+        text(LstmCell::new(4).step(&x, &[], INFERENCE)),
         "LSTMCell: the input is [2, 5, 3]; a cell takes one step, [B, F]. For whole sequences wrap it in RNN::new."
     );
     assert_eq!(
-        text(LSTMCell::new(4).step(&zeros([2, 3]), &[zeros([2, 4])], INFERENCE)),
+        text(LstmCell::new(4).step(&zeros([2, 3]), &[zeros([2, 4])], INFERENCE)),
         "LSTMCell: the states are [[2, 4]]; for the input [2, 3] they must be [[2, 4], [2, 4]]."
     );
 }
@@ -97,27 +97,27 @@ impl RnnCell for Forgetful {
 fn cells_and_wrappers_say_what_does_not_fit() {
     let x = zeros([2, 5, 3]);
     assert_eq!(
-        text(RNN::new(Forgetful).call(&x, INFERENCE)),
+        text(Rnn::new(Forgetful).call(&x, INFERENCE)),
         "RNN: the states before a step are [[2, 3], [2, 3]] and the cell's states after it [[2, 3]]; a step must keep their \
          number and shapes."
     );
     assert_eq!(
-        text(RNN::new(StackedRNNCells::new()).call(&x, INFERENCE)),
+        text(Rnn::new(StackedRnnCells::new()).call(&x, INFERENCE)),
         "StackedRNNCells: there is no cell. Put one in with add."
     );
     assert_eq!(
-        text(RNN::new(LSTMCell::new(4)).call(&zeros([5, 3]), INFERENCE)),
+        text(Rnn::new(LstmCell::new(4)).call(&zeros([5, 3]), INFERENCE)),
         "RNN: the input is [5, 3]; it must be [B, T, ..]: batch, steps, and what a step has. Give a single sequence a batch \
          axis with expand_dims(0)."
     );
     let both =
-        Bidirectional::with_backward_layer(LSTM::new(4), LSTM::new(4).return_sequences(true));
+        Bidirectional::with_backward_layer(Lstm::new(4), Lstm::new(4).return_sequences(true));
     assert_eq!(
         text(both.call(&x, INFERENCE)),
         "Bidirectional: return_sequences of the layers is [false, true] and go_backwards [false, false]; the first must be \
          equal and the second differ."
     );
-    let both = || Bidirectional::new(GRU::new(4));
+    let both = || Bidirectional::new(Gru::new(4));
     assert_eq!(
         text(both().merge_mode(MergeMode::None).call(&x, INFERENCE)),
         "Bidirectional: with MergeMode::None there are two results. Take them from call_both, or choose another mode."
@@ -200,8 +200,8 @@ fn attention_layers_say_what_does_not_fit() {
 #[test]
 fn batches_without_rows_have_results_without_rows() {
     let x = zeros([0, 5, 3]);
-    assert_eq!(LSTM::new(4).call(&x, INFERENCE).unwrap().shape(), [0, 4]);
-    let gru = GRU::new(4).return_sequences(true).go_backwards(true);
+    assert_eq!(Lstm::new(4).call(&x, INFERENCE).unwrap().shape(), [0, 4]);
+    let gru = Gru::new(4).return_sequences(true).go_backwards(true);
     assert_eq!(gru.call(&x, INFERENCE).unwrap().shape(), [0, 5, 4]);
     assert!(gru.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap().is_empty());
     let heads = MultiHeadAttention::new(2, 4);
@@ -209,12 +209,12 @@ fn batches_without_rows_have_results_without_rows() {
     let nothing = [zeros([2, 3, 8]), zeros([2, 0, 8])];
     // A query without visible keys returns the projection of zeros: the bias, which is 0.
     same(&values(heads_of(&nothing)), &[0.0; 2 * 3 * 8]);
-    let layer = LSTM::new(4);
+    let layer = Lstm::new(4);
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(layer.count_params(), 4 * 4 * (3 + 4 + 1));
     // NaN spreads along its own sequence only.
     let x = floats([1.0, f32::NAN, 3.0, 4.0]).reshape([2, 2, 1]).unwrap();
-    let y = values(LSTM::new(4).call(&x, INFERENCE));
+    let y = values(Lstm::new(4).call(&x, INFERENCE));
     assert!(y[..4].iter().all(|y| y.is_nan()) && y[4..].iter().all(|y| y.is_finite()), "{y:?}");
 }
 

@@ -1,7 +1,7 @@
 //! Weights that do not fit: each error names the file, the tensor, both shapes and dtypes, and the remedy.
 
 use wgrad::keras::Sequential;
-use wgrad::keras::layers::{Conv2D, Dense, Flatten, GRU, MultiHeadAttention};
+use wgrad::keras::layers::{Conv2D, Dense, Flatten, Gru, MultiHeadAttention};
 use wgrad::weights::{LoadOptions, SafetensorsFile, SaveOptions};
 use wgrad::{NamedArray, Trackable};
 
@@ -137,7 +137,7 @@ fn pytorch() {
         "load: PyTorch flattens channels first, so the rows of 'dense/kernel' depend on what 'flatten' gets, which has seen no \
          input. Call the model once, or use build, before the weights are loaded."
     );
-    let gru = Sequential::new().add(GRU::new(1).reset_after(false));
+    let gru = Sequential::new().add(Gru::new(1).reset_after(false));
     gru.build([1, 2, 1]).unwrap();
     let tensors: &[(&str, &str, &[usize])] = &[
         ("gru.weight_ih_l0", "F32", &[3, 1]),

@@ -7,8 +7,8 @@ use crate::root;
 
 use wgrad::keras::layers::{
     BatchNormalization, Bidirectional, Conv1D, Conv1DTranspose, Conv2D, Dense, DepthwiseConv2D,
-    Dropout, Embedding, Flatten, GRU, LSTM, LayerNormalization, MaxPooling2D, MultiHeadAttention,
-    PReLU, ReLU, SimpleRNN,
+    Dropout, Embedding, Flatten, Gru, LayerNormalization, Lstm, MaxPooling2D, MultiHeadAttention,
+    Prelu, Relu, SimpleRnn,
 };
 use wgrad::keras::{Activation, INFERENCE, Layer, Sequential};
 use wgrad::weights::{LoadOptions, SafetensorsFile, SaveOptions};
@@ -132,10 +132,10 @@ fn cnn() -> Sequential {
     Sequential::new()
         .add(Conv2D::new(4, [3, 3]).padding(same()))
         .add(BatchNormalization::new())
-        .add(ReLU::new())
+        .add(Relu::new())
         .add(MaxPooling2D::new([2, 2]))
         .add(DepthwiseConv2D::new([3, 3]).depth_multiplier(2).padding(same()))
-        .add(PReLU::new().shared_axes([1, 2]))
+        .add(Prelu::new().shared_axes([1, 2]))
         .add(Conv2D::new(3, [1, 1]))
         .add(Flatten::new())
         .add(Dropout::new(0.5))
@@ -180,10 +180,10 @@ fn recurrent_layers_get_their_gates_and_biases() {
     assert_eq!(x.dtype(), DType::I32);
     let model = Sequential::new()
         .add_named("embed", Embedding::new(11, 6))
-        .add_named("lstm", LSTM::new(4).return_sequences(true))
-        .add_named("gru", Bidirectional::new(GRU::new(3).return_sequences(true)))
+        .add_named("lstm", Lstm::new(4).return_sequences(true))
+        .add_named("gru", Bidirectional::new(Gru::new(3).return_sequences(true)))
         .add_named("norm", LayerNormalization::new().epsilon(1e-5))
-        .add_named("rnn", SimpleRNN::new(5))
+        .add_named("rnn", SimpleRnn::new(5))
         .add_named("head", Dense::new(2));
     model.build([2, 7]).unwrap();
     there_and_back("sequence", &model, LoadOptions::new().from_pytorch(), &x, &y);

@@ -11,8 +11,8 @@ use folder::Folder;
 use serde_json::{Value, json};
 use wgrad::keras::layers::{
     Add, BatchNormalization, Bidirectional, Concatenate, Conv2D, Dense, DepthwiseConv2D, Dropout,
-    Embedding, GRU, GlobalAveragePooling1D, GlobalAveragePooling2D, LSTM, LayerNormalization,
-    Masking, MultiHeadAttention, ReLU, SeparableConv2D, Subtract, TimeDistributed,
+    Embedding, GlobalAveragePooling1D, GlobalAveragePooling2D, Gru, LayerNormalization, Lstm,
+    Masking, MultiHeadAttention, Relu, SeparableConv2D, Subtract, TimeDistributed,
 };
 use wgrad::keras::optimizers::schedules::ExponentialDecay;
 use wgrad::keras::optimizers::{
@@ -82,7 +82,7 @@ impl Model {
                 let y =
                     Conv2D::new(3, [3, 3]).padding(Padding::Same).use_bias(false).on(&x).unwrap();
                 let y = BatchNormalization::new().on(&y).unwrap();
-                let y = ReLU::new().on(&y).unwrap();
+                let y = Relu::new().on(&y).unwrap();
                 let side = DepthwiseConv2D::new([3, 3]).padding(Padding::Same).on(&y).unwrap();
                 let y = Add::new().on_all([&y, &side]).unwrap();
                 let y = SeparableConv2D::new(4, [3, 3]).on(&y).unwrap();
@@ -93,9 +93,9 @@ impl Model {
             "rnn" => Model::Sequential(
                 Sequential::new()
                     .add(Embedding::new(7, 3))
-                    .add(Bidirectional::new(LSTM::new(3).return_sequences(true)))
+                    .add(Bidirectional::new(Lstm::new(3).return_sequences(true)))
                     .add(TimeDistributed::new(Dense::new(3)))
-                    .add(GRU::new(2)),
+                    .add(Gru::new(2)),
             ),
             "attention" => {
                 let (a, b) = (Input::new([4, 6]), Input::new([4, 6]));
@@ -334,28 +334,28 @@ fn model(case: &str) -> Result<Model2> {
     Ok(Model2::Functional(match case {
         "mask" => {
             let x = ids();
-            functional(&x, &dense().on(&LSTM::new(3).on(&words().on(&x)?)?)?)?
+            functional(&x, &dense().on(&Lstm::new(3).on(&words().on(&x)?)?)?)?
         }
         "bimask" => {
             let model = Sequential::new().add(words());
-            let model = model.add(Bidirectional::new(GRU::new(3).return_sequences(true)));
-            return Ok(Model2::Sequential(model.add(LSTM::new(2)).add(dense())));
+            let model = model.add(Bidirectional::new(Gru::new(3).return_sequences(true)));
+            return Ok(Model2::Sequential(model.add(Lstm::new(2)).add(dense())));
         }
         "masking" => {
             let model = Sequential::new().add(Masking::new());
             let model = model.add(TimeDistributed::new(Dense::new(3)));
-            return Ok(Model2::Sequential(model.add(LSTM::new(3)).add(dense())));
+            return Ok(Model2::Sequential(model.add(Lstm::new(3)).add(dense())));
         }
         "join" => {
             let (a, b) = (ids(), ids());
             let (x, y) = (words().on(&a)?, words().on(&b)?);
-            let y = LSTM::new(3).on(&Add::new().on_all([&x, &y])?)?;
+            let y = Lstm::new(3).on(&Add::new().on_all([&x, &y])?)?;
             Functional::new([&a, &b], dense().on(&y)?)?
         }
         "concat" => {
             let (a, b) = (ids(), ids());
             let (x, y) = (words().on(&a)?, words().on(&b)?);
-            let y = GRU::new(3).on(&Concatenate::new().on_all([&x, &y])?)?;
+            let y = Gru::new(3).on(&Concatenate::new().on_all([&x, &y])?)?;
             Functional::new([&a, &b], dense().on(&y)?)?
         }
         "heads" => {
@@ -368,7 +368,7 @@ fn model(case: &str) -> Result<Model2> {
         "branches" => {
             let x = Input::new([5, 2]);
             let (y, z) = (Dense::new(3).on(&x)?, Dense::new(3).on(&x)?);
-            let (y, z) = (LSTM::new(2).on(&Masking::new().on(&y)?)?, LSTM::new(2).on(&z)?);
+            let (y, z) = (Lstm::new(2).on(&Masking::new().on(&y)?)?, Lstm::new(2).on(&z)?);
             functional(&x, &dense().on(&Subtract::new().on_all([&y, &z])?)?)?
         }
         "unused" => {
@@ -385,8 +385,8 @@ fn model(case: &str) -> Result<Model2> {
         "nested" => {
             let x = ids();
             let inner = Sequential::new().add(Dense::new(3));
-            let inner = inner.add(LSTM::new(3).return_sequences(true));
-            functional(&x, &dense().on(&GRU::new(3).on(&inner.on(&words().on(&x)?)?)?)?)?
+            let inner = inner.add(Lstm::new(3).return_sequences(true));
+            functional(&x, &dense().on(&Gru::new(3).on(&inner.on(&words().on(&x)?)?)?)?)?
         }
         "frozenbefore" | "frozenafter" => {
             let x = Input::new([4]);

@@ -84,11 +84,11 @@ fn keras_loads_what_is_written() {
         .add(Dense::new(4));
     sequential(&folder, "cnn", &cnn, &normal(&[2, 8, 8, 1]));
     let sequence = Sequential::new()
-        .add(LSTM::new(4).return_sequences(true))
+        .add(Lstm::new(4).return_sequences(true))
         .add(TimeDistributed::new(Dense::new(3)))
-        .add(Bidirectional::new(GRU::new(3).return_sequences(true)))
-        .add(SimpleRNN::new(3))
-        .add(PReLU::new())
+        .add(Bidirectional::new(Gru::new(3).return_sequences(true)))
+        .add(SimpleRnn::new(3))
+        .add(Prelu::new())
         .add(GroupNormalization::new().groups(3))
         .add(LayerNormalization::new())
         .add(Dense::new(2).activation(Activation::Softmax));

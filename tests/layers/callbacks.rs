@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use ndarray::Array2;
 use wgrad::data::Batch;
 use wgrad::keras::callbacks::{
-    BatchLogs, CSVLogger, Callback, EarlyStopping, LambdaCallback, Mode, ModelCheckpoint,
-    ProgbarLogger, ReduceLROnPlateau, Run, SaveFreq, TerminateOnNaN,
+    BatchLogs, Callback, CsvLogger, EarlyStopping, LambdaCallback, Mode, ModelCheckpoint,
+    ProgbarLogger, ReduceLrOnPlateau, Run, SaveFreq, TerminateOnNan,
 };
 use wgrad::keras::layers::Dense;
 use wgrad::keras::losses::MeanSquaredError;
@@ -290,7 +290,7 @@ fn early_stopping_is_kerass() {
     assert_eq!(stopped(&[5.0, 5.0, 5.0], EarlyStopping::new()).0, 3);
 }
 
-fn rates(script: &[f32], reduce: ReduceLROnPlateau) -> Vec<f64> {
+fn rates(script: &[f32], reduce: ReduceLrOnPlateau) -> Vec<f64> {
     let model = Scripted::new(script);
     let history = model.fit(FitOptions::new().callback(reduce)).unwrap();
     history.get("learning_rate").unwrap().to_vec()
@@ -299,7 +299,7 @@ fn rates(script: &[f32], reduce: ReduceLROnPlateau) -> Vec<f64> {
 // As in Keras 3.15.1: the rate at each epoch's end, before that epoch's reduction.
 #[test]
 fn a_plateau_reduces_the_rate_as_in_keras() {
-    let reduce = || ReduceLROnPlateau::new().monitor("loss").factor(0.5);
+    let reduce = || ReduceLrOnPlateau::new().monitor("loss").factor(0.5);
     let flat = [1.0; 7];
     assert_eq!(rates(&flat, reduce().patience(2)), [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25]);
     assert_eq!(
@@ -321,11 +321,11 @@ fn a_plateau_reduces_the_rate_as_in_keras() {
 fn a_loss_that_is_no_number_ends_the_training() {
     let script = [1.0, f32::NAN, 1.0, 1.0];
     let model = Scripted::new(&script);
-    let history = model.fit(FitOptions::new().callback(TerminateOnNaN::new())).unwrap();
+    let history = model.fit(FitOptions::new().callback(TerminateOnNan::new())).unwrap();
     assert_eq!(history.epochs(), [0, 1]);
     assert!(history.get("loss").unwrap()[1].is_nan());
     let error = Scripted::new(&[f32::INFINITY])
-        .fit(FitOptions::new().callback(TerminateOnNaN::new().raise_error(true)))
+        .fit(FitOptions::new().callback(TerminateOnNan::new().raise_error(true)))
         .unwrap_err();
     assert!(
         error.to_string().starts_with("TerminateOnNaN: the loss is inf at batch 0."),
@@ -467,17 +467,17 @@ fn a_log_is_a_table() {
     let folder = folder("csv");
     let path = folder.join("log.csv");
     let script = [0.5, 0.25];
-    Scripted::new(&script).fit(FitOptions::new().callback(CSVLogger::new(&path))).unwrap();
+    Scripted::new(&script).fit(FitOptions::new().callback(CsvLogger::new(&path))).unwrap();
     let text = "epoch,loss,val_loss\n0,0.5,NA\n1,0.25,NA\n";
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     // Keras does not write the header again.
-    let more = CSVLogger::new(&path).append(true);
+    let more = CsvLogger::new(&path).append(true);
     Scripted::new(&[0.125]).fit(FitOptions::new().callback(more)).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{text}0,0.125,NA\n"));
-    let other = CSVLogger::new(&path).separator(";");
+    let other = CsvLogger::new(&path).separator(";");
     Scripted::new(&[0.125]).fit(FitOptions::new().callback(other)).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "epoch;loss;val_loss\n0;0.125;NA\n");
-    let nowhere = CSVLogger::new(folder.join("no/such/folder.csv"));
+    let nowhere = CsvLogger::new(folder.join("no/such/folder.csv"));
     let error = Scripted::new(&script).fit(FitOptions::new().callback(nowhere)).unwrap_err();
     assert!(matches!(error, wgrad::Error::Io(_)), "{error}");
     std::fs::remove_dir_all(folder).unwrap();

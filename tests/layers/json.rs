@@ -413,11 +413,11 @@ fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
 #[cfg(feature = "checkpoint")]
 #[test]
 fn operators_of_a_file_are_numbered_as_those_of_a_program() -> Result<()> {
-    use wgrad::keras::layers::{Embedding, LSTM};
+    use wgrad::keras::layers::{Embedding, Lstm};
     let (a, b) = (Input::new([5]).dtype(DType::I32), Input::new([5]).dtype(DType::I32));
     let words = || Embedding::new(9, 4).mask_zero(true);
     let sum = words().on(&a)? + words().on(&b)?;
-    let y = Dense::new(2).on(&LSTM::new(3).on(&sum)?)?;
+    let y = Dense::new(2).on(&Lstm::new(3).on(&sum)?)?;
     let model = Functional::new([&a, &b], y)?;
     let read = Functional::from_json(&model.to_json()?)?;
     let folder = std::env::temp_dir().join(format!("wgrad-model-json-{}", std::process::id()));

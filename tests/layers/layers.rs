@@ -66,11 +66,11 @@ fn activations_have_keras_names_and_values() {
 #[test]
 fn rectifiers_follow_their_options() {
     let x = constant([[-1.0, 0.5, 1.0, 1.5, 3.0]]).unwrap();
-    let layer = ReLU::new().max_value(2.0).negative_slope(0.5).threshold(1.0);
+    let layer = Relu::new().max_value(2.0).negative_slope(0.5).threshold(1.0);
     // 0.5 (x - 1) below 1; at 1 itself the output is 0, as in Keras's formula.
     near(&run(layer, &x), &[-1.0, -0.25, 0.0, 1.5, 2.0]);
     let nan = constant([f32::NAN, f32::NEG_INFINITY]).unwrap();
-    let y = values(&run(ReLU::new().threshold(1.0), &nan));
+    let y = values(&run(Relu::new().threshold(1.0), &nan));
     assert!(y[0].is_nan() && y[1] == 0.0, "{y:?}");
 }
 
@@ -291,7 +291,7 @@ fn other_normalizations_follow_their_axes() {
         &constant([[[3.0], [4.0]], [[0.0], [0.0]]]).unwrap(),
     );
     near(&unit, &[0.6, 0.8, 0.0, 0.0]);
-    let rms = run(RMSNormalization::new().axis([1, 2]), &constant([[[1.0, 7.0]]]).unwrap());
+    let rms = run(RmsNormalization::new().axis([1, 2]), &constant([[[1.0, 7.0]]]).unwrap());
     near(&rms, &[0.2, 1.4]);
 }
 
@@ -552,7 +552,7 @@ fn settles(device: &wgrad::Device) {
         .add(RandomCrop::new(8, 8))
         .add(Conv2D::new(4, [3, 3]).padding(Padding::Same))
         .add(BatchNormalization::new())
-        .add(LeakyReLU::new())
+        .add(LeakyRelu::new())
         .add(SpatialDropout2D::new(0.2))
         .add(DepthwiseConv2D::new([3, 3]))
         .add(GaussianNoise::new(0.1))
@@ -614,6 +614,6 @@ fn spectral_normalization_is_keras() {
     layer.call(&x, TRAINING).unwrap();
     assert_eq!(values(&named[0].1.read()), [0.0; 12]);
     near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
-    let none = SpectralNormalization::new(ReLU::new()).call(&x, TRAINING).unwrap_err().to_string();
+    let none = SpectralNormalization::new(Relu::new()).call(&x, TRAINING).unwrap_err().to_string();
     assert!(none.contains("a ReLU has neither a 'kernel' nor 'embeddings'"), "{none}");
 }

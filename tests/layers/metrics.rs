@@ -11,9 +11,9 @@ use std::sync::Arc;
 use numbers::{close, hot, labels, logits, ones, shares, weights};
 use wgrad::keras::losses;
 use wgrad::keras::metrics::{
-    self, AUC, Accuracy, Average, BinaryAccuracy, BinaryIoU, ClassAggregation,
-    ConcordanceCorrelation, Curve, F1Score, FBetaScore, FalseNegatives, IoU, LogCoshError, Mean,
-    MeanIoU, MeanMetricWrapper, MeanRelativeError, Metric, OneHotIoU, OneHotMeanIoU,
+    self, Accuracy, Auc, Average, BinaryAccuracy, BinaryIou, ClassAggregation,
+    ConcordanceCorrelation, Curve, F1Score, FBetaScore, FalseNegatives, Iou, LogCoshError, Mean,
+    MeanIou, MeanMetricWrapper, MeanRelativeError, Metric, OneHotIou, OneHotMeanIou,
     PearsonCorrelation, Precision, PrecisionAtRecall, R2Score, Recall, RecallAtPrecision,
     RootMeanSquaredError, SensitivityAtSpecificity, SparseCategoricalAccuracy,
     SparseCategoricalCrossentropy, SparseTopKCategoricalAccuracy, SpecificityAtSensitivity, Sum,
@@ -84,24 +84,24 @@ fn areas_under_curves() {
     use SummationMethod::{Interpolation, Majoring, Minoring};
     let (lists, rows) = (lists(), rows());
     for (curve, wants) in [
-        (Curve::ROC, [0.1470588, 0.1732026, 0.120915]),
-        (Curve::PR, [0.1235492, 0.1689458, 0.0719476]),
-        (Curve::PRGAIN, [-0.0627163, 0.5801297, -0.7055624]),
+        (Curve::Roc, [0.1470588, 0.1732026, 0.120915]),
+        (Curve::Pr, [0.1235492, 0.1689458, 0.0719476]),
+        (Curve::PrGain, [-0.0627163, 0.5801297, -0.7055624]),
     ] {
         for (method, want) in [Interpolation, Majoring, Minoring].into_iter().zip(wants) {
-            let auc = AUC::default().num_thresholds(20).curve(curve).summation_method(method);
+            let auc = Auc::default().num_thresholds(20).curve(curve).summation_method(method);
             check(auc, &lists, &[want]);
         }
     }
-    check(AUC::default().thresholds(vec![0.1, 0.5, 0.3]), &lists, &[0.1993464]);
+    check(Auc::default().thresholds(vec![0.1, 0.5, 0.3]), &lists, &[0.1993464]);
     let of_logits = [batch(ones(&[8]), logits(&[8]))];
-    check(AUC::default().from_logits(true), &of_logits, &[0.1666667]);
+    check(Auc::default().from_logits(true), &of_logits, &[0.1666667]);
     let labels = constant([1.0, 0.5, 0.0, 2.0]).unwrap();
-    let small = || AUC::default().num_thresholds(11);
+    let small = || Auc::default().num_thresholds(11);
     let multi = || small().multi_label(true);
     check(multi(), &rows[..1], &[0.375]);
     check(multi().label_weights(labels.clone()), &rows[..1], &[0.5714286]);
-    let curve = multi().label_weights(labels.clone()).curve(Curve::PR);
+    let curve = multi().label_weights(labels.clone()).curve(Curve::Pr);
     check(curve, &rows[..1], &[0.4271487]);
     check(small().label_weights(labels), &rows[..1], &[0.4861111]);
 }
@@ -115,8 +115,8 @@ fn many_predictions_at_once_count_as_a_few_at_a_time() {
     let nan = y_pred.greater(0.9).unwrap();
     let y_pred = wgrad::where_(&nan, &constant(f32::NAN).unwrap(), &y_pred).unwrap();
     let kinds: [fn() -> Box<dyn Metric>; 5] = [
-        || Box::<AUC>::default(),
-        || Box::new(AUC::default().multi_label(true).curve(Curve::PR)),
+        || Box::<Auc>::default(),
+        || Box::new(Auc::default().multi_label(true).curve(Curve::Pr)),
         || Box::new(PrecisionAtRecall::new("", 0.5)),
         || Box::new(SpecificityAtSensitivity::new("", 0.5).class_id(1)),
         || {
@@ -192,24 +192,24 @@ fn regions_of_classes() {
     let shifted = labels(4, &[3, 3]).add(labels(2, &[3, 3])).unwrap().floormod(4).unwrap();
     let maps =
         [batch(labels(4, &[3, 3]), shifted), batch(reversed(labels(4, &[7])), labels(4, &[7]))];
-    check(IoU::new("", 4, &[0, 2]), &maps, &[0.5833334]);
-    check(MeanIoU::new("", 4).ignore_class(1), &maps, &[0.375]);
+    check(Iou::new("", 4, &[0, 2]), &maps, &[0.5833334]);
+    check(MeanIou::new("", 4).ignore_class(1), &maps, &[0.375]);
     // Positions with a fourth class do not count.
-    check(MeanIoU::new("", 3), &maps, &[0.5555556]);
-    let binary = BinaryIoU::default().target_class_ids([0]).threshold(0.3);
+    check(MeanIou::new("", 3), &maps, &[0.5555556]);
+    let binary = BinaryIou::default().target_class_ids([0]).threshold(0.3);
     check(binary, &[batch(ones(&[8]), shares(&[8]))], &[0.2857143]);
     let largest = [batch(hot(4, &[6]), shares(&[6, 4]))];
-    check(OneHotIoU::new("", 4, &[1, 3]), &largest, &[0.1666667]);
+    check(OneHotIou::new("", 4, &[1, 3]), &largest, &[0.1666667]);
     let sparse = [batch(hot(4, &[2]), constant([3, 0]).unwrap())]; // labels 3 and 2
-    check(OneHotMeanIoU::new("", 4).sparse_y_pred(true), &sparse, &[1.0 / 3.0]);
+    check(OneHotMeanIou::new("", 4).sparse_y_pred(true), &sparse, &[1.0 / 3.0]);
     // Classes 0 and 1; the second position has weight 1.5: 1 / 2.5 and 0, or 1 / 2 and 0 without fractions.
     let weighted = [(
         constant([0, 0]).unwrap(),
         constant([0, 1]).unwrap(),
         Some(constant([1.0, 1.5]).unwrap()),
     )];
-    check(MeanIoU::new("", 2), &weighted, &[0.25]);
-    check(MeanIoU::new("", 2).dtype(DType::F32), &weighted, &[0.2]);
+    check(MeanIou::new("", 2), &weighted, &[0.25]);
+    check(MeanIou::new("", 2).dtype(DType::F32), &weighted, &[0.2]);
 }
 
 #[test]
@@ -275,12 +275,12 @@ fn kinds() -> Vec<(Box<dyn Metric>, Batch)> {
         kind(metrics::get("mse").unwrap(), &truths),
         kind(Box::<RootMeanSquaredError>::default(), &truths),
         kind(Box::new(Precision::default().thresholds([0.25, 0.7])), &truths),
-        kind(Box::<AUC>::default(), &truths),
-        kind(Box::new(AUC::default().multi_label(true)), &truths),
+        kind(Box::<Auc>::default(), &truths),
+        kind(Box::new(Auc::default().multi_label(true)), &truths),
         kind(Box::new(PrecisionAtRecall::new("", 0.5)), &truths),
         kind(Box::<F1Score>::default(), &truths),
         kind(Box::<R2Score>::default(), &truths),
-        kind(Box::new(MeanIoU::new("", 4)), &regions),
+        kind(Box::new(MeanIou::new("", 4)), &regions),
         kind(Box::new(Arc::new(BinaryAccuracy::default())), &truths),
     ]
 }
@@ -326,7 +326,7 @@ fn ten_thousand_batches_without_a_flush_stay_flat() {
     let device = Device::new().unwrap();
     device.scope(|| {
         let (mean, auc) =
-            (MeanMetricWrapper::new("mae", losses::MeanAbsoluteError::new()), AUC::default());
+            (MeanMetricWrapper::new("mae", losses::MeanAbsoluteError::new()), Auc::default());
         let (y_true, y_pred) = (ones(&[16, 1]), shares(&[16, 1]));
         let turns = |turns: usize| {
             for _ in 0..turns {
@@ -379,7 +379,7 @@ fn a_failed_step_takes_back_all_totals_of_a_metric() {
 
 #[test]
 fn metrics_go_on_from_their_weights() {
-    let (first, second) = (AUC::default(), AUC::default());
+    let (first, second) = (Auc::default(), Auc::default());
     for (y_true, y_pred, weight) in &lists() {
         first.update(y_true, y_pred, weight.as_ref()).unwrap();
     }
@@ -388,7 +388,7 @@ fn metrics_go_on_from_their_weights() {
     let results = [first.result().unwrap(), second.result().unwrap()];
     assert_eq!(results[0].item::<f32>().unwrap(), results[1].item::<f32>().unwrap());
     // A metric without any input yet can restore it, too.
-    let third = AUC::default();
+    let third = Auc::default();
     third.set_weights(&first.get_weights().unwrap()).unwrap();
     assert_eq!(third.result().unwrap().item::<f32>().unwrap(), results[0].item::<f32>().unwrap());
 }

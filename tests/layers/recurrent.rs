@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use wgrad::keras::layers::{
-    Bidirectional, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, Dense, GRU, GRUCell, LSTM, LSTMCell,
-    MergeMode, RNN, RnnCell, SimpleRNN, StackedRNNCells, TimeDistributed,
+    Bidirectional, ConvLstm1D, ConvLstm2D, ConvLstm3D, Dense, Gru, GruCell, Lstm, LstmCell,
+    MergeMode, Rnn, RnnCell, SimpleRnn, StackedRnnCells, TimeDistributed,
 };
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{
@@ -44,7 +44,7 @@ fn sequences() -> (Tensor, Tensor) {
 fn other_activations_masks_and_directions_are_those_of_keras() {
     let (x, mask) = sequences();
     let masked = INFERENCE.with_mask(Some(&mask));
-    let lstm = LSTM::new(2)
+    let lstm = Lstm::new(2)
         .activation(Activation::Softsign)
         .recurrent_activation(Activation::HardSigmoid)
         .return_sequences(true)
@@ -63,7 +63,7 @@ fn other_activations_masks_and_directions_are_those_of_keras() {
     near("h", &result.state[0], &[-0.052739, -0.021596, -0.042510, 0.062533]);
     near("c", &result.state[1], &[-0.118874, -0.044832, -0.070081, 0.107533]);
 
-    let gru = GRU::new(2)
+    let gru = Gru::new(2)
         .activation(Activation::Softsign)
         .recurrent_activation(Activation::HardSigmoid)
         .return_sequences(true);
@@ -77,13 +77,13 @@ fn other_activations_masks_and_directions_are_those_of_keras() {
             0.0, 0.0, -0.119400, -0.011652, -0.157946, 0.022510, -0.157946, 0.022510,
         ],
     );
-    let gru = GRU::new(2).recurrent_activation(Activation::HardSigmoid).reset_after(false);
+    let gru = Gru::new(2).recurrent_activation(Activation::HardSigmoid).reset_after(false);
     gru.call(&x, INFERENCE).unwrap();
     fill(&gru);
     near("before", &gru.call(&x, INFERENCE).unwrap(), &[-0.147877, 0.202935, -0.179401, 0.050718]);
 
     let zeroed = |sequences: bool| {
-        let layer = SimpleRNN::new(2).zero_output_for_mask(true).return_sequences(sequences);
+        let layer = SimpleRnn::new(2).zero_output_for_mask(true).return_sequences(sequences);
         layer.call(&x, INFERENCE).unwrap();
         fill(&layer);
         layer.call(&x, masked).unwrap()
@@ -102,8 +102,8 @@ fn other_activations_masks_and_directions_are_those_of_keras() {
 #[test]
 fn stacked_cells_are_those_of_keras_backwards_and_masked() {
     let (x, mask) = sequences();
-    let cells = StackedRNNCells::new().add(LSTMCell::new(3)).add(GRUCell::new(2));
-    let layer = RNN::new(cells).return_sequences(true).go_backwards(true);
+    let cells = StackedRnnCells::new().add(LstmCell::new(3)).add(GruCell::new(2));
+    let layer = Rnn::new(cells).return_sequences(true).go_backwards(true);
     layer.call(&x, INFERENCE).unwrap();
     let names: Vec<String> = layer.named_variables().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names[0], "stacked_rnn_cells/lstm_cell/kernel");
@@ -129,7 +129,7 @@ fn stacked_cells_are_those_of_keras_backwards_and_masked() {
 fn both_ways_merge_as_in_keras() {
     let (x, mask) = sequences();
     let of = |mode| {
-        let layer = Bidirectional::new(GRU::new(2).return_sequences(true)).merge_mode(mode);
+        let layer = Bidirectional::new(Gru::new(2).return_sequences(true)).merge_mode(mode);
         layer.call(&x, INFERENCE).unwrap();
         fill(&layer);
         layer.call(&x, INFERENCE.with_mask(Some(&mask))).unwrap()
@@ -159,7 +159,7 @@ fn both_ways_merge_as_in_keras() {
         ],
     );
 
-    let layer = Bidirectional::new(LSTM::new(2)).merge_mode(MergeMode::None);
+    let layer = Bidirectional::new(Lstm::new(2)).merge_mode(MergeMode::None);
     layer.call_both(&x, None, INFERENCE).unwrap();
     fill(&layer);
     let [ahead, back] = layer.call_both(&x, None, INFERENCE).unwrap();
@@ -169,8 +169,8 @@ fn both_ways_merge_as_in_keras() {
 
     // Bidirectional with explicit layers gives the same results.
     let own = Bidirectional::with_backward_layer(
-        LSTM::new(2),
-        RNN::new(LSTMCell::new(2)).go_backwards(true),
+        Lstm::new(2),
+        Rnn::new(LstmCell::new(2)).go_backwards(true),
     );
     own.call(&x, INFERENCE).unwrap();
     fill(&own);
@@ -184,7 +184,7 @@ fn both_ways_merge_as_in_keras() {
 #[test]
 fn a_stateful_layer_goes_on_where_it_ended() {
     let x = wave(&[2, 4, 3], 0.3);
-    let layer = LSTM::new(2).stateful(true);
+    let layer = Lstm::new(2).stateful(true);
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(layer.variables().len(), 3); // as in Keras, states are not weights
     fill(&layer);
@@ -206,8 +206,8 @@ fn a_stateful_layer_goes_on_where_it_ended() {
     near("another batch", &layer.call(&one, INFERENCE).unwrap(), &first[2..]);
 
     // A sequence in two halves gives the same as the whole.
-    let whole = GRU::new(8).unroll(true);
-    let halves = GRU::new(8).stateful(true);
+    let whole = Gru::new(8).unroll(true);
+    let halves = Gru::new(8).stateful(true);
     let x = wave(&[3, 6, 5], 0.1);
     for layer in [&whole, &halves] {
         layer.call(&x, INFERENCE).unwrap();
@@ -264,22 +264,22 @@ fn stateful_layers_keep_their_states_in_models() {
         assert!(losses.iter().all(|loss| loss.is_finite()), "{kind}: {losses:?}");
     }
     let flat = [5, 3, 0, 0];
-    both(LSTM::new(2).stateful(true), flat);
-    both(GRU::new(4).stateful(true).return_sequences(true), flat);
-    both(GRU::new(3).reset_after(false).stateful(true), flat);
-    both(SimpleRNN::new(4).stateful(true), flat);
-    both(SimpleRNN::new(3).stateful(true).go_backwards(true), flat);
-    both(RNN::new(LSTMCell::new(3)).stateful(true), flat);
+    both(Lstm::new(2).stateful(true), flat);
+    both(Gru::new(4).stateful(true).return_sequences(true), flat);
+    both(Gru::new(3).reset_after(false).stateful(true), flat);
+    both(SimpleRnn::new(4).stateful(true), flat);
+    both(SimpleRnn::new(3).stateful(true).go_backwards(true), flat);
+    both(Rnn::new(LstmCell::new(3)).stateful(true), flat);
     both(
-        RNN::new(StackedRNNCells::new().add(GRUCell::new(3)).add(LSTMCell::new(2))).stateful(true),
+        Rnn::new(StackedRnnCells::new().add(GruCell::new(3)).add(LstmCell::new(2))).stateful(true),
         flat,
     );
-    both(Bidirectional::new(LSTM::new(3).stateful(true)), flat);
-    both(ConvLSTM2D::new(2, [2, 2]).stateful(true), [3, 4, 4, 2]);
+    both(Bidirectional::new(Lstm::new(3).stateful(true)), flat);
+    both(ConvLstm2D::new(2, [2, 2]).stateful(true), [3, 4, 4, 2]);
     both(
         Sequential::new()
-            .add(LSTM::new(3).stateful(true).return_sequences(true))
-            .add(GRU::new(2).stateful(true)),
+            .add(Lstm::new(3).stateful(true).return_sequences(true))
+            .add(Gru::new(2).stateful(true)),
         flat,
     );
 }
@@ -287,7 +287,7 @@ fn stateful_layers_keep_their_states_in_models() {
 // Keras 3.15.1, two batches of four examples, each of 5 steps of two ones: the second continues where the first ended.
 #[test]
 fn a_prediction_of_a_stateful_layer_is_one_long_sequence() {
-    let layer = SimpleRNN::new(4).stateful(true);
+    let layer = SimpleRnn::new(4).stateful(true);
     let model = Sequential::new().add(layer);
     let x = wave(&[1, 10, 3], 0.4);
     let parts = x.split(2, 1).unwrap();
@@ -297,7 +297,7 @@ fn a_prediction_of_a_stateful_layer_is_one_long_sequence() {
     let options = || PredictOptions::new().batch_size(1).verbose(0);
     let both = wgrad::concat([&parts[0], &parts[1]], 0).unwrap();
     let got = model.predict(&both, options()).unwrap().to_vec::<f32>().unwrap();
-    let whole = Sequential::new().add(SimpleRNN::new(4));
+    let whole = Sequential::new().add(SimpleRnn::new(4));
     whole.call(&x, INFERENCE).unwrap();
     fill(&whole);
     let want = whole.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap();
@@ -313,7 +313,7 @@ fn the_kernels_and_the_cells_of_every_layer_agree_with_masks_and_states() {
     let states = [wave(&[3, 8], 0.5), wave(&[3, 8], 0.9)];
     for backwards in [false, true] {
         let make = |unroll: bool| {
-            let lstm = LSTM::new(8).return_sequences(true).go_backwards(backwards).unroll(unroll);
+            let lstm = Lstm::new(8).return_sequences(true).go_backwards(backwards).unroll(unroll);
             lstm.call(&x, INFERENCE).unwrap();
             fill(&lstm);
             lstm.call_with_state(&x, Some(&states), cx).unwrap()
@@ -341,7 +341,7 @@ fn a_layer_at_every_step_is_the_layer() {
     near("steps", &y, &dense.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap());
 
     // An inner layer gets the mask of its steps.
-    let of_words = TimeDistributed::new(RNN::new(LSTMCell::new(4)));
+    let of_words = TimeDistributed::new(Rnn::new(LstmCell::new(4)));
     let words = wave(&[2, 3, 4, 5], 0.1);
     let mask = Tensor::ones([2, 3, 4]).unwrap().greater(0.0).unwrap();
     let y = of_words.call(&words, INFERENCE.with_mask(Some(&mask))).unwrap();
@@ -377,7 +377,7 @@ impl RnnCell for Decay {
 fn a_cell_of_ones_own_goes_through_sequences() {
     let half = || Decay { decay: Weight::new().initializer(Initializer::Constant(0.5)) };
     let x = constant([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).unwrap();
-    let layer = RNN::new(half());
+    let layer = Rnn::new(half());
     let result = layer.call_with_state(&x, None, INFERENCE).unwrap();
     // ((1 / 2 + 3) / 2 + 5) * 2 and ((2 / 2 + 4) / 2 + 6) * 2; the second state counts steps.
     near("own", &result.output, &[13.5, 17.0]);
@@ -388,7 +388,7 @@ fn a_cell_of_ones_own_goes_through_sequences() {
     near("counted", &result.state[1], &[2.0]);
     assert_eq!(layer.named_variables()[0].0, "decay/decay");
 
-    let stacked = RNN::new(StackedRNNCells::new().add(half()).add(half()));
+    let stacked = Rnn::new(StackedRnnCells::new().add(half()).add(half()));
     assert_eq!(stacked.call_with_state(&x, None, INFERENCE).unwrap().state.len(), 4);
 }
 
@@ -397,7 +397,7 @@ fn dropout_draws_one_mask_a_call_and_repeats_with_its_seed() {
     let x = Tensor::ones([4, 6, 8]).unwrap();
     // With an identity kernel and no recurrent kernel, the results are the input after dropout.
     let layer = || {
-        SimpleRNN::new(8)
+        SimpleRnn::new(8)
             .activation(Activation::Linear)
             .kernel_initializer(Initializer::identity(1.0))
             .recurrent_initializer(Initializer::Zeros)
@@ -416,11 +416,11 @@ fn dropout_draws_one_mask_a_call_and_repeats_with_its_seed() {
     assert_eq!(first.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap(), [1.0; 192]);
 
     // Dropout of the state: each gate has its own mask, the same at all steps.
-    for make in [LSTM::new(8).dropout(0.3).recurrent_dropout(0.5).seed(1), LSTM::new(8)] {
+    for make in [Lstm::new(8).dropout(0.3).recurrent_dropout(0.5).seed(1), Lstm::new(8)] {
         let y = make.call(&x, TRAINING).unwrap();
         assert!(y.to_vec::<f32>().unwrap().iter().all(|y| y.is_finite()));
     }
-    let gru = GRU::new(8).recurrent_dropout(0.5).reset_after(false).seed(1);
+    let gru = Gru::new(8).recurrent_dropout(0.5).reset_after(false).seed(1);
     let apart = |cx| gru.call(&x, cx).unwrap().to_vec::<f32>().unwrap();
     assert_ne!(apart(TRAINING), apart(INFERENCE));
 }
@@ -462,35 +462,35 @@ fn gradients_agree_with_differences() {
     let cx = INFERENCE.with_mask(Some(&mask));
     check_gradients(
         "lstm",
-        &LSTM::new(3).recurrent_activation(Activation::HardSigmoid).return_sequences(true),
+        &Lstm::new(3).recurrent_activation(Activation::HardSigmoid).return_sequences(true),
         &x,
         cx,
     );
-    check_gradients("lstm of kernels", &LSTM::new(4).go_backwards(true), &x, cx);
+    check_gradients("lstm of kernels", &Lstm::new(4).go_backwards(true), &x, cx);
     check_gradients(
         "gru before",
-        &GRU::new(3).reset_after(false).activation(Activation::Softsign),
+        &Gru::new(3).reset_after(false).activation(Activation::Softsign),
         &x,
         cx,
     );
     check_gradients(
         "rnn",
-        &SimpleRNN::new(4).zero_output_for_mask(true).return_sequences(true),
+        &SimpleRnn::new(4).zero_output_for_mask(true).return_sequences(true),
         &x,
         cx,
     );
     check_gradients(
         "stacked",
-        &RNN::new(StackedRNNCells::new().add(LSTMCell::new(4)).add(GRUCell::new(2))),
+        &Rnn::new(StackedRnnCells::new().add(LstmCell::new(4)).add(GruCell::new(2))),
         &x,
         cx,
     );
-    check_gradients("both ways", &Bidirectional::new(GRU::new(4).return_sequences(true)), &x, cx);
+    check_gradients("both ways", &Bidirectional::new(Gru::new(4).return_sequences(true)), &x, cx);
 }
 
 #[test]
 fn weights_start_as_in_keras_and_have_penalties() {
-    let layer = LSTM::new(5)
+    let layer = Lstm::new(5)
         .kernel_regularizer(Regularizer::l2(0.1))
         .recurrent_regularizer(Regularizer::l1(0.1))
         .bias_initializer(Initializer::Constant(0.25));
@@ -509,7 +509,7 @@ fn weights_start_as_in_keras_and_have_penalties() {
         assert!((value - want).abs() < 1e-5, "{product:?}");
     }
     assert_eq!(layer.regularization_losses().unwrap().len(), 2);
-    assert_eq!(GRU::new(2).variables().len(), 0);
+    assert_eq!(Gru::new(2).variables().len(), 0);
 }
 
 /// Trains for some steps; the last ones must plan, compile and allocate nothing.
@@ -539,10 +539,10 @@ fn settles(name: &str, layer: &dyn Layer, x: &Tensor) {
 fn training_steps_settle() {
     Device::new().unwrap().scope(|| {
         let x = random::normal([4, 7, 5]).unwrap();
-        settles("LSTM", &LSTM::new(8).dropout(0.2), &x);
-        settles("GRU", &GRU::new(6).recurrent_dropout(0.2), &x);
-        settles("stateful", &LSTM::new(8).stateful(true), &x);
-        settles("both ways", &Bidirectional::new(SimpleRNN::new(8).return_sequences(true)), &x);
+        settles("LSTM", &Lstm::new(8).dropout(0.2), &x);
+        settles("GRU", &Gru::new(6).recurrent_dropout(0.2), &x);
+        settles("stateful", &Lstm::new(8).stateful(true), &x);
+        settles("both ways", &Bidirectional::new(SimpleRnn::new(8).return_sequences(true)), &x);
     });
 }
 
@@ -551,10 +551,10 @@ fn training_steps_settle() {
 fn configs_come_back_and_are_read_from_keras() {
     use wgrad::keras::layers::layer_from_config;
     let layers: Vec<Box<dyn Layer>> = vec![
-        Box::new(LSTM::new(3).dropout(0.5).stateful(true).unit_forget_bias(false).seed(4)),
-        Box::new(GRU::new(3).reset_after(false).go_backwards(true)),
-        Box::new(SimpleRNN::new(3).activity_regularizer(Regularizer::l2(0.5))),
-        Box::new(Bidirectional::new(GRU::new(3).return_sequences(true)).merge_mode(MergeMode::Ave)),
+        Box::new(Lstm::new(3).dropout(0.5).stateful(true).unit_forget_bias(false).seed(4)),
+        Box::new(Gru::new(3).reset_after(false).go_backwards(true)),
+        Box::new(SimpleRnn::new(3).activity_regularizer(Regularizer::l2(0.5))),
+        Box::new(Bidirectional::new(Gru::new(3).return_sequences(true)).merge_mode(MergeMode::Ave)),
         Box::new(TimeDistributed::new(Dense::new(2))),
     ];
     for layer in layers {
@@ -563,7 +563,7 @@ fn configs_come_back_and_are_read_from_keras() {
     }
     let x = wave(&[2, 4, 3], 0.3);
     let both = Bidirectional::new(
-        LSTM::new(3).seed(1).kernel_initializer(Initializer::GlorotUniform.seed(2)),
+        Lstm::new(3).seed(1).kernel_initializer(Initializer::GlorotUniform.seed(2)),
     );
     let again = layer_from_config(&both.get_config().unwrap()).unwrap();
     both.call(&x, INFERENCE).unwrap();
@@ -589,13 +589,13 @@ fn configs_come_back_and_are_read_from_keras() {
         "recurrent_constraint": null, "bias_constraint": null, "dropout": 0.0, "recurrent_dropout": 0.0, "seed": null}"#;
     let config = wgrad::keras::Config::with_options("LSTM", serde_json::from_str(keras).unwrap());
     let layer = layer_from_config(&config).unwrap();
-    assert_eq!(layer.get_config().unwrap(), LSTM::new(3).get_config().unwrap());
+    assert_eq!(layer.get_config().unwrap(), Lstm::new(3).get_config().unwrap());
 }
 
 #[test]
 fn convolutions_in_place_of_products_are_those_of_keras() {
     let x = wave(&[1, 3, 4, 4, 2], 0.3);
-    let layer = ConvLSTM2D::new(2, [3, 3]).padding(Padding::Same);
+    let layer = ConvLstm2D::new(2, [3, 3]).padding(Padding::Same);
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(layer.named_variables()[0].0, "conv_lstm_cell/kernel");
     fill(&layer);
@@ -610,7 +610,7 @@ fn convolutions_in_place_of_products_are_those_of_keras() {
         ],
     );
     let layer =
-        ConvLSTM2D::new(1, [2, 2]).strides([2, 2]).return_sequences(true).go_backwards(true);
+        ConvLstm2D::new(1, [2, 2]).strides([2, 2]).return_sequences(true).go_backwards(true);
     layer.call(&x, INFERENCE).unwrap();
     fill(&layer);
     near(
@@ -622,8 +622,8 @@ fn convolutions_in_place_of_products_are_those_of_keras() {
         ],
     );
     // A window of size 1 along other axes is equivalent in every number of axes.
-    let line = ConvLSTM1D::new(2, [3]);
-    let volume = ConvLSTM3D::new(2, [1, 1, 3]).stateful(true);
+    let line = ConvLstm1D::new(2, [3]);
+    let volume = ConvLstm3D::new(2, [1, 1, 3]).stateful(true);
     let x = wave(&[2, 3, 5, 2], 0.3);
     let wide = x.reshape([2, 3, 1, 1, 5, 2]).unwrap();
     let y = line.call(&x, INFERENCE).unwrap();
@@ -636,7 +636,7 @@ fn convolutions_in_place_of_products_are_those_of_keras() {
         .unwrap();
     }
     near("volume", &volume.call(&wide, INFERENCE).unwrap(), &y.to_vec::<f32>().unwrap());
-    let dropping = ConvLSTM2D::new(2, [2, 2]).dropout(0.5).recurrent_dropout(0.5).seed(1);
+    let dropping = ConvLstm2D::new(2, [2, 2]).dropout(0.5).recurrent_dropout(0.5).seed(1);
     let x = wave(&[2, 3, 4, 4, 2], 0.3);
     assert_ne!(
         dropping.call(&x, TRAINING).unwrap().to_vec::<f32>().unwrap(),

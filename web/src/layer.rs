@@ -11,7 +11,7 @@ use wgrad::keras::layers::{
 #[cfg(feature = "ops")]
 use wgrad::keras::layers::{
     BatchNormalization, Conv1D, Conv2DTranspose, DepthwiseConv2D, Embedding, GaussianNoise,
-    GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalMaxPooling2D, LeakyReLU, RepeatVector,
+    GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalMaxPooling2D, LeakyRelu, RepeatVector,
     Rescaling, UpSampling2D, ZeroPadding2D,
 };
 
@@ -230,7 +230,7 @@ layers! {
     /// `x` above 0, `negativeSlope x` below.
     leaky_re_lu "leakyReLU", "LeakyReLUOptions | void": "LeakyReLUOptions" { "negativeSlope?: number;" } ["negativeSlope"] @"ops" |options| {
         let slope = options.number("negativeSlope")?.unwrap_or(0.3);
-        Ok(Box::new(LeakyReLU::new().negative_slope(slope as f32)))
+        Ok(Box::new(LeakyRelu::new().negative_slope(slope as f32)))
     };
     /// Adds normal noise during training.
     gaussian_noise "gaussianNoise", "GaussianNoiseOptions": "GaussianNoiseOptions" { "stddev: number;" } ["stddev"] @"ops" |options| {

@@ -2,7 +2,7 @@
 
 use wgrad as tf;
 use wgrad::keras::layers::{
-    BatchNormalization, Conv2D, Dense, Embedding, Flatten, LSTM, MaxPooling2D,
+    BatchNormalization, Conv2D, Dense, Embedding, Flatten, Lstm, MaxPooling2D,
 };
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::{Adam, Optimizer};
@@ -307,7 +307,7 @@ fn steps() -> Vec<Program> {
         ),
         step(
             "LSTM step, 64 x 28 x 28 to 128 units, Adam",
-            || Sequential::new().add(LSTM::new(128)).add(Dense::new(10)),
+            || Sequential::new().add(Lstm::new(128)).add(Dense::new(10)),
             &[64, 28, 28],
             false,
         ),
@@ -316,7 +316,7 @@ fn steps() -> Vec<Program> {
             || {
                 Sequential::new()
                     .add(Embedding::new(10_000, 64))
-                    .add(LSTM::new(128))
+                    .add(Lstm::new(128))
                     .add(Dense::new(2))
             },
             &[32, 128],

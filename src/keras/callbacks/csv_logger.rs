@@ -1,4 +1,4 @@
-//! [`CSVLogger`]: writes the logs of each epoch into a file.
+//! [`CsvLogger`]: writes the logs of each epoch into a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -13,12 +13,12 @@ use crate::error::{Error, Result};
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
-/// use wgrad::keras::callbacks::CSVLogger;
+/// use wgrad::keras::callbacks::CsvLogger;
 /// # let path = std::env::temp_dir().join(format!("wgrad-log-{}.csv", std::process::id()));
 /// let model = Sequential::new().add(Dense::new(1));
 /// model.compile("sgd", "mse", CompileOptions::new())?;
 /// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
-/// model.fit((&x, &y), FitOptions::new().epochs(2).callback(CSVLogger::new(&path)))?;
+/// model.fit((&x, &y), FitOptions::new().epochs(2).callback(CsvLogger::new(&path)))?;
 /// let text = std::fs::read_to_string(&path).expect("it was written");
 /// assert!(text.starts_with("epoch,loss,val_loss\n0,"), "{text}");
 /// assert_eq!(text.lines().count(), 3);
@@ -26,7 +26,8 @@ use crate::error::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
-pub struct CSVLogger {
+#[doc(alias = "CSVLogger")]
+pub struct CsvLogger {
     path: PathBuf,
     separator: String,
     append: bool,
@@ -35,10 +36,10 @@ pub struct CSVLogger {
     names: Option<Vec<String>>,
 }
 
-impl CSVLogger {
+impl CsvLogger {
     /// Creates a callback that writes a new file at `path` when the training begins.
     pub fn new(path: impl AsRef<Path>) -> Self {
-        CSVLogger {
+        CsvLogger {
             path: path.as_ref().to_path_buf(),
             separator: ",".to_string(),
             append: false,
@@ -66,7 +67,7 @@ impl CSVLogger {
     }
 }
 
-impl Callback for CSVLogger {
+impl Callback for CsvLogger {
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::Unused
     }

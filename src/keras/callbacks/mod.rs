@@ -24,7 +24,7 @@ mod terminate_on_nan;
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 pub use backup_and_restore::{BackupAndRestore, BackupOptions};
 #[cfg(not(target_family = "wasm"))]
-pub use csv_logger::CSVLogger;
+pub use csv_logger::CsvLogger;
 pub use early_stopping::EarlyStopping;
 pub use lambda_callback::LambdaCallback;
 pub use learning_rate_scheduler::LearningRateScheduler;
@@ -32,10 +32,10 @@ pub use learning_rate_scheduler::LearningRateScheduler;
 pub use model_checkpoint::{ModelCheckpoint, SaveFreq};
 pub use monitor::Mode;
 pub use progbar_logger::ProgbarLogger;
-pub use reduce_lr_on_plateau::ReduceLROnPlateau;
+pub use reduce_lr_on_plateau::ReduceLrOnPlateau;
 #[cfg(all(feature = "summary", not(target_family = "wasm")))]
 pub use tensorboard::{TensorBoard, UpdateFreq};
-pub use terminate_on_nan::TerminateOnNaN;
+pub use terminate_on_nan::TerminateOnNan;
 
 pub use super::training::{BatchLogs, Callback, EpochLogs, Logs, Run};
 

@@ -1,4 +1,4 @@
-//! [`ReduceLROnPlateau`]: reduces the learning rate when a training does not improve any more.
+//! [`ReduceLrOnPlateau`]: reduces the learning rate when a training does not improve any more.
 
 use super::monitor::{Mode, Monitor};
 use super::{BatchLogs, Callback, Logs, Run};
@@ -10,11 +10,11 @@ use crate::error::{Error, Result, message};
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
-/// use wgrad::keras::{callbacks::ReduceLROnPlateau, optimizers::Sgd};
+/// use wgrad::keras::{callbacks::ReduceLrOnPlateau, optimizers::Sgd};
 /// let model = Sequential::new().add(Dense::new(1));
 /// model.compile(Sgd::new(0.0), "mse", CompileOptions::new())?; // which gets no better
 /// model.trainer().optimizer()?.set_learning_rate(1e-30)?;
-/// let reduce = ReduceLROnPlateau::new().monitor("loss").patience(2).factor(0.5);
+/// let reduce = ReduceLrOnPlateau::new().monitor("loss").patience(2).factor(0.5);
 /// let (x, y) = (Tensor::ones([32, 2])?, Tensor::zeros([32, 1])?);
 /// let history = model.fit((&x, &y), FitOptions::new().epochs(4).callback(reduce))?;
 /// let rates: Vec<f32> = history.get("learning_rate").expect("it").iter().map(|&rate| rate as f32).collect();
@@ -22,7 +22,8 @@ use crate::error::{Error, Result, message};
 /// # Ok(())
 /// # }
 /// ```
-pub struct ReduceLROnPlateau {
+#[doc(alias = "ReduceLROnPlateau")]
+pub struct ReduceLrOnPlateau {
     monitor: Monitor,
     factor: f64,
     patience: usize,
@@ -33,18 +34,18 @@ pub struct ReduceLROnPlateau {
     wait: usize,
 }
 
-impl Default for ReduceLROnPlateau {
+impl Default for ReduceLrOnPlateau {
     fn default() -> Self {
-        ReduceLROnPlateau::new()
+        ReduceLrOnPlateau::new()
     }
 }
 
-impl ReduceLROnPlateau {
+impl ReduceLrOnPlateau {
     /// Creates a callback that monitors `val_loss` and divides the rate by 10 after 10 epochs without an improvement.
     pub fn new() -> Self {
         let mut monitor = Monitor::new("ReduceLROnPlateau", "val_loss");
         monitor.min_delta = 1e-4;
-        ReduceLROnPlateau {
+        ReduceLrOnPlateau {
             monitor,
             factor: 0.1,
             patience: 10,
@@ -105,7 +106,7 @@ impl ReduceLROnPlateau {
     }
 }
 
-impl Callback for ReduceLROnPlateau {
+impl Callback for ReduceLrOnPlateau {
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::Unused
     }

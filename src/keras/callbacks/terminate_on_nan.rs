@@ -1,4 +1,4 @@
-//! [`TerminateOnNaN`]: stops a training whose loss is NaN or infinite.
+//! [`TerminateOnNan`]: stops a training whose loss is NaN or infinite.
 
 use super::{Callback, Logs, Run};
 use crate::error::{Error, Result, message};
@@ -9,24 +9,25 @@ use crate::error::{Error, Result, message};
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Model, Sequential, layers::Dense}};
-/// use wgrad::keras::{callbacks::TerminateOnNaN, optimizers::Sgd};
+/// use wgrad::keras::{callbacks::TerminateOnNan, optimizers::Sgd};
 /// let model = Sequential::new().add(Dense::new(1));
 /// model.compile(Sgd::new(1e20), "mse", CompileOptions::new())?;
 /// let (x, y) = (Tensor::ones([64, 2])?, Tensor::zeros([64, 1])?);
-/// let history = model.fit((&x, &y), FitOptions::new().epochs(100).callback(TerminateOnNaN::new()))?;
+/// let history = model.fit((&x, &y), FitOptions::new().epochs(100).callback(TerminateOnNan::new()))?;
 /// assert!(history.epochs().len() < 100);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct TerminateOnNaN {
+#[doc(alias = "TerminateOnNaN")]
+pub struct TerminateOnNan {
     raise_error: bool,
 }
 
-impl TerminateOnNaN {
+impl TerminateOnNan {
     /// Creates a callback that stops the training without an error.
     pub fn new() -> Self {
-        TerminateOnNaN::default()
+        TerminateOnNan::default()
     }
 
     /// Sets whether `fit` returns an error instead.
@@ -36,7 +37,7 @@ impl TerminateOnNaN {
     }
 }
 
-impl Callback for TerminateOnNaN {
+impl Callback for TerminateOnNan {
     fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, run: &mut Run<'_>) -> Result<()> {
         let Some(loss) = logs.get("loss").filter(|loss| !loss.is_finite()) else { return Ok(()) };
         if self.raise_error {

@@ -33,6 +33,7 @@ macro_rules! layer {
         }
     ) => {
         $(#[$doc])*
+        $(#[doc(alias = $kind)])?
         pub struct $layer {
             $($required: $required_type,)*
             $($($option: $type,)*)?

@@ -29,7 +29,7 @@ mod written;
 pub use self::core::{
     BiasAxes, Dense, EinsumDense, Embedding, Identity, Lambda, Masking, OutputShape,
 };
-pub use activations::{Activate, ELU, LeakyReLU, PReLU, ReLU, Softmax};
+pub use activations::{Activate, Elu, LeakyRelu, Prelu, Relu, Softmax};
 pub use attention::{
     AdditiveAttention, AttendOptions, Attention, GroupQueryAttention, MultiHeadAttention, ScoreMode,
 };
@@ -42,7 +42,7 @@ pub use convolutional::{
 pub use merging::{Add, Average, Concatenate, Dot, DotAxes, Maximum, Minimum, Multiply, Subtract};
 pub use noise::NoiseShape;
 pub use normalization::{
-    BatchNormalization, GroupNormalization, LayerNormalization, RMSNormalization,
+    BatchNormalization, GroupNormalization, LayerNormalization, RmsNormalization,
     SpectralNormalization, UnitNormalization,
 };
 pub use pooling::{
@@ -66,10 +66,10 @@ pub use reshaping::{
     UpSampling2D, UpSampling3D, ZeroPadding1D, ZeroPadding2D, ZeroPadding3D,
 };
 #[cfg(feature = "json")]
-pub(crate) use rnn::{AnyRNN, RunsSequences};
+pub(crate) use rnn::{AnyRnn, RunsSequences};
 pub use rnn::{
-    Bidirectional, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, GRU, GRUCell, LSTM, LSTMCell, MergeMode,
-    Mirror, RNN, RecurrentLayer, RnnCell, SimpleRNN, SimpleRNNCell, StackedRNNCells,
+    Bidirectional, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, GruCell, Lstm, LstmCell, MergeMode,
+    Mirror, RecurrentLayer, Rnn, RnnCell, SimpleRnn, SimpleRnnCell, StackedRnnCells,
     TimeDistributed,
 };
 pub use shapes::Borders;

@@ -6,7 +6,7 @@ use super::row::loss;
 loss! {
     /// The Kullback-Leibler divergence, `sum of y_true log(y_true / y_pred)` along the last axis, both clipped to 1e-7 to 1:
     /// both `[..,C]`.
-    pub struct KLDivergence = "kl_divergence" {}
+    pub struct KlDivergence["KLDivergence"] = "kl_divergence" {}
     |_, y_true, y_pred| {
         let y_true = y_true.clip_by_value(EPSILON, 1.0)?;
         let y_pred = y_pred.clip_by_value(EPSILON, 1.0)?;

@@ -21,7 +21,7 @@ pub(super) use agreement::{agree_cast, same_rank, same_shape};
 pub use binary::{BinaryCrossentropy, BinaryFocalCrossentropy};
 pub use categorical::{CategoricalCrossentropy, CategoricalFocalCrossentropy};
 pub use circle::Circle;
-pub use distributions::{KLDivergence, Poisson};
+pub use distributions::{KlDivergence, Poisson};
 pub use hinge::{CategoricalHinge, Hinge, SquaredHinge};
 pub use names::get;
 pub use overlap::{Dice, Tversky};

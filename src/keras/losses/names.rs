@@ -5,7 +5,7 @@ use super::*;
 use crate::error::{Error, Result, message};
 
 macro_rules! names {
-    ($($loss:ident $($name:literal)+;)*) => {
+    ($($loss:ident $([$class:literal])? $($name:literal)+;)*) => {
         /// Returns the loss that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and
         /// `"MeanSquaredError"` are the same.
         ///
@@ -21,7 +21,7 @@ macro_rules! names {
         /// [`Error::Data`] if there is no loss with this name.
         pub fn get(name: &str) -> Result<Box<dyn Loss>> {
             Ok(match name {
-                $(stringify!($loss) $(| $name)+ => Box::new($loss::new()),)*
+                $(names!(@class $loss $($class)?) $(| $name)+ => Box::new($loss::new()),)*
                 _ => {
                     let known = [$($($name),+),*].join(", ");
                     return Err(Error::Data(message!(
@@ -31,6 +31,9 @@ macro_rules! names {
             })
         }
     };
+    // Keras's class, where it is not called like the type.
+    (@class $loss:ident) => { stringify!($loss) };
+    (@class $loss:ident $class:literal) => { $class };
 }
 names! {
     BinaryCrossentropy "binary_crossentropy" "bce" "BCE";
@@ -44,7 +47,7 @@ names! {
     Dice "dice";
     Hinge "hinge";
     Huber "huber";
-    KLDivergence "kl_divergence" "kld" "KLD";
+    KlDivergence["KLDivergence"] "kl_divergence" "kld" "KLD";
     LogCosh "log_cosh" "logcosh";
     MeanAbsoluteError "mean_absolute_error" "mae" "MAE";
     MeanAbsolutePercentageError "mean_absolute_percentage_error" "mape" "MAPE";

@@ -4,13 +4,13 @@
 /// receives the struct, `y_true` and `y_pred`, both `f32` and of one shape.
 macro_rules! loss {
     (
-        $(#[$doc:meta])* pub struct $name:ident = $keras:literal {
+        $(#[$doc:meta])* pub struct $name:ident $([$class:literal])? = $keras:literal {
             $($(#[$field_doc:meta])* $field:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
         }
         |$options:pat_param, $y_true:pat_param, $y_pred:pat_param| $formula:expr
     ) => {
         crate::keras::losses::row::loss_options! {
-            $(#[$doc])* pub struct $name {
+            $(#[$doc])* $(#[doc(alias = $class)])? pub struct $name {
                 $($(#[$field_doc])* $field: $type $(as $argument)? = $default,)*
             }
         }
@@ -25,7 +25,7 @@ macro_rules! loss {
                 y_true: &crate::tensor::Tensor,
                 y_pred: &crate::tensor::Tensor,
             ) -> crate::error::Result<crate::tensor::Tensor> {
-                let pair = crate::keras::losses::agreement::agree(stringify!($name), y_true, y_pred)?;
+                let pair = crate::keras::losses::agreement::agree(crate::keras::losses::row::loss!(@class $name $($class)?), y_true, y_pred)?;
                 let ($options, [$y_true, $y_pred]) = (self, &pair);
                 $formula
             }
@@ -35,6 +35,9 @@ macro_rules! loss {
             }
         }
     };
+    // Keras's class, where it is not called like the type.
+    (@class $name:ident) => { stringify!($name) };
+    (@class $name:ident $class:literal) => { $class };
 }
 
 /// Defines the options struct of a loss.

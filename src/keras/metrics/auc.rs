@@ -1,4 +1,4 @@
-//! [`AUC`]: the area under a curve, such as ROC, over all thresholds.
+//! [`Auc`]: the area under a curve, such as ROC, over all thresholds.
 
 use std::sync::OnceLock;
 
@@ -11,22 +11,22 @@ use crate::error::{Error, Result, message};
 use crate::ops::where_;
 use crate::tensor::Tensor;
 
-/// The curve whose area [`AUC`] measures, by Keras's name.
+/// The curve whose area [`Auc`] measures, by Keras's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Curve {
     /// The receiver operating characteristic: the true positive rate over the false positive rate.
     #[default]
-    ROC,
+    Roc,
     /// Precision over recall.
-    PR,
+    Pr,
     /// Precision gain over recall gain (Flach and Kull 2015).
-    PRGAIN,
+    PrGain,
 }
 
 /// The height of the curve between two thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SummationMethod {
-    /// The mean of both ends; for [`Curve::PR`] with correctly interpolated precision (Davis and Goadrich 2006).
+    /// The mean of both ends; for [`Curve::Pr`] with correctly interpolated precision (Davis and Goadrich 2006).
     #[default]
     Interpolation,
     /// The height of the higher end.
@@ -37,24 +37,24 @@ pub enum SummationMethod {
 
 metric! {
     /// The area under a curve, approximated by a sum over many thresholds: both of the same shape, `y_true` of zeros
-    /// and ones, `y_pred` of probabilities. For [`Curve::ROC`] it is the probability that a positive example has a
+    /// and ones, `y_pred` of probabilities. For [`Curve::Roc`] it is the probability that a positive example has a
     /// higher prediction than a negative one.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::metrics::{AUC, Metric};
-    /// let auc = AUC::default().num_thresholds(3_usize); // -1e-7, 0.5, 1 + 1e-7
+    /// use tf::keras::metrics::{Auc, Metric};
+    /// let auc = Auc::default().num_thresholds(3_usize); // -1e-7, 0.5, 1 + 1e-7
     /// auc.update_state(&tf::constant([0, 0, 1, 1])?, &tf::constant([0.0, 0.5, 0.3, 0.9])?)?;
     /// assert_eq!(auc.result()?.item::<f32>()?, 0.75);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct AUC = "auc" (totals: Totals = Totals::new(&NAMES), grid: OnceLock<Thresholds> = OnceLock::new()) {
+    pub struct Auc["AUC"] = "auc" (totals: Totals = Totals::new(&NAMES), grid: OnceLock<Thresholds> = OnceLock::new()) {
         /// The number of thresholds, evenly spaced from 0 to 1.
         num_thresholds: usize = 200,
         /// The curve.
-        curve: Curve = Curve::ROC,
+        curve: Curve = Curve::Roc,
         /// The height of the curve between two thresholds.
         summation_method: SummationMethod = SummationMethod::Interpolation,
         /// Thresholds between 0 and 1 that replace the evenly spaced ones; 0 and 1 are added.
@@ -68,7 +68,7 @@ metric! {
     }
 }
 
-impl Metric for AUC {
+impl Metric for Auc {
     fn name(&self) -> &str {
         &self.name
     }
@@ -106,7 +106,7 @@ impl Metric for AUC {
     }
 }
 
-impl AUC {
+impl Auc {
     fn grid(&self) -> Thresholds {
         let mut inner = match &self.thresholds {
             Some(thresholds) => thresholds.clone(),
@@ -122,15 +122,15 @@ impl AUC {
     }
 
     fn area(&self, tp: &Tensor, fp: &Tensor, tn: &Tensor, fn_: &Tensor) -> Result<Tensor> {
-        if (self.curve, self.summation_method) == (Curve::PR, SummationMethod::Interpolation) {
+        if (self.curve, self.summation_method) == (Curve::Pr, SummationMethod::Interpolation) {
             return self.of_labels(pr_areas(tp, fp, fn_)?);
         }
         let share = |right: &Tensor, wrong: &Tensor| right.divide_no_nan(right.add(wrong)?);
         let recall = share(tp, fn_)?;
         let (x, y) = match self.curve {
-            Curve::ROC => (share(fp, tn)?, recall),
-            Curve::PR => (recall, share(tp, fp)?),
-            Curve::PRGAIN => {
+            Curve::Roc => (share(fp, tn)?, recall),
+            Curve::Pr => (recall, share(tp, fp)?),
+            Curve::PrGain => {
                 let scale = tp.add(fn_)?.divide_no_nan(tn.add(fp)?)?;
                 let gain =
                     |wrong: &Tensor| scale.multiply(wrong.divide_no_nan(tp)?)?.negative()?.add(1.0);

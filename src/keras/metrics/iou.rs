@@ -122,9 +122,10 @@ impl Regions {
 }
 
 macro_rules! regions {
-    ($($(#[$doc:meta])* pub struct $name:ident
+    ($($(#[$doc:meta])* pub struct $name:ident[$class:literal]
        |$of:ident: String $(, $argument:ident: $type:ty)*| $new:expr, $($setter:ident)*;)*) => {$(
         $(#[$doc])*
+        #[doc(alias = $class)]
         #[derive(Debug)]
         pub struct $name(Regions);
 
@@ -149,6 +150,10 @@ macro_rules! regions {
             fn track(&self, parts: &mut Parts<'_>) {
                 self.0.totals.track(parts);
             }
+
+            fn kind(&self) -> &'static str {
+                $class
+            }
         }
 
         impl Metric for $name {
@@ -157,7 +162,7 @@ macro_rules! regions {
             }
 
             fn update(&self, y_true: &Tensor, y_pred: &Tensor, sample_weight: Option<&Tensor>) -> Result<()> {
-                self.0.update(stringify!($name), [y_true, y_pred], sample_weight)
+                self.0.update($class, [y_true, y_pred], sample_weight)
             }
 
             fn result(&self) -> Result<Tensor> {
@@ -221,33 +226,33 @@ macro_rules! regions {
 regions! {
     /// The mean over some classes of `intersection / union` of the true and the predicted region of a class. A class that does
     /// not occur is excluded from the mean.
-    pub struct IoU |name: String, num_classes: usize, target_class_ids: &[usize]|
+    pub struct Iou["IoU"] |name: String, num_classes: usize, target_class_ids: &[usize]|
         Regions::new(name, num_classes, target_class_ids.to_vec()),
         ignore_class sparse_y_true sparse_y_pred axis;
 
-    /// [`IoU`] of binary predictions: `y_true` of zeros and ones.
-    pub struct BinaryIoU |name: String|
+    /// [`Iou`] of binary predictions: `y_true` of zeros and ones.
+    pub struct BinaryIou["BinaryIoU"] |name: String|
         Regions { threshold: Some(0.5), ..Regions::new(name, 2, vec![0, 1]) },
         target_class_ids threshold;
 
-    /// [`IoU`] of all classes.
+    /// [`Iou`] of all classes.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::metrics::{MeanIoU, Metric};
-    /// let iou = MeanIoU::new("iou", 2);
+    /// use tf::keras::metrics::{MeanIou, Metric};
+    /// let iou = MeanIou::new("iou", 2);
     /// iou.update_state(&tf::constant([0, 0, 1, 1])?, &tf::constant([0, 1, 0, 1])?)?;
     /// assert!((iou.result()?.item::<f32>()? - 1.0 / 3.0).abs() < 1e-6);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct MeanIoU |name: String, num_classes: usize|
+    pub struct MeanIou["MeanIoU"] |name: String, num_classes: usize|
         Regions::new(name, num_classes, (0..num_classes).collect()),
         ignore_class sparse_y_true sparse_y_pred axis;
 
-    /// [`IoU`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
-    pub struct OneHotIoU |name: String, num_classes: usize, target_class_ids: &[usize]|
+    /// [`Iou`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
+    pub struct OneHotIou["OneHotIoU"] |name: String, num_classes: usize, target_class_ids: &[usize]|
         Regions {
             sparse_y_true: false,
             sparse_y_pred: false,
@@ -255,8 +260,8 @@ regions! {
         },
         ignore_class sparse_y_pred axis;
 
-    /// [`MeanIoU`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
-    pub struct OneHotMeanIoU |name: String, num_classes: usize|
+    /// [`MeanIou`] of one-hot truth and of predictions with a number for each class, of which the largest counts.
+    pub struct OneHotMeanIou["OneHotMeanIoU"] |name: String, num_classes: usize|
         Regions {
             sparse_y_true: false,
             sparse_y_pred: false,
@@ -265,9 +270,9 @@ regions! {
         ignore_class sparse_y_pred axis;
 }
 
-impl Default for BinaryIoU {
+impl Default for BinaryIou {
     /// Creates a metric called `binary_io_u`.
     fn default() -> Self {
-        BinaryIoU::new("binary_io_u")
+        BinaryIou::new("binary_io_u")
     }
 }

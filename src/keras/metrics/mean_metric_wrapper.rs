@@ -76,10 +76,11 @@ impl<L: Loss> Trackable for MeanMetricWrapper<L> {
 
 /// Defines a metric that is the mean of a loss, with the loss's options.
 macro_rules! loss_metric {
-    ($($(#[$doc:meta])* pub struct $name:ident = $keras:literal of $loss:ident {
+    ($($(#[$doc:meta])* pub struct $name:ident $([$class:literal])? = $keras:literal of $loss:ident {
         $($(#[$field_doc:meta])* $field:ident: $argument:ty,)*
     })*) => {$(
         $(#[$doc])*
+        $(#[doc(alias = $class)])?
         #[derive(Debug)]
         pub struct $name(
             crate::keras::metrics::MeanMetricWrapper<crate::keras::losses::$loss>,
@@ -113,6 +114,10 @@ macro_rules! loss_metric {
             fn track(&self, parts: &mut crate::trackable::Parts<'_>) {
                 self.0.track(parts);
             }
+
+            $(fn kind(&self) -> &'static str {
+                $class
+            })?
         }
 
         impl crate::keras::metrics::Metric for $name {

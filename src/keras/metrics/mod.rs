@@ -25,15 +25,15 @@ pub use accuracy::{
     Accuracy, BinaryAccuracy, CategoricalAccuracy, SparseCategoricalAccuracy,
     SparseTopKCategoricalAccuracy, TopKCategoricalAccuracy,
 };
-pub use auc::{AUC, Curve, SummationMethod};
+pub use auc::{Auc, Curve, SummationMethod};
 pub use counts::{FalseNegatives, FalsePositives, Precision, Recall, TrueNegatives, TruePositives};
 pub use f_score::{Average, F1Score, FBetaScore};
-pub use iou::{BinaryIoU, IoU, MeanIoU, OneHotIoU, OneHotMeanIoU};
+pub use iou::{BinaryIou, Iou, MeanIou, OneHotIou, OneHotMeanIou};
 pub use mean::Mean;
 pub use mean_metric_wrapper::MeanMetricWrapper;
 pub use names::get;
 pub use of_losses::{
-    BinaryCrossentropy, CategoricalCrossentropy, CategoricalHinge, Hinge, KLDivergence,
+    BinaryCrossentropy, CategoricalCrossentropy, CategoricalHinge, Hinge, KlDivergence,
     LogCoshError, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredError,
     MeanSquaredLogarithmicError, Poisson, SparseCategoricalCrossentropy, SquaredHinge,
 };

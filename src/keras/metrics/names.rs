@@ -5,7 +5,7 @@ use super::*;
 use crate::error::{Error, message};
 
 macro_rules! names {
-    ($($metric:ident $($name:literal)+;)*) => {
+    ($($metric:ident $([$class:literal])? $($name:literal)+;)*) => {
         /// Returns the metric that Keras calls `name`, with its defaults: `"mse"`, `"mean_squared_error"` and
         /// `"MeanSquaredError"` are the same. Metrics that need a number, such as the number of classes, are not
         /// available by name.
@@ -22,7 +22,7 @@ macro_rules! names {
         /// [`Error::Data`] if there is no metric with this name.
         pub fn get(name: &str) -> Result<Box<dyn Metric>> {
             Ok(match name {
-                $(stringify!($metric) $(| $name)+ => Box::new($metric::default()),)*
+                $(names!(@class $metric $($class)?) $(| $name)+ => Box::new($metric::default()),)*
                 _ => {
                     let known = [$($($name),+),*].join(", ");
                     return Err(Error::Data(message!(
@@ -32,13 +32,16 @@ macro_rules! names {
             })
         }
     };
+    // Keras's class, where it is not called like the type.
+    (@class $metric:ident) => { stringify!($metric) };
+    (@class $metric:ident $class:literal) => { $class };
 }
 names! {
-    AUC "auc";
+    Auc["AUC"] "auc";
     Accuracy "accuracy";
     BinaryAccuracy "binary_accuracy";
     BinaryCrossentropy "binary_crossentropy" "bce" "BCE";
-    BinaryIoU "binary_io_u";
+    BinaryIou["BinaryIoU"] "binary_io_u";
     CategoricalAccuracy "categorical_accuracy";
     CategoricalCrossentropy "categorical_crossentropy";
     CategoricalHinge "categorical_hinge";
@@ -49,7 +52,7 @@ names! {
     FalseNegatives "false_negatives";
     FalsePositives "false_positives";
     Hinge "hinge";
-    KLDivergence "kl_divergence";
+    KlDivergence["KLDivergence"] "kl_divergence";
     LogCoshError "log_cosh_error" "logcosh";
     MeanAbsoluteError "mean_absolute_error" "mae" "MAE";
     MeanAbsolutePercentageError "mean_absolute_percentage_error" "mape" "MAPE";

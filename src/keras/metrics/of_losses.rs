@@ -25,8 +25,8 @@ loss_metric! {
     /// The mean of [`losses::CategoricalHinge`](crate::keras::losses::CategoricalHinge).
     pub struct CategoricalHinge = "categorical_hinge" of CategoricalHinge {}
 
-    /// The mean of [`losses::KLDivergence`](crate::keras::losses::KLDivergence).
-    pub struct KLDivergence = "kl_divergence" of KLDivergence {}
+    /// The mean of [`losses::KlDivergence`](crate::keras::losses::KlDivergence).
+    pub struct KlDivergence["KLDivergence"] = "kl_divergence" of KlDivergence {}
 
     /// The mean of [`losses::Poisson`](crate::keras::losses::Poisson).
     pub struct Poisson = "poisson" of Poisson {}

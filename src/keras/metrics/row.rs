@@ -3,12 +3,13 @@
 /// Defines the struct of a metric: a `name`, the accumulator (`$part`) and other state, and options with defaults and setters.
 macro_rules! metric {
     (
-        $(#[$doc:meta])* pub struct $name:ident = $keras:literal
+        $(#[$doc:meta])* pub struct $name:ident $([$class:literal])? = $keras:literal
             ($part:ident: $kind:ty = $start:expr $(, $more:ident: $more_kind:ty = $more_start:expr)*) {
             $($(#[$field_doc:meta])* $field:ident: $type:ty $(as $argument:ty)? = $default:expr,)*
         }
     ) => {
         $(#[$doc])*
+        $(#[doc(alias = $class)])?
         #[derive(Debug)]
         pub struct $name {
             name: String,
@@ -44,6 +45,10 @@ macro_rules! metric {
             fn track(&self, parts: &mut crate::trackable::Parts<'_>) {
                 self.$part.track(parts);
             }
+
+            $(fn kind(&self) -> &'static str {
+                $class
+            })?
         }
     };
 }

@@ -1,8 +1,8 @@
 //! The golden cases of layers over sequences, whose calls have several tensors: recurrent layers and attention.
 
 use wgrad::keras::layers::{
-    AdditiveAttention, AttendOptions, Attention, Bidirectional, Dense, GRU, LSTM, MergeMode,
-    MultiHeadAttention, SimpleRNN, TimeDistributed,
+    AdditiveAttention, AttendOptions, Attention, Bidirectional, Dense, Gru, Lstm, MergeMode,
+    MultiHeadAttention, SimpleRnn, TimeDistributed,
 };
 use wgrad::keras::{Activation, Context, INFERENCE, Layer, TRAINING};
 use wgrad::{Error, Recurrence, Tensor, Trackable, Variable};
@@ -21,9 +21,9 @@ type Run = Box<dyn Fn(&Call, Context<'_>) -> Answer>;
 pub fn layer(c: &Call) -> Answer<Option<SequenceLayer>> {
     let name = c.case.op.strip_prefix("keras.layers.").unwrap_or_default();
     let (part, run): (Box<dyn Trackable>, Run) = match name {
-        "LSTM" => recurrent(c, lstm(c)?, LSTM::call_with_state)?,
-        "GRU" => recurrent(c, gru(c)?, GRU::call_with_state)?,
-        "SimpleRNN" => recurrent(c, simple_rnn(c)?, SimpleRNN::call_with_state)?,
+        "LSTM" => recurrent(c, lstm(c)?, Lstm::call_with_state)?,
+        "GRU" => recurrent(c, gru(c)?, Gru::call_with_state)?,
+        "SimpleRNN" => recurrent(c, simple_rnn(c)?, SimpleRnn::call_with_state)?,
         "Bidirectional" => plain(bidirectional(c)?),
         "TimeDistributed" => {
             c.only("layer", "Dense")?;
@@ -132,16 +132,16 @@ fn unless_said(c: &Call, key: &str) -> Answer<bool> {
     Ok(c.value(key)?.is_none() || c.flag(key)?)
 }
 
-fn lstm(c: &Call) -> Answer<LSTM> {
-    Ok(LSTM::new(units(c)?)
+fn lstm(c: &Call) -> Answer<Lstm> {
+    Ok(Lstm::new(units(c)?)
         .activation(activation(c)?)
         .use_bias(unless_said(c, "use_bias")?)
         .return_sequences(c.flag("return_sequences")?)
         .go_backwards(c.flag("go_backwards")?))
 }
 
-fn gru(c: &Call) -> Answer<GRU> {
-    Ok(GRU::new(units(c)?)
+fn gru(c: &Call) -> Answer<Gru> {
+    Ok(Gru::new(units(c)?)
         .activation(activation(c)?)
         .use_bias(unless_said(c, "use_bias")?)
         .reset_after(unless_said(c, "reset_after")?)
@@ -149,8 +149,8 @@ fn gru(c: &Call) -> Answer<GRU> {
         .go_backwards(c.flag("go_backwards")?))
 }
 
-fn simple_rnn(c: &Call) -> Answer<SimpleRNN> {
-    Ok(SimpleRNN::new(units(c)?)
+fn simple_rnn(c: &Call) -> Answer<SimpleRnn> {
+    Ok(SimpleRnn::new(units(c)?)
         .activation(activation(c)?)
         .use_bias(unless_said(c, "use_bias")?)
         .return_sequences(c.flag("return_sequences")?)

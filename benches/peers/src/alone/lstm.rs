@@ -100,7 +100,7 @@ impl Model {
     const BATCH: usize = 32;
 
     fn new(bucket: usize) -> Self {
-        let network = Sequential::new().add(layers::LSTM::new(64)).add(layers::Dense::new(1));
+        let network = Sequential::new().add(layers::Lstm::new(64)).add(layers::Dense::new(1));
         Model { network, adam: Adam::new(1e-3), bucket }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wgrad as tf;
-use wgrad::keras::layers::{Dense, LSTM, Layer, LayerNormalization, MultiHeadAttention};
+use wgrad::keras::layers::{Dense, Lstm, Layer, LayerNormalization, MultiHeadAttention};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, TRAINING};
 use wgrad::{Device, Tensor, Trackable};
@@ -43,7 +43,7 @@ impl Training {
     pub fn new(device: Device, step: LayerStep) -> Result<Self> {
         let model: Box<dyn Layer> = match step {
             LayerStep::Lstm { units, .. } => {
-                Box::new(LSTM::new(units).use_bias(false).return_sequences(true))
+                Box::new(Lstm::new(units).use_bias(false).return_sequences(true))
             }
             LayerStep::Transformer { width, heads, hidden, .. } => {
                 let norm = || LayerNormalization::new().epsilon(1e-5);

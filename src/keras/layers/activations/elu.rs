@@ -1,4 +1,4 @@
-//! [`ELU`]: the exponential linear unit with a factor.
+//! [`Elu`]: the exponential linear unit with a factor.
 
 use crate::error::Result;
 use crate::keras::Context;
@@ -13,13 +13,13 @@ layer! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, layers::ELU};
-    /// let y = ELU::new().alpha(0.5).call(&tf::constant([-1.0, 2.0])?, INFERENCE)?.to_vec::<f32>()?;
+    /// use tf::keras::{INFERENCE, Layer, layers::Elu};
+    /// let y = Elu::new().alpha(0.5).call(&tf::constant([-1.0, 2.0])?, INFERENCE)?.to_vec::<f32>()?;
     /// assert!((y[0] + 0.31606).abs() < 1e-5 && y[1] == 2.0);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct ELU {
+    pub struct Elu["ELU"] {
         /// Creates a layer with an alpha of 1.
         new();
         options {
@@ -32,7 +32,7 @@ layer! {
     }
 }
 
-impl Layer for ELU {
+impl Layer for Elu {
     configured!();
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {

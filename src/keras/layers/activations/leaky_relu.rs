@@ -1,4 +1,4 @@
-//! [`LeakyReLU`]: a rectifier with a small slope below 0.
+//! [`LeakyRelu`]: a rectifier with a small slope below 0.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;
@@ -12,13 +12,13 @@ layer! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, layers::LeakyReLU};
-    /// let layer = LeakyReLU::new().negative_slope(0.5);
+    /// use tf::keras::{INFERENCE, Layer, layers::LeakyRelu};
+    /// let layer = LeakyRelu::new().negative_slope(0.5);
     /// assert_eq!(layer.call(&tf::constant([-1.0, 2.0])?, INFERENCE)?.to_vec::<f32>()?, [-0.5, 2.0]);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct LeakyReLU {
+    pub struct LeakyRelu["LeakyReLU"] {
         /// Creates a layer with a negative slope of 0.3.
         new();
         options {
@@ -31,7 +31,7 @@ layer! {
     }
 }
 
-impl Layer for LeakyReLU {
+impl Layer for LeakyRelu {
     configured!();
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {

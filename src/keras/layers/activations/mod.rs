@@ -8,8 +8,8 @@ mod relu;
 mod softmax;
 
 pub use activate::Activate;
-pub use elu::ELU;
-pub use leaky_relu::LeakyReLU;
-pub use prelu::PReLU;
-pub use relu::ReLU;
+pub use elu::Elu;
+pub use leaky_relu::LeakyRelu;
+pub use prelu::Prelu;
+pub use relu::Relu;
 pub use softmax::Softmax;

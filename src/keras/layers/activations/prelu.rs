@@ -1,4 +1,4 @@
-//! [`PReLU`]: a rectifier whose slope below 0 is learned.
+//! [`Prelu`]: a rectifier whose slope below 0 is learned.
 
 use crate::error::{Error, Result, message};
 use crate::keras::layers::Layer;
@@ -14,15 +14,15 @@ layer! {
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
     /// use tf::Trackable;
-    /// use tf::keras::{INFERENCE, Initializer, Layer, layers::PReLU};
-    /// let layer = PReLU::new().alpha_initializer(Initializer::Constant(0.25)).shared_axes([1, 2]);
+    /// use tf::keras::{INFERENCE, Initializer, Layer, layers::Prelu};
+    /// let layer = Prelu::new().alpha_initializer(Initializer::Constant(0.25)).shared_axes([1, 2]);
     /// let y = layer.call(&tf::Tensor::full([2, 4, 4, 3], -1.0)?, INFERENCE)?;
     /// assert_eq!(y.to_vec::<f32>()?[0], -0.25);
     /// assert_eq!(layer.variables()[0].shape(), [1, 1, 3]);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct PReLU {
+    pub struct Prelu["PReLU"] {
         /// Creates a layer with one alpha for each element of an example, initialized to 0.
         new();
         options {
@@ -40,7 +40,7 @@ layer! {
     }
 }
 
-impl Layer for PReLU {
+impl Layer for Prelu {
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<crate::keras::Config> {
         let mut config = crate::keras::layers::Configured::config(self)?;

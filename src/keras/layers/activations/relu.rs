@@ -1,4 +1,4 @@
-//! [`ReLU`]: a rectifier with a ceiling, a slope and a threshold.
+//! [`Relu`]: a rectifier with a ceiling, a slope and a threshold.
 
 use crate::error::{Error, Result, message};
 use crate::keras::Context;
@@ -13,14 +13,14 @@ layer! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, layers::ReLU};
-    /// let layer = ReLU::new().max_value(1.0).negative_slope(0.5);
+    /// use tf::keras::{INFERENCE, Layer, layers::Relu};
+    /// let layer = Relu::new().max_value(1.0).negative_slope(0.5);
     /// let y = layer.call(&tf::constant([-1.0, 0.5, 2.0])?, INFERENCE)?;
     /// assert_eq!(y.to_vec::<f32>()?, [-0.5, 0.5, 1.0]);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct ReLU {
+    pub struct Relu["ReLU"] {
         /// Creates a layer that computes `max(x, 0)`.
         new();
         options {
@@ -37,7 +37,7 @@ layer! {
     }
 }
 
-impl Layer for ReLU {
+impl Layer for Relu {
     configured!();
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {

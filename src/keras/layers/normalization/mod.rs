@@ -10,6 +10,6 @@ mod unit_normalization;
 pub use batch_normalization::BatchNormalization;
 pub use group_normalization::GroupNormalization;
 pub use layer_normalization::LayerNormalization;
-pub use rms_normalization::RMSNormalization;
+pub use rms_normalization::RmsNormalization;
 pub use spectral_normalization::SpectralNormalization;
 pub use unit_normalization::UnitNormalization;

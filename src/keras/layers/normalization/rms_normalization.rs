@@ -1,4 +1,4 @@
-//! [`RMSNormalization`]: scales each example to a mean square of 1.
+//! [`RmsNormalization`]: scales each example to a mean square of 1.
 
 use crate::error::Result;
 use crate::keras::layers::Layer;
@@ -14,14 +14,14 @@ layer! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, layers::RMSNormalization};
-    /// let y = RMSNormalization::new().call(&tf::constant([[3.0, 3.0, -3.0]])?, INFERENCE)?;
+    /// use tf::keras::{INFERENCE, Layer, layers::RmsNormalization};
+    /// let y = RmsNormalization::new().call(&tf::constant([[3.0, 3.0, -3.0]])?, INFERENCE)?;
     /// let y = y.to_vec::<f32>()?;
     /// assert!(y.iter().zip([1.0, 1.0, -1.0]).all(|(y, want)| (y - want).abs() < 1e-5));
     /// # Ok(())
     /// # }
     /// ```
-    pub struct RMSNormalization {
+    pub struct RmsNormalization["RMSNormalization"] {
         /// Creates a layer over the last axis, with an epsilon of 1e-6 and a scale of ones.
         new();
         options {
@@ -40,7 +40,7 @@ layer! {
     }
 }
 
-impl Layer for RMSNormalization {
+impl Layer for RmsNormalization {
     configured!();
     unmasked!();
 

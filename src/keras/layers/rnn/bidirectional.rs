@@ -2,7 +2,7 @@
 
 use super::over_cells::{Mirror, RecurrentLayer, parts_of, zeroed};
 #[cfg(feature = "json")]
-use super::{AnyRNN, ConvLSTM1D, ConvLSTM2D, ConvLSTM3D, GRU, LSTM, RunsSequences, SimpleRNN};
+use super::{AnyRnn, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, Lstm, RunsSequences, SimpleRnn};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -49,8 +49,8 @@ const MODES: [(MergeMode, &str); 4] = [
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{self as tf, Trackable};
-/// use tf::keras::{INFERENCE, Layer, layers::{Bidirectional, LSTM}};
-/// let layer = Bidirectional::new(LSTM::new(4).return_sequences(true));
+/// use tf::keras::{INFERENCE, Layer, layers::{Bidirectional, Lstm}};
+/// let layer = Bidirectional::new(Lstm::new(4).return_sequences(true));
 /// assert_eq!(layer.call(&tf::random::normal([2, 10, 3])?, INFERENCE)?.shape(), [2, 10, 8]);
 /// assert_eq!(layer.named_variables()[3].0, "backward_lstm/lstm_cell/kernel");
 /// # Ok(())
@@ -276,13 +276,13 @@ impl Configured for Bidirectional {
 #[cfg(feature = "json")]
 fn recurrent(config: &Config) -> Result<Box<dyn RecurrentLayer>> {
     Ok(match config.class() {
-        "LSTM" => Box::new(LSTM::from_config(config)?),
-        "GRU" => Box::new(GRU::from_config(config)?),
-        "SimpleRNN" => Box::new(SimpleRNN::from_config(config)?),
-        "RNN" => Box::new(AnyRNN::from_config(config)?),
-        "ConvLSTM1D" => Box::new(ConvLSTM1D::from_config(config)?),
-        "ConvLSTM2D" => Box::new(ConvLSTM2D::from_config(config)?),
-        "ConvLSTM3D" => Box::new(ConvLSTM3D::from_config(config)?),
+        "LSTM" => Box::new(Lstm::from_config(config)?),
+        "GRU" => Box::new(Gru::from_config(config)?),
+        "SimpleRNN" => Box::new(SimpleRnn::from_config(config)?),
+        "RNN" => Box::new(AnyRnn::from_config(config)?),
+        "ConvLSTM1D" => Box::new(ConvLstm1D::from_config(config)?),
+        "ConvLSTM2D" => Box::new(ConvLstm2D::from_config(config)?),
+        "ConvLSTM3D" => Box::new(ConvLstm3D::from_config(config)?),
         class => {
             return Err(Error::Data(message!(
                 "from_config: the layer in Bidirectional is a {class}; it must be LSTM, GRU, SimpleRNN, RNN or a ConvLSTM."

@@ -12,12 +12,12 @@ use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
 /// One time step of a recurrent layer: computes the output and the new states from an input and the previous states.
-/// [`RNN`](super::RNN) runs it over a sequence.
+/// [`Rnn`](super::Rnn) runs it over a sequence.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{self as tf, Tensor, Trackable};
-/// use tf::keras::{Context, INFERENCE, Layer, Weight, layers::{RNN, RnnCell}};
+/// use tf::keras::{Context, INFERENCE, Layer, Weight, layers::{Rnn, RnnCell}};
 ///
 /// /// `h' = decay h + x`, with a decay for each feature.
 /// #[derive(Trackable)]
@@ -37,7 +37,7 @@ use crate::trackable::Trackable;
 ///     }
 /// }
 ///
-/// let layer = RNN::new(Leaky { features: 1, decay: Weight::ones() }).return_sequences(true);
+/// let layer = Rnn::new(Leaky { features: 1, decay: Weight::ones() }).return_sequences(true);
 /// let y = layer.call(&tf::constant([[[1.0], [2.0], [3.0]]])?, INFERENCE)?;
 /// assert_eq!(y.to_vec::<f32>()?, [1.0, 3.0, 6.0]);
 /// # Ok(())

@@ -1,4 +1,4 @@
-//! [`ConvLSTM2D`] and its variants: an LSTM with convolutions instead of matrix products.
+//! [`ConvLstm2D`] and its variants: an LSTM with convolutions instead of matrix products.
 
 use super::cell::RnnCell;
 use super::gates::{Kernels, expect_units, plus, started};
@@ -48,12 +48,12 @@ fn draws(x: &Tensor, rate: f32, generator: &Generator) -> Result<Vec<Tensor>> {
 }
 
 macro_rules! conv_lstm {
-    ($layer:ident, $cell:ident, $rank:literal, $axes:literal, $(#[$doc:meta])*) => {
+    ($layer:ident[$name:literal], $cell:ident, $rank:literal, $axes:literal, $(#[$doc:meta])*) => {
         recurrent! {
             $(#[$doc])*
-            pub struct $layer;
+            pub struct $layer[$name];
 
-            #[doc = concat!("One step of a [`", stringify!($layer), "`]: that of an [`LSTM`](super::LSTM), with convolutions instead of products.")]
+            #[doc = concat!("One step of a [`", stringify!($layer), "`]: that of an [`Lstm`](super::Lstm), with convolutions instead of products.")]
             pub struct $cell["ConvLSTMCell"];
 
             new(filters: usize, kernel_size: [usize; $rank]), $axes axes;
@@ -88,7 +88,7 @@ macro_rules! conv_lstm {
 
         impl $cell {
             fn kernels(&self, x: &Tensor) -> Result<Kernels> {
-                expect_units(stringify!($layer), self.filters)?;
+                expect_units($name, self.filters)?;
                 let wide = GATES.saturating_mul(self.filters);
                 let shape = |channels: usize| [&self.kernel_size[..], &[channels, wide]].concat();
                 let bias = || started(&self.bias, self.unit_forget_bias).get(x, [wide]);
@@ -115,7 +115,7 @@ macro_rules! conv_lstm {
                     shape.push(places(sizes, self.padding).ok_or_else(|| {
                         Error::Shape(message!(
                             "{}: the input is {:?}; it is smaller than the window {:?}, or the strides {:?} are 0.",
-                            stringify!($layer),
+                            $name,
                             x.shape(),
                             self.kernel_size,
                             self.strides
@@ -130,7 +130,7 @@ macro_rules! conv_lstm {
                 if let Padding::Explicit(_) = self.padding {
                     return Err(Error::Shape(message!(
                         "{}: the padding gives places; it can be Valid or Same here.",
-                        stringify!($layer)
+                        $name
                     )));
                 }
                 let shape = self.state_shape(x, batch)?;
@@ -177,7 +177,7 @@ macro_rules! conv_lstm {
                 if x.rank() != $rank + 2 || states.len() != 2 {
                     return Err(Error::Shape(message!(
                         "{}: the input of a step is {:?}, with {} states; it must have {} axes, and 2 states.",
-                        stringify!($layer),
+                        $name,
                         x.shape(),
                         states.len(),
                         $rank + 2
@@ -223,12 +223,12 @@ macro_rules! conv_lstm {
 }
 
 conv_lstm! {
-    ConvLSTM1D, ConvLSTM1DCell, 1, 4,
-    /// A convolutional LSTM along `[B,T,W,C]`; otherwise the same as [`ConvLSTM2D`].
+    ConvLstm1D["ConvLSTM1D"], ConvLstm1DCell, 1, 4,
+    /// A convolutional LSTM along `[B,T,W,C]`; otherwise the same as [`ConvLstm2D`].
 }
 
 conv_lstm! {
-    ConvLSTM2D, ConvLSTM2DCell, 2, 5,
+    ConvLstm2D["ConvLSTM2D"], ConvLstm2DCell, 2, 5,
     /// A convolutional LSTM (Shi et al. 2015), step by step along `[B,T,H,W,C]`: returns the output of the last step
     /// `[B,OH,OW,filters]`, or of all steps, `[B,T,OH,OW,filters]`. The kernel is `[KH,KW,C,4*filters]`, the recurrent
     /// kernel `[KH,KW,filters,4*filters]`, the bias `[4*filters]`.
@@ -236,8 +236,8 @@ conv_lstm! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, layers::ConvLSTM2D};
-    /// let layer = ConvLSTM2D::new(4, [3, 3]).padding(tf::Padding::Same);
+    /// use tf::keras::{INFERENCE, Layer, layers::ConvLstm2D};
+    /// let layer = ConvLstm2D::new(4, [3, 3]).padding(tf::Padding::Same);
     /// let films = tf::Tensor::zeros([2, 5, 8, 8, 3])?;
     /// assert_eq!(layer.call(&films, INFERENCE)?.shape(), [2, 8, 8, 4]);
     /// # Ok(())
@@ -246,6 +246,6 @@ conv_lstm! {
 }
 
 conv_lstm! {
-    ConvLSTM3D, ConvLSTM3DCell, 3, 6,
-    /// A convolutional LSTM along `[B,T,D,H,W,C]`; otherwise the same as [`ConvLSTM2D`].
+    ConvLstm3D["ConvLSTM3D"], ConvLstm3DCell, 3, 6,
+    /// A convolutional LSTM along `[B,T,D,H,W,C]`; otherwise the same as [`ConvLstm2D`].
 }

@@ -1,4 +1,4 @@
-//! [`GRU`] and its cell.
+//! [`Gru`] and its cell.
 
 use super::cell::{RnnCell, check_step};
 use super::gates::{Drops, Kernels, expect_units, plus, product};
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 
 recurrent! {
     /// Gated recurrent unit (Cho et al. 2014), step by step along `[B,T,F]`: returns the output of the last step
-    /// `[B,U]`, or of all steps, `[B,T,U]`. See [`GRUCell`] for the formula.
+    /// `[B,U]`, or of all steps, `[B,T,U]`. See [`GruCell`] for the formula.
     ///
     /// With Keras's default activations and `reset_after`, without `recurrent_dropout`, a step is one kernel, plus one
     /// more with gradients; on a GPU all steps run as one kernel, as described for [`lstm`](crate::lstm). A call on a
@@ -21,15 +21,15 @@ recurrent! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use tf::keras::{INFERENCE, Layer, Sequential, layers::{Dense, GRU}};
-    /// let model = Sequential::new().add(GRU::new(8).return_sequences(true)).add(GRU::new(4)).add(Dense::new(1));
+    /// use tf::keras::{INFERENCE, Layer, Sequential, layers::{Dense, Gru}};
+    /// let model = Sequential::new().add(Gru::new(8).return_sequences(true)).add(Gru::new(4)).add(Dense::new(1));
     /// assert_eq!(model.call(&tf::random::normal([2, 10, 3])?, INFERENCE)?.shape(), [2, 1]);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct GRU;
+    pub struct Gru["GRU"];
 
-    /// One step of a [`GRU`]: `h' = z h + (1 - z) n`; kernel `[F,3*U]`, recurrent kernel `[U,3*U]`, with the gates in
+    /// One step of a [`Gru`]: `h' = z h + (1 - z) n`; kernel `[F,3*U]`, recurrent kernel `[U,3*U]`, with the gates in
     /// the order z, r, h.
     ///
     /// `z, r = recurrent_activation(x kernel + h recurrent_kernel + bias)`. With `reset_after`, the candidate is
@@ -37,8 +37,8 @@ recurrent! {
     /// the state. Without `reset_after`, it is `n = activation(x kernel + (r h) recurrent_kernel)`, and the bias is
     /// `[3*U]`.
     ///
-    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
-    pub struct GRUCell;
+    /// A single call draws new dropout masks; within one call of [`Rnn`](super::Rnn) the masks stay the same.
+    pub struct GruCell["GRUCell"];
 
     pytorch(&[
         Torch::new("kernel", &["weight_ih"], GruKernel),
@@ -71,7 +71,7 @@ recurrent! {
 
 const GATES: usize = 3;
 
-impl GRUCell {
+impl GruCell {
     fn kernels(&self, x: &Tensor) -> Result<Kernels> {
         expect_units("GRUCell", self.units)?;
         let (units, wide) = (self.units, GATES.saturating_mul(self.units));
@@ -133,7 +133,7 @@ impl GRUCell {
     }
 }
 
-impl RnnCell for GRUCell {
+impl RnnCell for GruCell {
     configured!();
 
     fn state_sizes(&self) -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! [`LSTM`] and its cell.
+//! [`Lstm`] and its cell.
 
 use super::cell::{RnnCell, check_step};
 use super::gates::{Drops, Kernels, expect_units, plus, product, started};
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 
 recurrent! {
     /// Long short-term memory (Hochreiter and Schmidhuber 1997), step by step along `[B,T,F]`: returns the output of
-    /// the last step `[B,U]`, or of all steps, `[B,T,U]`. See [`LSTMCell`] for the formula.
+    /// the last step `[B,U]`, or of all steps, `[B,T,U]`. See [`LstmCell`] for the formula.
     ///
     /// With Keras's default activations, without `recurrent_dropout`, a step is one kernel, plus one more with
     /// gradients; on a GPU all steps run as one kernel, as described for [`lstm`](crate::lstm). A call on a list,
@@ -21,28 +21,28 @@ recurrent! {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{self as tf, Trackable};
-    /// use tf::keras::{INFERENCE, Layer, layers::LSTM};
+    /// use tf::keras::{INFERENCE, Layer, layers::Lstm};
     /// let x = tf::random::normal([2, 10, 3])?;
-    /// let encoder = LSTM::new(8);
+    /// let encoder = Lstm::new(8);
     /// assert_eq!(encoder.call(&x, INFERENCE)?.shape(), [2, 8]);
     /// assert_eq!(encoder.named_variables()[0].0, "lstm_cell/kernel");
     ///
     /// // The states of one layer are where another begins.
     /// let state = encoder.call_with_state(&x, None, INFERENCE)?.state;
-    /// let decoder = LSTM::new(8).return_sequences(true);
+    /// let decoder = Lstm::new(8).return_sequences(true);
     /// let y = decoder.call_with_state(&x, Some(&state), INFERENCE)?.output;
     /// assert_eq!(y.shape(), [2, 10, 8]);
     /// # Ok(())
     /// # }
     /// ```
-    pub struct LSTM;
+    pub struct Lstm["LSTM"];
 
-    /// One step of an [`LSTM`]: `c' = f c + i g` and `h' = o activation(c')` with `i, f, o = recurrent_activation(z)`
+    /// One step of an [`Lstm`]: `c' = f c + i g` and `h' = o activation(c')` with `i, f, o = recurrent_activation(z)`
     /// and `g = activation(z)`, where `z = x kernel + h recurrent_kernel + bias`; kernel `[F,4*U]`, recurrent kernel
     /// `[U,4*U]`, bias `[4*U]`, with the gates in the order i, f, c, o.
     ///
-    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
-    pub struct LSTMCell;
+    /// A single call draws new dropout masks; within one call of [`Rnn`](super::Rnn) the masks stay the same.
+    pub struct LstmCell["LSTMCell"];
 
     pytorch(&TRANSPOSED_CELL);
 
@@ -71,7 +71,7 @@ recurrent! {
 
 const GATES: usize = 4;
 
-impl LSTMCell {
+impl LstmCell {
     fn kernels(&self, x: &Tensor) -> Result<Kernels> {
         expect_units("LSTMCell", self.units)?;
         let (units, wide) = (self.units, GATES.saturating_mul(self.units));
@@ -111,7 +111,7 @@ impl LSTMCell {
     }
 }
 
-impl RnnCell for LSTMCell {
+impl RnnCell for LstmCell {
     configured!();
 
     fn state_sizes(&self) -> Vec<usize> {

@@ -1,14 +1,14 @@
 //! `recurrent!`: declares a Keras cell and the layer that runs it, from one list of options.
 
-/// The cell is a `layer!`, with its parameters in PyTorch if there is such a cell; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
+/// Both have the names of Keras's classes. The cell is a `layer!`, with its parameters in PyTorch if there is such a cell; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
 /// and one config of all options, as Keras's.
 macro_rules! recurrent {
     (
         $(#[$doc:meta])*
-        pub struct $layer:ident;
+        pub struct $layer:ident[$name:literal];
 
         $(#[$cell_doc:meta])*
-        pub struct $cell:ident $([$kind:literal])?;
+        pub struct $cell:ident[$kind:literal];
 
         $(pytorch($torch:expr);)?
 
@@ -23,7 +23,7 @@ macro_rules! recurrent {
     ) => {
         $crate::keras::layers::macros::layer! {
             $(#[$cell_doc])*
-            pub struct $cell $([$kind])? {
+            pub struct $cell[$kind] {
                 /// Creates a cell with Keras's defaults.
                 new($($required: $required_type),*);
                 options { $($(#[$option_doc])* $option: $type $(as $argument)? = $default,)* }
@@ -52,14 +52,15 @@ macro_rules! recurrent {
         }
 
         $(#[$doc])*
+        #[doc(alias = $name)]
         pub struct $layer {
-            rnn: $crate::keras::layers::RNN<$cell>,
+            rnn: $crate::keras::layers::Rnn<$cell>,
         }
 
         impl $layer {
             /// Creates a layer that returns the output of the last step, with Keras's defaults.
             pub fn new($($required: $required_type),*) -> Self {
-                $layer { rnn: $crate::keras::layers::RNN::new($cell::new($($required),*)) }
+                $layer { rnn: $crate::keras::layers::Rnn::new($cell::new($($required),*)) }
             }
 
             $(
@@ -132,8 +133,8 @@ macro_rules! recurrent {
                 initial: Option<&[$crate::tensor::Tensor]>,
                 cx: $crate::keras::Context<'_>,
             ) -> $crate::error::Result<$crate::ops::Recurrence> {
-                $crate::keras::layers::rnn::over_cells::expect_rank(stringify!($layer), x, $rank)?;
-                self.rnn.run_as(stringify!($layer), x, initial, cx)
+                $crate::keras::layers::rnn::over_cells::expect_rank($name, x, $rank)?;
+                self.rnn.run_as($name, x, initial, cx)
             }
 
             /// Resets a stateful layer: the next call starts from the initial states and accepts any batch size.
@@ -157,12 +158,12 @@ macro_rules! recurrent {
             }
 
             fn kind(&self) -> &'static str {
-                stringify!($layer)
+                $name
             }
 
             fn class(&self) -> Option<&'static $crate::trackable::Class> {
                 use $crate::keras::layers::formats::*;
-                static CLASS: Class = Class::new(stringify!($layer))
+                static CLASS: Class = Class::new($name)
                     .call(CallForm::Recurrent)
                     .attributes($crate::keras::layers::rnn::macros::recurrent!(@around $($torch)?));
                 Some(&CLASS)
@@ -204,7 +205,7 @@ macro_rules! recurrent {
                 cx: $crate::keras::Context<'_>,
             ) -> $crate::error::Result<($crate::tensor::Tensor, Vec<$crate::tensor::Tensor>)> {
                 let (x, initial) =
-                    $crate::keras::layers::rnn::over_cells::parts_of(stringify!($layer), inputs)?;
+                    $crate::keras::layers::rnn::over_cells::parts_of($name, inputs)?;
                 let result = self.call_with_state(x, initial, cx)?;
                 Ok((result.output, result.state))
             }
@@ -243,7 +244,7 @@ macro_rules! recurrent {
 
         impl $crate::keras::layers::Mirror for $layer {
             fn mirrored(&self) -> Self {
-                let mut rnn = $crate::keras::layers::RNN::new(self.rnn.cell.again());
+                let mut rnn = $crate::keras::layers::Rnn::new(self.rnn.cell.again());
                 rnn.walk = self.rnn.walk.clone();
                 rnn.walk.go_backwards = !rnn.walk.go_backwards;
                 $layer { rnn: rnn.dtype(self.rnn.policy) }
@@ -253,7 +254,7 @@ macro_rules! recurrent {
         #[cfg(feature = "json")]
         impl $crate::keras::layers::Configured for $layer {
             fn class_name() -> &'static str {
-                stringify!($layer)
+                $name
             }
 
             fn config(&self) -> $crate::error::Result<$crate::keras::Config> {
@@ -265,7 +266,7 @@ macro_rules! recurrent {
 
             fn from_config(config: &$crate::keras::Config) -> $crate::error::Result<Self> {
                 let (walk, rest) = $crate::keras::layers::rnn::walk::SequenceOptions::read(config)?;
-                let mut rnn = $crate::keras::layers::RNN::new($cell::from_config(&rest)?);
+                let mut rnn = $crate::keras::layers::Rnn::new($cell::from_config(&rest)?);
                 rnn.walk = walk;
                 let policy = rnn.cell.policy;
                 Ok($layer { rnn: rnn.dtype(policy) })

@@ -1,6 +1,6 @@
 //! Recurrent layers, their cells, and the layers that wrap them.
 //!
-//! A cell computes one step, and `RNN` runs it over a sequence. The cells of LSTM, GRU and SimpleRNN have kernels for whole
+//! A cell computes one step, and `Rnn` runs it over a sequence. The cells of LSTM, GRU and SimpleRNN have kernels for whole
 //! sequences (`ops/recurrent`).
 
 mod bidirectional;
@@ -19,12 +19,12 @@ mod walk;
 
 pub use bidirectional::{Bidirectional, MergeMode};
 pub use cell::RnnCell;
-pub use conv_lstm::{ConvLSTM1D, ConvLSTM2D, ConvLSTM3D};
-pub use gru::{GRU, GRUCell};
-pub use lstm::{LSTM, LSTMCell};
+pub use conv_lstm::{ConvLstm1D, ConvLstm2D, ConvLstm3D};
+pub use gru::{Gru, GruCell};
+pub use lstm::{Lstm, LstmCell};
 #[cfg(feature = "json")]
-pub(crate) use over_cells::{AnyRNN, RunsSequences};
-pub use over_cells::{Mirror, RNN, RecurrentLayer};
-pub use simple_rnn::{SimpleRNN, SimpleRNNCell};
-pub use stacked::StackedRNNCells;
+pub(crate) use over_cells::{AnyRnn, RunsSequences};
+pub use over_cells::{Mirror, RecurrentLayer, Rnn};
+pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
+pub use stacked::StackedRnnCells;
 pub use time_distributed::TimeDistributed;

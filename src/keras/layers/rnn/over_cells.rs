@@ -1,10 +1,10 @@
-//! [`RNN`]: runs a cell over a sequence.
+//! [`Rnn`]: runs a cell over a sequence.
 
 use super::cell::RnnCell;
 use super::states::States;
 use super::walk::{Sequence, SequenceOptions, walk_setters};
 #[cfg(feature = "json")]
-use super::{GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells};
+use super::{GruCell, LstmCell, SimpleRnnCell, StackedRnnCells};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
@@ -17,22 +17,23 @@ use crate::ops::{Recurrence, where_};
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable, snake_case};
 
-/// Runs a cell over sequences `[B,T,..]`: a Keras cell, [`StackedRNNCells`](super::StackedRNNCells) or a custom cell
+/// Runs a cell over sequences `[B,T,..]`: a Keras cell, [`StackedRnnCells`](super::StackedRnnCells) or a custom cell
 /// (see the example at [`RnnCell`]).
 ///
 /// A call on one tensor returns the output. A call on a list, the sequences followed by the initial states, returns the
-/// output and the final states; so does [`RNN::call_with_state`].
-pub struct RNN<C> {
+/// output and the final states; so does [`Rnn::call_with_state`].
+#[doc(alias = "RNN")]
+pub struct Rnn<C> {
     pub(super) cell: C,
     pub(super) walk: SequenceOptions,
     states: States,
     pub(super) policy: DTypePolicy,
 }
 
-impl<C: RnnCell> RNN<C> {
+impl<C: RnnCell> Rnn<C> {
     /// Creates a layer that returns the output of the last step.
     pub fn new(cell: C) -> Self {
-        RNN {
+        Rnn {
             cell,
             walk: SequenceOptions::default(),
             states: States::default(),
@@ -74,7 +75,7 @@ impl<C: RnnCell> RNN<C> {
         self.states.reset();
     }
 
-    /// Same as [`RNN::call_with_state`], for a layer with this name.
+    /// Same as [`Rnn::call_with_state`], for a layer with this name.
     pub(super) fn run_as(
         &self,
         layer: &str,
@@ -222,7 +223,7 @@ pub trait RecurrentLayer: Layer {
     /// Returns the output and the final states; `initial` are the initial states.
     ///
     /// # Errors
-    /// Same as [`RNN::call_with_state`].
+    /// Same as [`Rnn::call_with_state`].
     fn run(&self, x: &Tensor, initial: Option<&[Tensor]>, cx: Context<'_>) -> Result<Recurrence>;
 
     /// Whether the output contains all time steps.
@@ -248,7 +249,7 @@ pub trait Mirror: RecurrentLayer {
     fn mirrored(&self) -> Self;
 }
 
-impl<C: RnnCell> RecurrentLayer for RNN<C> {
+impl<C: RnnCell> RecurrentLayer for Rnn<C> {
     fn run(&self, x: &Tensor, initial: Option<&[Tensor]>, cx: Context<'_>) -> Result<Recurrence> {
         self.call_with_state(x, initial, cx)
     }
@@ -292,18 +293,18 @@ impl<L: RecurrentLayer> RunsSequences for L {
     }
 }
 
-/// An `RNN` from a file, over a cell that the file describes.
+/// An `Rnn` from a file, over a cell that the file describes.
 #[cfg(feature = "json")]
-pub(crate) type AnyRNN = RNN<Box<dyn RnnCell>>;
+pub(crate) type AnyRnn = Rnn<Box<dyn RnnCell>>;
 
 /// The cell that `config` describes.
 #[cfg(feature = "json")]
 pub(super) fn any_cell(config: &Config) -> Result<Box<dyn RnnCell>> {
     Ok(match config.class() {
-        "LSTMCell" => Box::new(LSTMCell::from_config(config)?),
-        "GRUCell" => Box::new(GRUCell::from_config(config)?),
-        "SimpleRNNCell" => Box::new(SimpleRNNCell::from_config(config)?),
-        "StackedRNNCells" => Box::new(StackedRNNCells::from_config(config)?),
+        "LSTMCell" => Box::new(LstmCell::from_config(config)?),
+        "GRUCell" => Box::new(GruCell::from_config(config)?),
+        "SimpleRNNCell" => Box::new(SimpleRnnCell::from_config(config)?),
+        "StackedRNNCells" => Box::new(StackedRnnCells::from_config(config)?),
         class => {
             return Err(Error::Data(message!(
                 "from_config: a cell is a {class}; it must be an LSTMCell, GRUCell, SimpleRNNCell or StackedRNNCells. Make a layer \
@@ -314,7 +315,7 @@ pub(super) fn any_cell(config: &Config) -> Result<Box<dyn RnnCell>> {
 }
 
 #[cfg(feature = "json")]
-impl<C: RnnCell> RNN<C> {
+impl<C: RnnCell> Rnn<C> {
     /// Returns the layer's class and options.
     ///
     /// # Errors
@@ -329,7 +330,7 @@ impl<C: RnnCell> RNN<C> {
 }
 
 #[cfg(feature = "json")]
-impl Configured for AnyRNN {
+impl Configured for AnyRnn {
     fn class_name() -> &'static str {
         "RNN"
     }
@@ -350,7 +351,7 @@ impl Configured for AnyRNN {
             }
             _ => any_cell(&rest.inner("cell")?)?,
         };
-        let mut rnn = RNN::new(cell);
+        let mut rnn = Rnn::new(cell);
         rnn.walk = walk;
         if let Some(policy) = config.get("dtype")? {
             rnn = rnn.dtype(policy);
@@ -359,12 +360,16 @@ impl Configured for AnyRNN {
     }
 }
 
-impl<C: RnnCell> Trackable for RNN<C> {
+impl<C: RnnCell> Trackable for Rnn<C> {
     fn track(&self, parts: &mut Parts<'_>) {
         parts.add(&snake_case(self.cell.kind()), &self.cell);
         if self.walk.stateful {
             parts.forgets(&|| self.reset_state());
         }
+    }
+
+    fn kind(&self) -> &'static str {
+        "RNN"
     }
 
     fn class(&self) -> Option<&'static Class> {
@@ -373,10 +378,10 @@ impl<C: RnnCell> Trackable for RNN<C> {
     }
 }
 
-impl<C: RnnCell> Layer for RNN<C> {
+impl<C: RnnCell> Layer for Rnn<C> {
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
-        RNN::get_config(self)
+        Rnn::get_config(self)
     }
 
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
@@ -389,10 +394,10 @@ impl<C: RnnCell> Layer for RNN<C> {
 }
 
 /// Maps the sequences and initial states to the output and the final states.
-impl<C: RnnCell> Layer<[Tensor], (Tensor, Vec<Tensor>)> for RNN<C> {
+impl<C: RnnCell> Layer<[Tensor], (Tensor, Vec<Tensor>)> for Rnn<C> {
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
-        RNN::get_config(self)
+        Rnn::get_config(self)
     }
 
     fn call(&self, inputs: &[Tensor], cx: Context<'_>) -> Result<(Tensor, Vec<Tensor>)> {

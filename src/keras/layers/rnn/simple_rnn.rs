@@ -1,4 +1,4 @@
-//! [`SimpleRNN`] and its cell.
+//! [`SimpleRnn`] and its cell.
 
 use super::cell::{RnnCell, check_step};
 use super::gates::{Drops, Kernels, expect_units, plus, product};
@@ -12,18 +12,18 @@ use crate::tensor::Tensor;
 
 recurrent! {
     /// A fully connected recurrent layer (Elman 1990), step by step along `[B,T,F]`: returns the output of the last
-    /// step `[B,U]`, or of all steps, `[B,T,U]`. See [`SimpleRNNCell`] for the formula.
+    /// step `[B,U]`, or of all steps, `[B,T,U]`. See [`SimpleRnnCell`] for the formula.
     ///
     /// With tanh, without `recurrent_dropout`, a step is one kernel, plus one more with gradients; on a GPU all steps
     /// run as one kernel, as described for [`lstm`](crate::lstm). A call on a list, `[x, h]`, starts from this state
     /// and returns the output and the final state; so does `call_with_state`.
-    pub struct SimpleRNN;
+    pub struct SimpleRnn["SimpleRNN"];
 
-    /// One step of a [`SimpleRNN`]: `h' = activation(x kernel + h recurrent_kernel + bias)`; kernel `[F,U]`, recurrent
+    /// One step of a [`SimpleRnn`]: `h' = activation(x kernel + h recurrent_kernel + bias)`; kernel `[F,U]`, recurrent
     /// kernel `[U,U]`, bias `[U]`.
     ///
-    /// A single call draws new dropout masks; within one call of [`RNN`](super::RNN) the masks stay the same.
-    pub struct SimpleRNNCell;
+    /// A single call draws new dropout masks; within one call of [`Rnn`](super::Rnn) the masks stay the same.
+    pub struct SimpleRnnCell["SimpleRNNCell"];
 
     pytorch(&TRANSPOSED_CELL);
 
@@ -46,7 +46,7 @@ recurrent! {
     }
 }
 
-impl SimpleRNNCell {
+impl SimpleRnnCell {
     fn kernels(&self, x: &Tensor) -> Result<Kernels> {
         expect_units("SimpleRNNCell", self.units)?;
         let units = self.units;
@@ -78,7 +78,7 @@ impl SimpleRNNCell {
     }
 }
 
-impl RnnCell for SimpleRNNCell {
+impl RnnCell for SimpleRnnCell {
     configured!();
 
     fn state_sizes(&self) -> Vec<usize> {

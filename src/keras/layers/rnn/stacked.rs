@@ -1,4 +1,4 @@
-//! [`StackedRNNCells`]: combines several cells to one.
+//! [`StackedRnnCells`]: combines several cells to one.
 
 use super::cell::RnnCell;
 #[cfg(feature = "json")]
@@ -19,22 +19,23 @@ use crate::trackable::{Parts, Trackable, snake_case};
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
-/// use tf::keras::{INFERENCE, Layer, layers::{GRUCell, LSTMCell, RNN, StackedRNNCells}};
-/// let layer = RNN::new(StackedRNNCells::new().add(LSTMCell::new(8)).add(GRUCell::new(4)));
+/// use tf::keras::{INFERENCE, Layer, layers::{GruCell, LstmCell, Rnn, StackedRnnCells}};
+/// let layer = Rnn::new(StackedRnnCells::new().add(LstmCell::new(8)).add(GruCell::new(4)));
 /// let result = layer.call_with_state(&tf::random::normal([2, 10, 3])?, None, INFERENCE)?;
 /// assert_eq!((result.output.shape(), result.state.len()), (&[2, 4][..], 3));
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Default)]
-pub struct StackedRNNCells {
+#[doc(alias = "StackedRNNCells")]
+pub struct StackedRnnCells {
     cells: Vec<(String, Box<dyn RnnCell>)>,
 }
 
-impl StackedRNNCells {
+impl StackedRnnCells {
     /// Creates an empty stack; add at least one cell.
     pub fn new() -> Self {
-        StackedRNNCells::default()
+        StackedRnnCells::default()
     }
 
     /// Adds a cell on top.
@@ -90,7 +91,7 @@ impl StackedRNNCells {
     }
 }
 
-impl RnnCell for StackedRNNCells {
+impl RnnCell for StackedRnnCells {
     #[cfg(feature = "json")]
     fn get_config(&self) -> Result<Config> {
         let cells: Result<Vec<_>> =
@@ -141,17 +142,21 @@ impl RnnCell for StackedRNNCells {
 }
 
 #[cfg(feature = "json")]
-impl StackedRNNCells {
+impl StackedRnnCells {
     pub(super) fn from_config(config: &Config) -> Result<Self> {
         config.only(&["cells"], &[])?;
         let cells = config.inner_list("cells")?;
-        cells.iter().try_fold(StackedRNNCells::new(), |stack, cell| Ok(stack.add(any_cell(cell)?)))
+        cells.iter().try_fold(StackedRnnCells::new(), |stack, cell| Ok(stack.add(any_cell(cell)?)))
     }
 }
 
-impl Trackable for StackedRNNCells {
+impl Trackable for StackedRnnCells {
     fn track(&self, parts: &mut Parts<'_>) {
         self.cells.iter().for_each(|(name, cell)| parts.add(name, &**cell));
+    }
+
+    fn kind(&self) -> &'static str {
+        "StackedRNNCells"
     }
 
     fn class(&self) -> Option<&'static Class> {

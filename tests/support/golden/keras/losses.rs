@@ -3,7 +3,7 @@
 use wgrad::keras::losses::{
     BinaryCrossentropy, BinaryFocalCrossentropy, CategoricalCrossentropy,
     CategoricalFocalCrossentropy, CategoricalHinge, CosineSimilarity, Dice, Hinge, Huber,
-    KLDivergence, LogCosh, Loss, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredError,
+    KlDivergence, LogCosh, Loss, MeanAbsoluteError, MeanAbsolutePercentageError, MeanSquaredError,
     MeanSquaredLogarithmicError, Poisson, Reduction, SparseCategoricalCrossentropy, SquaredHinge,
     Tversky,
 };
@@ -40,7 +40,7 @@ fn loss(c: &Call) -> Answer<Box<dyn Loss>> {
         "Hinge" => plain!(Hinge),
         "SquaredHinge" => plain!(SquaredHinge),
         "CategoricalHinge" => plain!(CategoricalHinge),
-        "KLDivergence" => plain!(KLDivergence),
+        "KLDivergence" => plain!(KlDivergence),
         "Poisson" => plain!(Poisson),
         "Huber" => Box::new(Huber::new().delta(float("delta", 1.0)?).reduction(reduction)),
         "CosineSimilarity" => Box::new(CosineSimilarity::new().axis(axis()?).reduction(reduction)),

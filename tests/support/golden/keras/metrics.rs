@@ -3,11 +3,11 @@
 use serde_json::Value;
 use wgrad::Tensor;
 use wgrad::keras::metrics::{
-    AUC, Accuracy, Average, BinaryAccuracy, BinaryCrossentropy, BinaryIoU, CategoricalAccuracy,
+    Accuracy, Auc, Average, BinaryAccuracy, BinaryCrossentropy, BinaryIou, CategoricalAccuracy,
     CategoricalCrossentropy, CategoricalHinge, ConcordanceCorrelation, CosineSimilarity, Curve,
-    F1Score, FBetaScore, FalseNegatives, FalsePositives, Hinge, IoU, KLDivergence, LogCoshError,
-    Mean, MeanAbsoluteError, MeanAbsolutePercentageError, MeanIoU, MeanSquaredError,
-    MeanSquaredLogarithmicError, Metric, OneHotIoU, OneHotMeanIoU, PearsonCorrelation, Poisson,
+    F1Score, FBetaScore, FalseNegatives, FalsePositives, Hinge, Iou, KlDivergence, LogCoshError,
+    Mean, MeanAbsoluteError, MeanAbsolutePercentageError, MeanIou, MeanSquaredError,
+    MeanSquaredLogarithmicError, Metric, OneHotIou, OneHotMeanIou, PearsonCorrelation, Poisson,
     Precision, PrecisionAtRecall, R2Score, Recall, RecallAtPrecision, RootMeanSquaredError,
     SensitivityAtSpecificity, SparseCategoricalAccuracy, SparseCategoricalCrossentropy,
     SparseTopKCategoricalAccuracy, SpecificityAtSensitivity, SquaredHinge, Sum, SummationMethod,
@@ -107,7 +107,7 @@ fn metric(c: &Call) -> Answer<Box<dyn Metric>> {
                 .class_id(size(c, "class_id")?),
         ),
         "AUC" => Box::new(
-            AUC::default()
+            Auc::default()
                 .num_thresholds(count(c, "num_thresholds", 200)?)
                 .curve(curve(c)?)
                 .summation_method(summation(c)?)
@@ -122,15 +122,15 @@ fn metric(c: &Call) -> Answer<Box<dyn Metric>> {
                 .threshold(threshold(c)?),
         ),
         "R2Score" => Box::new(R2Score::default().num_regressors(count(c, "num_regressors", 0)?)),
-        "IoU" => Box::new(IoU::new("", classes(c)?, &targets(c)?)),
-        "BinaryIoU" => Box::new(BinaryIoU::new("").target_class_ids(targets(c)?).threshold(float(
+        "IoU" => Box::new(Iou::new("", classes(c)?, &targets(c)?)),
+        "BinaryIoU" => Box::new(BinaryIou::new("").target_class_ids(targets(c)?).threshold(float(
             c,
             "threshold",
             0.5,
         )?)),
-        "MeanIoU" => Box::new(MeanIoU::new("", classes(c)?)),
-        "OneHotIoU" => Box::new(OneHotIoU::new("", classes(c)?, &targets(c)?)),
-        "OneHotMeanIoU" => Box::new(OneHotMeanIoU::new("", classes(c)?)),
+        "MeanIoU" => Box::new(MeanIou::new("", classes(c)?)),
+        "OneHotIoU" => Box::new(OneHotIou::new("", classes(c)?, &targets(c)?)),
+        "OneHotMeanIoU" => Box::new(OneHotMeanIou::new("", classes(c)?)),
         "MeanSquaredError" => Box::<MeanSquaredError>::default(),
         "RootMeanSquaredError" => Box::<RootMeanSquaredError>::default(),
         "MeanAbsoluteError" => Box::<MeanAbsoluteError>::default(),
@@ -143,7 +143,7 @@ fn metric(c: &Call) -> Answer<Box<dyn Metric>> {
         "Hinge" => Box::<Hinge>::default(),
         "SquaredHinge" => Box::<SquaredHinge>::default(),
         "CategoricalHinge" => Box::<CategoricalHinge>::default(),
-        "KLDivergence" => Box::<KLDivergence>::default(),
+        "KLDivergence" => Box::<KlDivergence>::default(),
         "Poisson" => Box::<Poisson>::default(),
         "BinaryCrossentropy" => Box::new(
             BinaryCrossentropy::default()
@@ -206,9 +206,9 @@ fn threshold(c: &Call) -> Answer<Option<f32>> {
 
 fn curve(c: &Call) -> Answer<Curve> {
     match c.text("curve")?.as_deref() {
-        None | Some("ROC") => Ok(Curve::ROC),
-        Some("PR") => Ok(Curve::PR),
-        Some("PRGAIN") => Ok(Curve::PRGAIN),
+        None | Some("ROC") => Ok(Curve::Roc),
+        Some("PR") => Ok(Curve::Pr),
+        Some("PRGAIN") => Ok(Curve::PrGain),
         Some(_) => Err(Stop::Lacks("curve".into())),
     }
 }
