@@ -303,7 +303,7 @@ mod tests {
     }
 
     fn ids() -> Input {
-        Input::new([5]).dtype(crate::dtype::DType::I32)
+        Input::new([5]).with_dtype(crate::dtype::DType::I32)
     }
 
     /// The expected numbers are those of `model._operations` in Keras 3.15.

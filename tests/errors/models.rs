@@ -10,7 +10,7 @@ use super::{ints, text, zeros};
 
 #[test]
 fn ends_must_meet() {
-    let (a, b) = (Input::new([2]).name("a"), Input::new([2]));
+    let (a, b) = (Input::new([2]).with_name("a"), Input::new([2]));
     let y = a.add(&b).unwrap();
     assert_eq!(
         text(Functional::new(&a, &y).map(|_| ())),
@@ -88,8 +88,10 @@ fn layers_say_what_symbols_do_not_fit() {
 
 #[test]
 fn inputs_are_checked() {
-    let (a, b) =
-        (Input::new([None, Some(3)]).name("a"), Input::new([2]).name("b").dtype(DType::I32));
+    let (a, b) = (
+        Input::new([None, Some(3)]).with_name("a"),
+        Input::new([2]).with_name("b").with_dtype(DType::I32),
+    );
     let y = SymbolicTensor::map_all("first", [&a, &b], |x| Ok(x[0].clone())).unwrap();
     let model = Functional::new([&a, &b], &y).unwrap();
     let call =

@@ -120,7 +120,7 @@ fn options_out_of_range_are_refused_at_the_step() {
             "sgd: dynamic_growth_steps is 0; it must be a number above 0.",
         ),
         (
-            Box::new(Sgd::new(0.1).name("head").momentum(2.0)),
+            Box::new(Sgd::new(0.1).with_name("head").momentum(2.0)),
             "head: momentum is 2; it must be from 0 to 1.",
         ),
     ];

@@ -137,7 +137,7 @@ fn mixed_bfloat16_computes_in_float32() {
 
 #[test]
 fn attention_of_a_program_writes_its_causal_mask_into_the_call() {
-    let (a, b) = (Input::new([5, 4]).name("a"), Input::new([5, 4]).name("b"));
+    let (a, b) = (Input::new([5, 4]).with_name("a"), Input::new([5, 4]).with_name("b"));
     let y =
         MultiHeadAttention::new(2, 3).use_causal_mask(true).on_all::<[Tensor], Tensor>([&a, &b]);
     let y = Attention::new().use_causal_mask(true).on_all::<[Tensor], Tensor>([&y.unwrap(), &*b]);

@@ -317,7 +317,7 @@ struct Program {
 }
 
 fn ids() -> Input {
-    Input::new([5]).dtype(DType::I32)
+    Input::new([5]).with_dtype(DType::I32)
 }
 
 fn words() -> Embedding {

@@ -104,13 +104,13 @@ fn keras_loads_what_is_written() {
     }
     sequential(&folder, "deep", &deep, &normal(&[2, 2]));
 
-    let words = Input::new([6]).dtype(DType::I32);
+    let words = Input::new([6]).with_dtype(DType::I32);
     let y = Embedding::new(20, 5).on(&words).unwrap();
     let y = Dense::new(3).on(&GlobalAveragePooling1D::new().on(&y).unwrap()).unwrap();
     let x = wgrad::constant([[1, 2, 3, 4, 5, 19], [0, 0, 7, 8, 9, 10]]).unwrap();
     functional(&folder, "words", &words, &y, &[x]);
-    let a = Input::new([4]).name("a");
-    let b = Input::new([3]).name("b");
+    let a = Input::new([4]).with_name("a");
+    let b = Input::new([3]).with_name("b");
     let z = Concatenate::new()
         .on_all(&[Dense::new(5).on(&a).unwrap(), Dense::new(5).on(&b).unwrap()])
         .unwrap();
@@ -123,7 +123,7 @@ fn keras_loads_what_is_written() {
         &[normal(&[2, 4]), normal(&[2, 3])],
     );
 
-    let c = Input::new([2]).name("c");
+    let c = Input::new([2]).with_name("c");
     functional(
         &folder,
         "unused_inputs",

@@ -97,9 +97,9 @@ fn sequences_under_masks_are_those_of_keras() {
 }
 
 fn whole() -> Functional {
-    let x = Input::new([8, 8, 1]).name("image");
+    let x = Input::new([8, 8, 1]).with_name("image");
     let stack = Sequential::new()
-        .name("stack")
+        .with_name("stack")
         .add(Conv2D::new(4, [3, 3]).activation(Activation::Relu))
         .add(Dropout::new(0.5))
         .add(Flatten::new());
@@ -107,7 +107,7 @@ fn whole() -> Functional {
     let shared = Arc::new(Dense::new(144).use_bias(false));
     let y = shared.clone().on(&y).unwrap();
     let y = shared.on(&(&(2.0 / &(&y + 3.0)) - &y)).unwrap();
-    Functional::new(&x, &y).unwrap().name("whole")
+    Functional::new(&x, &y).unwrap().with_name("whole")
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn numbers_beside_tensors_have_the_dtypes_of_keras() -> Result<()> {
     let x = Tensor::from_slice(&[0.6f32, 0.6], [1, 2])?;
     assert_eq!(of_op("Greater", "{}", "[0.5, 0.7]", &x)?.to_vec::<bool>()?, [true, false]);
     // A number that Rust adds to integers stays an integer, also in a file.
-    let ids = Input::new([3]).dtype(DType::I32);
+    let ids = Input::new([3]).with_dtype(DType::I32);
     let model = Functional::new(&ids, &*ids + 1.0)?;
     let again = Functional::from_json(&model.to_json()?)?;
     for model in [&model, &again] {
@@ -414,7 +414,7 @@ fn a_mask_that_a_call_names_leaves_the_others_on() -> Result<()> {
 #[test]
 fn operators_of_a_file_are_numbered_as_those_of_a_program() -> Result<()> {
     use wgrad::keras::layers::{Embedding, Lstm};
-    let (a, b) = (Input::new([5]).dtype(DType::I32), Input::new([5]).dtype(DType::I32));
+    let (a, b) = (Input::new([5]).with_dtype(DType::I32), Input::new([5]).with_dtype(DType::I32));
     let words = || Embedding::new(9, 4).mask_zero(true);
     let sum = words().on(&a)? + words().on(&b)?;
     let y = Dense::new(2).on(&Lstm::new(3).on(&sum)?)?;

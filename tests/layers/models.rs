@@ -57,7 +57,7 @@ fn ones(units: usize) -> Dense {
 
 #[test]
 fn shapes_are_found_without_data() {
-    let image = Input::new([28, 28, 1]).name("image");
+    let image = Input::new([28, 28, 1]).with_name("image");
     let y = Conv2D::new(8, [3, 3]).on(&image).unwrap();
     assert_eq!(y.to_string(), "(None, 26, 26, 8) f32");
     let y = Flatten::new().on(&y).unwrap();
@@ -72,7 +72,7 @@ fn shapes_are_found_without_data() {
     let flat = y.map("rows", |x| x.reshape([x.shape()[0] as i64, -1, 4])).unwrap();
     assert_eq!(flat.to_string(), "(None, None, 4) f32");
 
-    let fixed = Input::new([5]).batch_size(4).dtype(DType::I32);
+    let fixed = Input::new([5]).with_batch_size(4).with_dtype(DType::I32);
     let y = fixed.map("float", |x| x.cast(DType::F32)).unwrap();
     assert_eq!(y.to_string(), "(4, 5) f32");
     let scalar = Input::new(());
@@ -151,7 +151,7 @@ fn building_tells_tapes_nothing_and_changes_no_variable() {
 
 #[test]
 fn branches_merge() {
-    let (a, b) = (Input::new([2]).name("a"), Input::new([3]).name("b"));
+    let (a, b) = (Input::new([2]).with_name("a"), Input::new([3]).with_name("b"));
     let left = ones(4).on(&a).unwrap();
     let right = ones(4).on(&b).unwrap();
     let sum = Sum.on_all([&left, &right]).unwrap();
@@ -361,7 +361,8 @@ fn layers_before_symbols_of_other_sizes_are_tried_once() -> Result<()> {
 #[test]
 fn ten_thousand_inputs_and_outputs_have_their_names() -> Result<()> {
     const COUNT: usize = 10_000;
-    let inputs: Vec<Input> = (0..COUNT).map(|at| Input::new([1]).name(&format!("x{at}"))).collect();
+    let inputs: Vec<Input> =
+        (0..COUNT).map(|at| Input::new([1]).with_name(&format!("x{at}"))).collect();
     let outputs = inputs.iter().map(|x| x.add(1.0)).collect::<Result<Vec<_>>>()?;
     let model = Functional::new(&inputs, &outputs)?;
     let (inputs, outputs) = (model.input_names(), model.output_names());
@@ -401,7 +402,7 @@ fn a_step_of_a_functional_model_settles() {
 
 #[test]
 fn fit_takes_several_inputs_and_outputs() {
-    let (a, b) = (Input::new([2]).name("a"), Input::new([3]).name("b"));
+    let (a, b) = (Input::new([2]).with_name("a"), Input::new([3]).with_name("b"));
     let both = Sum.on_all([Dense::new(4).on(&a).unwrap(), Dense::new(4).on(&b).unwrap()]).unwrap();
     let y = Dense::new(1).on_named("left", &both).unwrap();
     let z = Dense::new(2).on_named("right", &both).unwrap();
@@ -426,11 +427,14 @@ fn fit_takes_several_inputs_and_outputs() {
 /// As in Keras, which also prints the table.
 #[test]
 fn inputs_that_no_output_depends_on_are_given_and_ignored() {
-    let (a, b, c) =
-        (Input::new([4]).name("a"), Input::new([3]).name("b"), Input::new([2]).name("c"));
+    let (a, b, c) = (
+        Input::new([4]).with_name("a"),
+        Input::new([3]).with_name("b"),
+        Input::new([2]).with_name("c"),
+    );
     let hidden = Dense::new(5).on_named("hidden", &a).unwrap();
     let y = Dense::new(2).on_named("out", &hidden).unwrap();
-    let model = Functional::new([&c, &a, &b], &y).unwrap().name("unused");
+    let model = Functional::new([&c, &a, &b], &y).unwrap().with_name("unused");
     assert_eq!(
         model.summary_with(SummaryOptions::new().line_length(76)),
         "\
@@ -590,17 +594,17 @@ Model: \"sequential\"
 }
 
 fn two_inputs() -> Functional {
-    let image = Input::new([28, 28, 1]).name("image");
-    let words = Input::new([None]).name("words");
+    let image = Input::new([28, 28, 1]).with_name("image");
+    let words = Input::new([None]).with_name("words");
     let x = Flatten::new().on(&Conv2D::new(8, [3, 3]).on(&image).unwrap()).unwrap();
     let mean = words.map("mean", |x| x.reduce_mean(wgrad::Axes::from(-1).keepdims(true))).unwrap();
-    let inner = Sequential::new().name("inner").add(Dense::new(16)).add(Dense::new(4));
+    let inner = Sequential::new().with_name("inner").add(Dense::new(16)).add(Dense::new(4));
     let shared = Arc::new(Dense::new(4));
     let side = shared.clone().on(&Dense::new(4).on(&mean).unwrap()).unwrap();
     let sum =
         Sum.on_all([inner.on_named("inner", &x).unwrap(), shared.on(&side).unwrap()]).unwrap();
     let y = Dense::new(1).on_named("a_very_long_layer_name_that_wraps_around", &sum).unwrap();
-    Functional::new([&image, &words], &y).unwrap().name("two")
+    Functional::new([&image, &words], &y).unwrap().with_name("two")
 }
 
 #[test]
@@ -646,7 +650,7 @@ Model: \"two\"
 
 #[test]
 fn a_narrow_table_wraps_and_says_what_trains() {
-    let x = Input::new([28, 28, 1]).name("image");
+    let x = Input::new([28, 28, 1]).with_name("image");
     let y = Conv2D::new(8, [3, 3]).on(&x).unwrap();
     let model = Functional::new(&x, Flatten::new().on(&y).unwrap()).unwrap();
     model.get_layer("conv2d").unwrap().set_trainable(false);

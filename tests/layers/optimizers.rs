@@ -470,7 +470,7 @@ mod without_the_trait {
         ($($optimizer:expr),* $(,)?) => {
             [$(Box::new(
                 $optimizer
-                    .name("mine")
+                    .with_name("mine")
                     .weight_decay(0.1)
                     .exclude_variables_from_weight_decay(&Vec::<wgrad::Variable>::new())
                     .clipnorm(1.0)
@@ -512,6 +512,7 @@ mod without_the_trait {
 #[test]
 fn options_need_no_trait() {
     for optimizer in without_the_trait::all() {
+        assert_eq!(optimizer.name(), "mine");
         let w = Variable::new(constant([1.0, 2.0]).unwrap());
         for _ in 0..2 {
             optimizer.apply_gradients(&[Some(constant([0.0, 0.0]).unwrap())], &w).unwrap();

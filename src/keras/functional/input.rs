@@ -13,10 +13,10 @@ use crate::dtype::DType;
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{DType, keras::Input};
-/// let image = Input::new([28, 28, 1]).name("image");
+/// let image = Input::new([28, 28, 1]).with_name("image");
 /// assert_eq!(image.shape(), [None, Some(28), Some(28), Some(1)]);
-/// let words = Input::new([None]).dtype(DType::I32).batch_size(8);
-/// assert_eq!(words.to_string(), "(8, None) i32");
+/// let words = Input::new([None]).with_dtype(DType::I32).with_batch_size(8);
+/// assert_eq!((words.to_string().as_str(), words.dtype()), ("(8, None) i32", DType::I32));
 /// # Ok(())
 /// # }
 /// ```
@@ -37,17 +37,17 @@ impl Input {
     }
 
     /// Sets the element type.
-    pub fn dtype(self, dtype: DType) -> Self {
+    pub fn with_dtype(self, dtype: DType) -> Self {
         Input::with(self.shape().to_vec(), dtype, self.given_name())
     }
 
     /// Sets the name; the default is `input_layer`, `input_layer_1`, ...
-    pub fn name(self, name: &str) -> Self {
+    pub fn with_name(self, name: &str) -> Self {
         Input::with(self.shape().to_vec(), self.0.dtype(), Some(name.to_string()))
     }
 
     /// Sets the batch size, which varies by default.
-    pub fn batch_size(self, size: usize) -> Self {
+    pub fn with_batch_size(self, size: usize) -> Self {
         let mut shape = self.shape().to_vec();
         if let Some(batch) = shape.first_mut() {
             *batch = Some(size);

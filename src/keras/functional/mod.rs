@@ -91,9 +91,14 @@ impl Functional {
     }
 
     /// Sets the name that [`summary`](Trackable::summary) and diagrams show. Default: `functional`.
-    pub fn name(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         self.name = name.to_string();
         self
+    }
+
+    /// Returns the model's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the symbols of the inputs.

@@ -229,8 +229,13 @@ pub trait Optimizer: Trackable {
         self.state().finalize(variables)
     }
 
+    /// Returns the optimizer's name in messages.
+    fn name(&self) -> String {
+        self.state().name()
+    }
+
     /// Sets the optimizer's name in messages.
-    fn name(self, name: impl Into<String>) -> Self
+    fn with_name(self, name: impl Into<String>) -> Self
     where
         Self: Sized,
     {

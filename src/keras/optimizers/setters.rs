@@ -53,10 +53,10 @@ macro_rules! setters {
 macro_rules! options_of_all {
     ($([$($generics:tt)*] $optimizer:ty;)*) => {$(
         impl<$($generics)*> $optimizer {
-            /// Same as [`Optimizer::name`].
+            /// Same as [`Optimizer::with_name`].
             #[must_use]
-            pub fn name(self, name: impl Into<String>) -> Self {
-                Optimizer::name(self, name)
+            pub fn with_name(self, name: impl Into<String>) -> Self {
+                Optimizer::with_name(self, name)
             }
 
             /// Same as [`Optimizer::weight_decay`].
@@ -130,6 +130,6 @@ macro_rules! options_of_all {
         }
     )*};
 }
-// `options_of_all!([] Adam;);` becomes `impl Adam { pub fn name(self, ..) -> Self { Optimizer::name(self, ..) } .. }`.
+// `options_of_all!([] Adam;);` becomes `impl Adam { pub fn with_name(self, ..) -> Self { Optimizer::with_name(self, ..) } .. }`.
 
 pub(super) use {options_of_all, setters};

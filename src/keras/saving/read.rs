@@ -130,9 +130,9 @@ fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
     })?;
     let dtype = told("dtype").and_then(Value::as_str).unwrap_or("float32");
     let dtype = dtype_named(dtype).map_err(|what| wrong(format!("an InputLayer has {what}.")))?;
-    let input = Input::batch_shape(shape).dtype(dtype);
+    let input = Input::batch_shape(shape).with_dtype(dtype);
     Ok(match name {
-        Some(name) => input.name(name),
+        Some(name) => input.with_name(name),
         None => input,
     })
 }
@@ -140,7 +140,7 @@ fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
 fn sequential_of(config: &Value) -> Result<Sequential> {
     let mut model = Sequential::new();
     if let Some(name) = config.get("name").and_then(Value::as_str) {
-        model = model.name(name);
+        model = model.with_name(name);
     }
     let mut shape = config.get("build_input_shape").and_then(sizes);
     let mut frozen = Vec::new();
@@ -287,7 +287,7 @@ fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
         model.set_trainable(false);
     }
     Ok(match config.get("name").and_then(Value::as_str) {
-        Some(name) => model.name(name),
+        Some(name) => model.with_name(name),
         None => model,
     })
 }

@@ -79,9 +79,14 @@ impl Sequential {
     }
 
     /// Sets the name that [`summary`](Trackable::summary) and diagrams show. Default: `sequential`.
-    pub fn name(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         self.name = name.to_string();
         self
+    }
+
+    /// Returns the model's name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Appends a layer, with a name derived from its type.
