@@ -20,7 +20,7 @@ use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::metrics::{Metric, SparseCategoricalAccuracy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
-use wgrad::train::{Checkpoint, CheckpointManager, SaveOptions, latest_checkpoint};
+use wgrad::train::{Checkpoint, CheckpointManager, CheckpointSaveOptions, latest_checkpoint};
 use wgrad::{Trackable, random};
 
 const USAGE: &str = "Train a network on MNIST and save it on the way, or test what was saved.
@@ -153,9 +153,9 @@ fn train(flags: &Flags, images: Images) -> Result<()> {
             continue;
         }
         let path = match flags.manager {
-            true => {
-                manager.save_with(SaveOptions::new().checkpoint_number(batch_index as u64 + 1))?
-            }
+            true => manager.save_with(
+                CheckpointSaveOptions::new().checkpoint_number(batch_index as u64 + 1),
+            )?,
             false => Some(checkpoint.save(flags.save.join("model.ckpt"))?),
         };
         if let Some(path) = path {

@@ -92,7 +92,7 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
             let manager = manager.best(Best::Max);
             manager.restore_or_initialize()?;
             fill(model, value as f32);
-            manager.save_with(train::SaveOptions::new().metric(value as f64)).map(drop)
+            manager.save_with(train::CheckpointSaveOptions::new().metric(value as f64)).map(drop)
         }
         _ => {
             let array = ndarray::Array1::from_elem(2000, value as i64);

@@ -48,13 +48,13 @@ pub use files::{
 pub use files::{
     FileDataset, FixedLengthRecordDataset, IntoFiles, ListFilesOptions, TextLineDataset,
 };
-pub use item::{IntoItem, Item, ItemSpec, PadTo, PaddedShapes, Scalar, same_rows};
+pub use item::{IntoItem, Item, ItemScalar, ItemSpec, PadTo, PaddedShapes, same_rows};
 pub use iterator::{DatasetIter, IteratorState};
 pub(crate) use model_data::{Arrays, BatchSource, Batches, DataKind, Origin};
 pub use model_data::{IntoModelData, ModelData};
 pub use sources::{RandomOptions, TensorSlices, random, range};
 #[cfg(not(target_family = "wasm"))]
-pub use stages::SaveOptions;
+pub use stages::DatasetSaveOptions;
 pub use stages::{
     BatchOptions, BucketOptions, ChooseOptions, IgnoreErrorsOptions, InterleaveOptions,
     IntoDataset, MapOptions, PaddedBatchOptions, RaggedItem, SampleOptions, ShuffleOptions,

@@ -13,7 +13,7 @@ mod state_text;
 pub use bundle::DataType;
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
 #[cfg(not(target_family = "wasm"))]
-pub use manager::{Best, CheckpointManager, SaveOptions};
+pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};
 pub use reader::{CheckpointArray, CheckpointReader};
 #[cfg(not(target_family = "wasm"))]
 pub use reader::{list_variables, load_checkpoint, load_variable};

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wgrad::train::{
-    Best, Checkpoint, CheckpointManager, SaveOptions, get_checkpoint_state, latest_checkpoint,
+    Best, Checkpoint, CheckpointManager, CheckpointSaveOptions, get_checkpoint_state,
+    latest_checkpoint,
 };
 use wgrad::{Error, Tensor, Variable, constant};
 
@@ -102,7 +103,8 @@ fn numbers_of_ones_own_may_come_again() {
     let manager = manager.checkpoint_name("model.ckpt").max_to_keep(2);
     for (at, number) in [100, 200, 100, 300, 300].into_iter().enumerate() {
         weight.assign(at as f32).unwrap();
-        let path = manager.save_with(SaveOptions::new().checkpoint_number(number)).unwrap();
+        let path =
+            manager.save_with(CheckpointSaveOptions::new().checkpoint_number(number)).unwrap();
         assert_eq!(path, Some(folder.join(format!("model.ckpt-{number}"))));
         manager.restore_or_initialize().unwrap();
         assert_eq!(value(&weight), at as f32);
@@ -131,7 +133,7 @@ fn nothing_is_saved_before_the_interval_has_passed() {
         }
     }
     assert_eq!(kept, [0, 5, 10]);
-    let at_once = SaveOptions::new().check_interval(false);
+    let at_once = CheckpointSaveOptions::new().check_interval(false);
     assert!(first.save_with(at_once.clone()).unwrap().is_some());
     // A second one for the same step is still left out.
     assert!(first.save_with(at_once).unwrap().is_none());
@@ -179,7 +181,7 @@ fn the_best_are_known_in_the_next_process() {
         let manager = CheckpointManager::new(&checkpoint, &folder).unwrap();
         let manager = manager.max_to_keep(2).best(Best::Max);
         manager.restore_or_initialize().unwrap();
-        manager.save_with(SaveOptions::new().metric(accuracy)).unwrap();
+        manager.save_with(CheckpointSaveOptions::new().metric(accuracy)).unwrap();
     }
     let manager = CheckpointManager::new(&checkpoint, &folder).unwrap().best(Best::Max);
     assert_eq!(manager.best_checkpoint(), Some(folder.join("ckpt-2")));

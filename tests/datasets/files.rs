@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datasets::{all, resumes, texts};
-use wgrad::data::{self, Cardinality, CompressionType, Dataset, SaveOptions, ShuffleOptions};
+use wgrad::data::{
+    self, Cardinality, CompressionType, Dataset, DatasetSaveOptions, ShuffleOptions,
+};
 use wgrad::{Error, Tensor};
 
 struct Folder(PathBuf);
@@ -177,7 +179,7 @@ fn a_second_writer_is_refused() {
 fn saved(folder: &Folder, gzip: bool) -> PathBuf {
     let elements = data::range(0..20).map(|n| (n, format!("element {n}")));
     let compression = if gzip { CompressionType::Gzip } else { CompressionType::None };
-    elements.save_with(&folder.0, SaveOptions::new().compression(compression)).unwrap();
+    elements.save_with(&folder.0, DatasetSaveOptions::new().compression(compression)).unwrap();
     folder.path("dataset.elements")
 }
 

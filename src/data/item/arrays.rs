@@ -2,7 +2,7 @@
 
 use ndarray::{Array, ArrayD, ArrayViewD, Axis, Dimension, IxDyn, Slice, aview1};
 
-use super::{Item, ItemSpec, PadTo, Scalar};
+use super::{Item, ItemScalar, ItemSpec, PadTo};
 use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
 
@@ -25,7 +25,7 @@ fn no_axis(op: &str) -> Error {
     ))
 }
 
-fn write_values<'a, A: Scalar>(
+fn write_values<'a, A: ItemScalar>(
     shape: &[usize],
     values: impl Iterator<Item = &'a A>,
     out: &mut Writer,
@@ -35,7 +35,7 @@ fn write_values<'a, A: Scalar>(
     values.for_each(|value| value.write(out));
 }
 
-fn read_values<A: Scalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<A>)> {
+fn read_values<A: ItemScalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<A>)> {
     let rank = from.count(8)?;
     let mut shape = Vec::with_capacity(rank);
     for _ in 0..rank {
@@ -58,7 +58,7 @@ fn read_values<A: Scalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<A>)>
 }
 
 /// Stacks arrays that are given as shapes and values.
-fn stack<'a, A: Scalar>(
+fn stack<'a, A: ItemScalar>(
     items: impl ExactSizeIterator<Item = (&'a [usize], Vec<A>)>,
 ) -> Result<ArrayD<A>> {
     let count = items.len();
@@ -77,7 +77,7 @@ fn stack<'a, A: Scalar>(
 }
 
 /// Stacks arrays, each padded with `padding`.
-fn pad<A: Scalar>(
+fn pad<A: ItemScalar>(
     items: Vec<ArrayViewD<'_, A>>,
     to: &mut PadTo<'_>,
     padding: &A,
@@ -101,7 +101,7 @@ fn pad<A: Scalar>(
     Ok(batch)
 }
 
-impl<A: Scalar> Item for A {
+impl<A: ItemScalar> Item for A {
     type Batch = ArrayD<A>;
     type Padding = A;
 
@@ -131,16 +131,16 @@ impl<A: Scalar> Item for A {
     }
 
     fn write(&self, out: &mut Writer) -> Result<()> {
-        Scalar::write(self, out);
+        ItemScalar::write(self, out);
         Ok(())
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self> {
-        Scalar::read(from)
+        ItemScalar::read(from)
     }
 }
 
-impl<A: Scalar, D: Dimension + 'static> Item for Array<A, D> {
+impl<A: ItemScalar, D: Dimension + 'static> Item for Array<A, D> {
     type Batch = ArrayD<A>;
     type Padding = A;
 
@@ -200,7 +200,7 @@ impl<A: Scalar, D: Dimension + 'static> Item for Array<A, D> {
     }
 }
 
-impl<A: Scalar> Item for Vec<A> {
+impl<A: ItemScalar> Item for Vec<A> {
     type Batch = ArrayD<A>;
     type Padding = A;
 
@@ -239,7 +239,7 @@ impl<A: Scalar> Item for Vec<A> {
     }
 }
 
-impl<A: Scalar, const N: usize> Item for [A; N] {
+impl<A: ItemScalar, const N: usize> Item for [A; N] {
     type Batch = ArrayD<A>;
     type Padding = A;
 

@@ -8,7 +8,7 @@ mod tensor;
 mod tuples;
 
 pub use padding::{PadTo, PaddedShapes};
-pub use scalar::Scalar;
+pub use scalar::ItemScalar;
 pub use spec::ItemSpec;
 pub use tuples::same_rows;
 

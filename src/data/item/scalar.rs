@@ -1,4 +1,4 @@
-//! [`Scalar`]: the values in the arrays of a dataset.
+//! [`ItemScalar`]: the values in the arrays of a dataset.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 
 /// A number, `bool`, a text or a path: an entry of a dataset's arrays. They stay on the host, which supports every type.
-pub trait Scalar: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
+pub trait ItemScalar: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     /// The type's name in an [`ItemSpec`](super::ItemSpec).
     const NAME: &'static str;
 
@@ -19,14 +19,14 @@ pub trait Scalar: Clone + Debug + Default + PartialEq + Send + Sync + 'static {
     #[doc(hidden)]
     fn write(&self, out: &mut Writer);
 
-    /// Reads a value that [`Scalar::write`] wrote.
+    /// Reads a value that [`ItemScalar::write`] wrote.
     #[doc(hidden)]
     fn read(from: &mut Reader<'_>) -> Result<Self>;
 }
 
 macro_rules! numbers {
     ($($t:ty),*) => {$(
-        impl Scalar for $t {
+        impl ItemScalar for $t {
             const NAME: &'static str = stringify!($t);
             const BYTES: usize = size_of::<$t>();
 
@@ -43,7 +43,7 @@ macro_rules! numbers {
 // A number is written as its bytes.
 numbers!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
 
-impl Scalar for half::f16 {
+impl ItemScalar for half::f16 {
     const NAME: &'static str = "f16";
     const BYTES: usize = 2;
 
@@ -56,7 +56,7 @@ impl Scalar for half::f16 {
     }
 }
 
-impl Scalar for bool {
+impl ItemScalar for bool {
     const NAME: &'static str = "bool";
     const BYTES: usize = 1;
 
@@ -69,7 +69,7 @@ impl Scalar for bool {
     }
 }
 
-impl Scalar for String {
+impl ItemScalar for String {
     const NAME: &'static str = "string";
     const BYTES: usize = 8;
 
@@ -82,7 +82,7 @@ impl Scalar for String {
     }
 }
 
-impl Scalar for PathBuf {
+impl ItemScalar for PathBuf {
     const NAME: &'static str = "path";
     const BYTES: usize = 8;
 

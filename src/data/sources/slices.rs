@@ -7,7 +7,7 @@ use ndarray::{Array, Axis, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec, Scalar};
+use crate::data::item::{Item, ItemScalar, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
@@ -55,7 +55,7 @@ impl<T: Item> TensorSlices for Vec<T> {
     }
 }
 
-impl<A: Scalar> TensorSlices for Array<A, Ix1> {
+impl<A: ItemScalar> TensorSlices for Array<A, Ix1> {
     type Item = A;
 
     fn lengths(&self, lengths: &mut Vec<Option<usize>>) {
@@ -73,7 +73,7 @@ impl<A: Scalar> TensorSlices for Array<A, Ix1> {
 
 macro_rules! arrays {
     ($($d:ty => $slice:ty),*) => {$(
-        impl<A: Scalar> TensorSlices for Array<A, $d> {
+        impl<A: ItemScalar> TensorSlices for Array<A, $d> {
             type Item = Array<A, $slice>;
 
             fn lengths(&self, lengths: &mut Vec<Option<usize>>) {

@@ -38,7 +38,7 @@ pub use map::MapOptions;
 pub use padded_batch::PaddedBatchOptions;
 pub use ragged_batch::RaggedItem;
 #[cfg(not(target_family = "wasm"))]
-pub use save::SaveOptions;
+pub use save::DatasetSaveOptions;
 pub use shuffle::ShuffleOptions;
 pub use to_tensors::ToTensors;
 pub use window::{Window, WindowOptions};

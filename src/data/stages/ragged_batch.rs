@@ -3,7 +3,7 @@
 use ndarray::{Array, ArrayD, Axis, Dimension};
 
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, Scalar};
+use crate::data::item::{Item, ItemScalar};
 use crate::data::stages::batch::{BatchOptions, group};
 use crate::error::{Error, Result, message};
 
@@ -20,7 +20,7 @@ pub trait RaggedItem: Item {
     fn ragged(items: Vec<Self>) -> Result<Self::Ragged>;
 }
 
-impl<A: Scalar> RaggedItem for A {
+impl<A: ItemScalar> RaggedItem for A {
     type Ragged = ArrayD<A>;
 
     fn ragged(items: Vec<Self>) -> Result<ArrayD<A>> {
@@ -28,7 +28,7 @@ impl<A: Scalar> RaggedItem for A {
     }
 }
 
-impl<A: Scalar> RaggedItem for Vec<A> {
+impl<A: ItemScalar> RaggedItem for Vec<A> {
     type Ragged = (ArrayD<A>, ArrayD<i64>);
 
     fn ragged(items: Vec<Self>) -> Result<Self::Ragged> {
@@ -37,7 +37,7 @@ impl<A: Scalar> RaggedItem for Vec<A> {
     }
 }
 
-impl<A: Scalar, D: Dimension + 'static> RaggedItem for Array<A, D> {
+impl<A: ItemScalar, D: Dimension + 'static> RaggedItem for Array<A, D> {
     type Ragged = (ArrayD<A>, ArrayD<i64>);
 
     fn ragged(items: Vec<Self>) -> Result<Self::Ragged> {

@@ -16,7 +16,7 @@ use crate::options::options;
 options! {
     /// How [`Dataset::save_with`] writes the elements.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct SaveOptions {
+    pub struct DatasetSaveOptions {
         /// The compression of the elements: none, or `gzip`, which needs the feature `gzip`.
         compression: CompressionType = CompressionType::None,
     }
@@ -48,14 +48,14 @@ impl<T: Item> Dataset<T> {
     /// The first error among the elements; [`Error::Io`] if the folder cannot be written, [`Error::Data`] if another program
     /// saves there.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.save_with(path, SaveOptions::new())
+        self.save_with(path, DatasetSaveOptions::new())
     }
 
     /// As [`Dataset::save`], but can compress the elements.
     ///
     /// # Errors
     /// As [`Dataset::save`].
-    pub fn save_with(&self, path: impl AsRef<Path>, options: SaveOptions) -> Result<()> {
+    pub fn save_with(&self, path: impl AsRef<Path>, options: DatasetSaveOptions) -> Result<()> {
         let path = path.as_ref();
         let packed = match options.compression {
             CompressionType::None => false,

@@ -6,7 +6,7 @@ use crate::data::AUTOTUNE;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec, Scalar};
+use crate::data::item::{Item, ItemScalar, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::Result;
 use crate::tensor::{HostElement, HostOptions, Tensor};
@@ -25,7 +25,7 @@ pub trait ToTensors: Item {
     fn to_tensors(&self) -> Result<Self::Tensors>;
 }
 
-impl<A: Scalar + HostElement, D: Dimension + 'static> ToTensors for Array<A, D> {
+impl<A: ItemScalar + HostElement, D: Dimension + 'static> ToTensors for Array<A, D> {
     type Tensors = Tensor;
 
     fn to_tensors(&self) -> Result<Tensor> {

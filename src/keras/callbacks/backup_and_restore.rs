@@ -7,7 +7,7 @@ use super::{BatchLogs, Callback, Logs, Run, SaveFreq};
 use crate::error::{Error, Result};
 use crate::options::options;
 use crate::trackable::{HostState, Parts, Trackable};
-use crate::train::{Checkpoint, CheckpointManager, SaveOptions};
+use crate::train::{Checkpoint, CheckpointManager, CheckpointSaveOptions};
 
 options! {
     /// The options of [`BackupAndRestore`].
@@ -130,7 +130,7 @@ impl Callback for BackupAndRestore {
         }
         let next = self.number.saturating_add(1);
         let place = Bytes(Mutex::new(run.place().to_vec()));
-        let options = SaveOptions::new().checkpoint_number(next);
+        let options = CheckpointSaveOptions::new().checkpoint_number(next);
         self.with_manager(run, &place, |manager| manager.save_with(options))?;
         (self.since, self.number) = (0, next);
         Ok(())

@@ -22,7 +22,7 @@ use crate::runtime::Device;
 options! {
     /// The options of [`CheckpointManager::save_with`].
     #[derive(Debug, Clone, PartialEq)]
-    pub struct SaveOptions {
+    pub struct CheckpointSaveOptions {
         /// The number in the checkpoint's name. By default it is the checkpoint's own number of saves, which increases in any
         /// case.
         checkpoint_number: Option<u64> as impl Into<Option<u64>> = None,
@@ -111,18 +111,18 @@ impl<'a> CheckpointManager<'a> {
         self
     }
 
-    /// Keeps the best checkpoints, by the [`SaveOptions::metric`] of each, and the newest, from which a program continues. A
-    /// checkpoint without a metric counts as the worst.
+    /// Keeps the best checkpoints, by the [`CheckpointSaveOptions::metric`] of each, and the newest, from which a
+    /// program continues. A checkpoint without a metric counts as the worst.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad::train::{Best, Checkpoint, CheckpointManager, SaveOptions};
+    /// use wgrad::train::{Best, Checkpoint, CheckpointManager, CheckpointSaveOptions};
     /// # let folder = std::env::temp_dir().join(format!("wgrad-best-of-{}", std::process::id()));
     /// let weight = wgrad::Variable::new(&wgrad::constant(1.0)?);
     /// let checkpoint = Checkpoint::new().with("weight", &weight);
     /// let manager = CheckpointManager::new(&checkpoint, &folder)?.max_to_keep(1).best(Best::Min);
     /// for loss in [0.5, 0.25, 0.75] {
-    ///     manager.save_with(SaveOptions::new().metric(loss))?;
+    ///     manager.save_with(CheckpointSaveOptions::new().metric(loss))?;
     /// }
     /// assert_eq!(manager.best_checkpoint(), Some(folder.join("ckpt-2")));
     /// assert_eq!(manager.latest_checkpoint(), Some(folder.join("ckpt-3")));
@@ -205,14 +205,14 @@ impl<'a> CheckpointManager<'a> {
     /// # Errors
     /// As [`Checkpoint::save`]; after an error all earlier checkpoints are unchanged.
     pub fn save(&self) -> Result<Option<PathBuf>> {
-        self.save_with(SaveOptions::new())
+        self.save_with(CheckpointSaveOptions::new())
     }
 
     /// As [`CheckpointManager::save`], with options, such as a number other than the count of saves.
     ///
     /// # Errors
     /// As [`CheckpointManager::save`].
-    pub fn save_with(&self, options: SaveOptions) -> Result<Option<PathBuf>> {
+    pub fn save_with(&self, options: CheckpointSaveOptions) -> Result<Option<PathBuf>> {
         let mut running = self.running();
         if let Err(error) = running.wait() {
             // The step of the failed save has not been saved.
