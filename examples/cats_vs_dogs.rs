@@ -13,16 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
-use ndarray::{Array3, ArrayD, Axis};
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::data::{AUTOTUNE, Dataset, MapOptions, ShuffleOptions};
+use wgrad::data::{AUTOTUNE, MapOptions, ShuffleOptions};
 use wgrad::keras::layers::{Conv2D, Dense, Flatten, MaxPooling2D};
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
 use wgrad::keras::optimizers::Adam;
-use wgrad::keras::{
-    Activation, CompileOptions, EvaluateOptions, FitOptions, Model, PredictOptions, Sequential,
-};
+use wgrad::keras::{EvaluateOptions, PredictOptions};
+use wgrad::ndarray::{Array3, ArrayD, Axis};
+use wgrad::prelude::*;
 use wgrad::{image, io};
 
 struct Flags {
@@ -86,7 +85,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let folder = match &flags.data {
         Some(folder) => folder.clone(),
         None => draw_animals(&flags.out.join("drawn_animals"))?,
@@ -165,7 +164,7 @@ fn run(flags: &Flags) -> Result<()> {
         images.push(decode_and_resize(&valid_filenames[i], valid_labels[i], size)?.0);
     }
     let views: Vec<_> = images.iter().map(|image| image.view()).collect();
-    draw(&flags.out, "misread", &ndarray::stack(Axis(0), &views)?.into_dyn())
+    draw(&flags.out, "misread", &wgrad::ndarray::stack(Axis(0), &views)?.into_dyn())
 }
 
 /// The files of a folder, in order.
@@ -197,7 +196,7 @@ fn decode_and_resize(
 
 fn draw(out: &Path, name: &str, images: &ArrayD<f32>) -> Result<()> {
     let path = out.join(format!("cats_vs_dogs-{name}.png"));
-    picture::write_images(&path, &tf::Tensor::from_array(images)?, 8)?;
+    picture::write_images(&path, &Tensor::from_array(images)?, 8)?;
     say!("picture   {}", path.display());
     Ok(())
 }

@@ -17,11 +17,10 @@ use flags::Flags;
 use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
-use wgrad::Trackable;
-use wgrad::keras::layers::{Dense, Embedding, Gru, Layer};
-use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Context, INFERENCE, TRAINING};
+use wgrad::keras::layers::{Dense, Embedding, Gru};
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
 
 const TEXT: &str = include_str!("../docs/architecture.md");
 /// The number of letters in a training example.
@@ -39,10 +38,10 @@ impl CharRnn {
     /// Logits of the next letter after each of `letters` `[N,T]`, and the state after the last one.
     fn step(
         &self,
-        letters: &tf::Tensor,
-        state: Option<&[tf::Tensor]>,
+        letters: &Tensor,
+        state: Option<&[Tensor]>,
         cx: Context<'_>,
-    ) -> tf::Result<(tf::Tensor, Vec<tf::Tensor>)> {
+    ) -> tf::Result<(Tensor, Vec<Tensor>)> {
         let x = self.letters.call(letters, cx)?;
         let read = self.gru.call_with_state(&x, state, cx)?;
         Ok((self.head.call(&read.output, cx)?, read.state))
@@ -56,7 +55,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let mut alphabet: Vec<char> = TEXT.chars().collect();
     alphabet.sort_unstable();
     alphabet.dedup();
@@ -80,10 +79,10 @@ fn run(flags: &Flags) -> Result<()> {
         let pieces = |shift: usize| {
             let piece = |&place: &i32| text[place as usize + shift..][..LENGTH].to_vec();
             let letters: Vec<i32> = places.iter().flat_map(piece).collect();
-            tf::Tensor::from_slice(&letters, [BATCH, LENGTH])
+            Tensor::from_slice(&letters, [BATCH, LENGTH])
         };
         let (x, y) = (pieces(0)?, pieces(1)?);
-        let tape = tf::GradientTape::new();
+        let tape = GradientTape::new();
         let (logits, _) = model.step(&x, None, TRAINING)?;
         let loss = loss_of.call(&y, &logits)?;
         adam.minimize(&loss, tape, &model)?;
@@ -101,8 +100,8 @@ fn run(flags: &Flags) -> Result<()> {
     // Read a beginning, then draw each letter from the logits of the previous one; the state carries what came before.
     let mut written = String::from("The device ");
     let start: Vec<i32> = written.chars().filter_map(|letter| number(letter).ok()).collect();
-    let mut letters = tf::Tensor::from_slice(&start, [1, start.len()])?;
-    let mut state: Option<Vec<tf::Tensor>> = None;
+    let mut letters = Tensor::from_slice(&start, [1, start.len()])?;
+    let mut state: Option<Vec<Tensor>> = None;
     for _ in 0..200 {
         let (logits, after) = model.step(&letters, state.as_deref(), INFERENCE)?;
         let steps = logits.shape()[1];
@@ -110,7 +109,7 @@ fn run(flags: &Flags) -> Result<()> {
         // A temperature below 1 makes likely letters more likely.
         let drawn = tf::random::categorical(&(last / 0.7), 1)?;
         written.push(alphabet[drawn.to_vec::<i32>()?[0] as usize]);
-        (letters, state) = (drawn.cast(tf::DType::I32)?, Some(after));
+        (letters, state) = (drawn.cast(DType::I32)?, Some(after));
     }
     say!("{written}");
     Ok(())

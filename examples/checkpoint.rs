@@ -14,14 +14,13 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::data::Dataset;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions};
-use wgrad::keras::layers::{Dense, Flatten, Layer};
-use wgrad::keras::metrics::{Metric, SparseCategoricalAccuracy};
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
+use wgrad::keras::layers::{Dense, Flatten};
+use wgrad::keras::metrics::SparseCategoricalAccuracy;
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
+use wgrad::random;
 use wgrad::train::{Checkpoint, CheckpointManager, CheckpointSaveOptions, latest_checkpoint};
-use wgrad::{Trackable, random};
 
 const USAGE: &str = "Train a network on MNIST and save it on the way, or test what was saved.
 
@@ -102,7 +101,7 @@ impl Mlp {
 }
 
 impl Layer for Mlp {
-    fn call(&self, images: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
+    fn call(&self, images: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> {
         let x = self.dense1.call(&self.flatten.call(images, cx)?, cx)?;
         self.dense2.call(&x, cx)
     }
@@ -144,7 +143,7 @@ fn train(flags: &Flags, images: Images) -> Result<()> {
     let batches = batches.batch(flags.batch)?.to_tensors().map(scaled);
     for (batch_index, batch) in batches.iter().enumerate() {
         let (images, labels) = batch?;
-        let tape = tf::GradientTape::new();
+        let tape = GradientTape::new();
         let logits = model.call(&images, TRAINING)?;
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &logits)?;
         let loss = loss.reduce_mean(())?;
@@ -186,6 +185,6 @@ fn test(flags: &Flags, images: Images) -> Result<()> {
 }
 
 /// The pixels, which are bytes, scaled to 0 to 1.
-fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
-    Ok((images.cast(tf::DType::F32)? / 255.0, labels))
+fn scaled((images, labels): (Tensor, Tensor)) -> tf::Result<(Tensor, Tensor)> {
+    Ok((images.cast(DType::F32)? / 255.0, labels))
 }

@@ -12,11 +12,11 @@ mod say;
 use std::process::ExitCode;
 
 use flags::Flags;
-use ndarray::{Array3, ArrayD, Axis};
 use say::{Result, say};
 use wgrad as tf;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::data::{Dataset, ToTensors};
+use wgrad::ndarray::{Array3, ArrayD, Axis};
 
 const ABOUT: &str = "Datasets: pairs of numbers, and MNIST rotated, batched and shuffled";
 

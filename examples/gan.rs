@@ -19,15 +19,14 @@ use flags::Flags;
 use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
-use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::keras::layers::{
-    BatchNormalization, Conv2D, Conv2DTranspose, Dense, Dropout, Flatten, Layer, LeakyRelu, Reshape,
+    BatchNormalization, Conv2D, Conv2DTranspose, Dense, Dropout, Flatten, LeakyRelu, Reshape,
 };
-use wgrad::keras::losses::{BinaryCrossentropy, Loss};
+use wgrad::keras::losses::BinaryCrossentropy;
 use wgrad::keras::metrics::Mean;
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
 
 const NOISE: usize = 100;
 const BATCH: usize = 32;
@@ -71,7 +70,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);
@@ -95,15 +94,15 @@ fn run(flags: &Flags) -> Result<()> {
         .take(flags.steps)
         .to_tensors()
         // Scaled to -1 to 1, the range of the generator's tanh.
-        .map(|images| Ok(images.cast(tf::DType::F32)? / 127.5 - 1.0));
+        .map(|images| Ok(images.cast(DType::F32)? / 127.5 - 1.0));
     for (step, batch) in (1..).zip(&batches) {
         let real = batch?;
         let rows = real.shape()[0];
         let noise = tf::random::normal([rows, NOISE])?;
 
         // Both tapes record both networks; each computes the gradients of one.
-        let generator_tape = tf::GradientTape::new();
-        let discriminator_tape = tf::GradientTape::new();
+        let generator_tape = GradientTape::new();
+        let discriminator_tape = GradientTape::new();
         let fake = generator.call(&noise, TRAINING)?;
         let says_of_real = discriminator.call(&real, TRAINING)?;
         let says_of_fake = discriminator.call(&fake, TRAINING)?;

@@ -18,14 +18,12 @@ use flags::Flags;
 use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
-use wgrad::Trackable;
-use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
-use wgrad::keras::layers::{Conv2D, Dense, Layer, Lstm, MaxPooling2D};
-use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
-use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Context, INFERENCE, TRAINING};
+use wgrad::keras::layers::{Conv2D, Dense, Lstm, MaxPooling2D};
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::metrics::{Mean, SparseCategoricalAccuracy};
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
 use wgrad::summary;
 use wgrad::train::{Checkpoint, CheckpointManager};
 
@@ -58,7 +56,7 @@ impl MnistModel {
 }
 
 impl Layer for MnistModel {
-    fn call(&self, images: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
+    fn call(&self, images: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> {
         let x = images.reshape([-1, 28, 28, 1])?;
         let x = self.pool1.call(&self.conv1.call(&x, cx)?, cx)?;
         let x = self.pool2.call(&self.conv2.call(&x, cx)?, cx)?;
@@ -75,7 +73,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);
@@ -107,7 +105,7 @@ fn run(flags: &Flags) -> Result<()> {
     let default = writer.as_default();
     for batch in &batches {
         let (images, labels) = batch?;
-        let tape = tf::GradientTape::new();
+        let tape = GradientTape::new();
         let logits = model.call(&images, TRAINING)?;
         let loss = loss_of.call(&labels, &logits)?;
         let variables = model.trainable_variables();
@@ -152,6 +150,6 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 /// The pixels, which are bytes, scaled to 0 to 1.
-fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
-    Ok((images.cast(tf::DType::F32)? / 255.0, labels))
+fn scaled((images, labels): (Tensor, Tensor)) -> tf::Result<(Tensor, Tensor)> {
+    Ok((images.cast(DType::F32)? / 255.0, labels))
 }

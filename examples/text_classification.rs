@@ -15,15 +15,12 @@ use std::process::ExitCode;
 use flags::Flags;
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::Trackable;
 use wgrad::keras::layers::{
-    Dense, Dropout, Embedding, GlobalAveragePooling1D, Gru, Layer, LayerNormalization,
-    MultiHeadAttention,
+    Dense, Dropout, Embedding, GlobalAveragePooling1D, Gru, LayerNormalization, MultiHeadAttention,
 };
 use wgrad::keras::optimizers::Adam;
-use wgrad::keras::{
-    Activation, CompileOptions, Context, EvaluateOptions, FitOptions, Model, Sequential, Trainer,
-};
+use wgrad::keras::{EvaluateOptions, Trainer};
+use wgrad::prelude::*;
 
 const LENGTH: usize = 40;
 const BATCH: usize = 32;
@@ -39,8 +36,8 @@ const PLAIN: [&str; 16] = [
 
 /// Reviews as rows of word numbers, padded with 0 at the end, and whether they are kind.
 struct Reviews {
-    words: tf::Tensor,
-    kind: tf::Tensor,
+    words: Tensor,
+    kind: Tensor,
 }
 
 impl Reviews {
@@ -73,8 +70,8 @@ impl Reviews {
             kind.push(if is_kind { 1.0f32 } else { 0.0 });
         }
         Ok(Reviews {
-            words: tf::Tensor::from_slice(&words, [count, LENGTH])?,
-            kind: tf::Tensor::from_slice(&kind, [count, 1])?,
+            words: Tensor::from_slice(&words, [count, LENGTH])?,
+            kind: Tensor::from_slice(&kind, [count, 1])?,
         })
     }
 }
@@ -114,7 +111,7 @@ impl Transformer {
 }
 
 impl Layer for Transformer {
-    fn call(&self, words: &tf::Tensor, cx: Context<'_>) -> tf::Result<tf::Tensor> {
+    fn call(&self, words: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> {
         // Positions after a review's end must be masked.
         let mask = words.not_equal(0)?;
         let cx = cx.with_mask(Some(&mask));
@@ -141,7 +138,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let words = KIND.iter().chain(&UNKIND).chain(&PLAIN).chain(&["not"]);
     // 0 is padding.
     let numbers: HashMap<&str, i32> =

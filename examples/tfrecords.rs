@@ -13,19 +13,18 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use flags::Flags;
-use ndarray::Array3;
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::Trackable;
+use wgrad::data::TfRecordDataset;
 use wgrad::data::example::{Example, Feature, FixedLenFeature, parse_single_example};
 use wgrad::data::mnist::{Mnist, MnistOptions};
 use wgrad::data::tfrecord::TfRecordWriter;
-use wgrad::data::{Dataset, TfRecordDataset};
-use wgrad::keras::layers::{Conv2D, Dense, Flatten, Layer, MaxPooling2D};
-use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
-use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
+use wgrad::keras::layers::{Conv2D, Dense, Flatten, MaxPooling2D};
+use wgrad::keras::losses::SparseCategoricalCrossentropy;
+use wgrad::keras::metrics::{Mean, SparseCategoricalAccuracy};
+use wgrad::keras::optimizers::Adam;
+use wgrad::ndarray::Array3;
+use wgrad::prelude::*;
 
 const BATCH: usize = 50;
 const SHARDS: usize = 4;
@@ -41,7 +40,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);
@@ -100,7 +99,7 @@ fn read(folder: &Path, pattern: &str) -> tf::Result<Dataset<Digit>> {
 }
 
 /// Endless shuffled batches, on the device.
-fn batches(digits: &Dataset<Digit>) -> tf::Result<Dataset<(tf::Tensor, tf::Tensor)>> {
+fn batches(digits: &Dataset<Digit>) -> tf::Result<Dataset<(Tensor, Tensor)>> {
     Ok(digits.shuffle(1_000)?.repeat(None).batch(BATCH)?.to_tensors())
 }
 
@@ -111,20 +110,13 @@ struct Classifier {
 }
 
 impl Classifier {
-    fn logits(
-        &self,
-        images: &tf::Tensor,
-        context: tf::keras::Context<'_>,
-    ) -> tf::Result<tf::Tensor> {
-        self.network.call(&(images.cast(tf::DType::F32)? / 255.0), context)
+    fn logits(&self, images: &Tensor, context: tf::keras::Context<'_>) -> tf::Result<Tensor> {
+        self.network.call(&(images.cast(DType::F32)? / 255.0), context)
     }
 
-    fn step(
-        &self,
-        batch: (tf::Tensor, tf::Tensor),
-    ) -> tf::Result<(tf::Tensor, tf::Tensor, tf::Tensor)> {
+    fn step(&self, batch: (Tensor, Tensor)) -> tf::Result<(Tensor, Tensor, Tensor)> {
         let (images, labels) = batch;
-        let tape = tf::GradientTape::new();
+        let tape = GradientTape::new();
         let logits = self.logits(&images, TRAINING)?;
         let loss = self.loss.call(&labels, &logits)?;
         let variables = self.network.trainable_variables();

@@ -14,13 +14,11 @@ use std::sync::Arc;
 use flags::Flags;
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::Trackable;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions};
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use wgrad::keras::optimizers::Adam;
-use wgrad::keras::{
-    Activation, CompileOptions, EvaluateOptions, FitOptions, Model, Sequential, Verbose,
-};
+use wgrad::keras::{EvaluateOptions, Verbose};
+use wgrad::prelude::*;
 
 const BATCH: usize = 50;
 
@@ -36,7 +34,7 @@ fn base() -> Sequential {
 }
 
 /// `count` images of five digits from `first` on, with labels 0 to 4.
-fn digits(images: &Images, first: u8, count: usize) -> Result<(tf::Tensor, tf::Tensor)> {
+fn digits(images: &Images, first: u8, count: usize) -> Result<(Tensor, Tensor)> {
     let wanted = |label: u8| (first..first + 5).contains(&label);
     let places: Vec<usize> = (0..images.len()).filter(|&i| wanted(images.labels[i])).collect();
     let (x, y) = images.tensors(&places[..count.min(places.len())])?;
@@ -50,7 +48,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);

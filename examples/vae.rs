@@ -18,13 +18,11 @@ use flags::Flags;
 use say::{Result, say};
 use settled::Settled;
 use wgrad as tf;
-use wgrad::Trackable;
-use wgrad::data::Dataset;
 use wgrad::data::mnist::{Mnist, MnistOptions};
-use wgrad::keras::layers::{Conv2D, Conv2DTranspose, Dense, Flatten, Layer, Reshape};
+use wgrad::keras::layers::{Conv2D, Conv2DTranspose, Dense, Flatten, Reshape};
 use wgrad::keras::metrics::Mean;
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
 
 /// Numbers that describe an image.
 const LATENT: usize = 2;
@@ -38,9 +36,9 @@ struct Vae {
 
 /// The losses of a step: reconstruction, distance from the normal distribution, and their sum.
 struct Losses {
-    reconstruction: tf::Tensor,
-    kl: tf::Tensor,
-    total: tf::Tensor,
+    reconstruction: Tensor,
+    kl: Tensor,
+    total: Tensor,
 }
 
 impl Vae {
@@ -69,7 +67,7 @@ impl Vae {
         Vae { encoder, decoder }
     }
 
-    fn losses(&self, images: &tf::Tensor) -> tf::Result<Losses> {
+    fn losses(&self, images: &Tensor) -> tf::Result<Losses> {
         let z = self.encoder.call(images, TRAINING)?.split(2, -1)?;
         let (mean, log_variance) = (&z[0], &z[1]);
         // The noise is an input, so that gradients flow through the mean and the deviation.
@@ -92,7 +90,7 @@ fn main() -> ExitCode {
 
 fn run(flags: &Flags) -> Result<()> {
     tf::random::set_seed(flags.seed);
-    say!("adapter   {}", tf::Device::current()?.adapter());
+    say!("adapter   {}", Device::current()?.adapter());
     let options = MnistOptions::new().dir(flags.data.clone()).download(true).seed(flags.seed);
     let mnist = Mnist::load(&options)?;
     say!("data      {}", mnist.source);
@@ -111,10 +109,10 @@ fn run(flags: &Flags) -> Result<()> {
         .repeat(None)
         .take(flags.steps)
         .to_tensors()
-        .map(|images| Ok(images.cast(tf::DType::F32)? / 255.0));
+        .map(|images| Ok(images.cast(DType::F32)? / 255.0));
     for (step, batch) in (1..).zip(&batches) {
         let images = batch?;
-        let tape = tf::GradientTape::new();
+        let tape = GradientTape::new();
         let losses = vae.losses(&images)?;
         optimizer.minimize(&losses.total, tape, &vae)?;
         for (mean, value) in means.iter().zip([&losses.reconstruction, &losses.kl, &losses.total]) {
@@ -138,7 +136,7 @@ fn run(flags: &Flags) -> Result<()> {
     const SIDE: usize = 12;
     let at = |i: usize| -2.0 + 4.0 * i as f32 / (SIDE - 1) as f32;
     let points: Vec<f32> = (0..SIDE * SIDE).flat_map(|i| [at(i % SIDE), at(i / SIDE)]).collect();
-    let points = tf::Tensor::from_slice(&points, [SIDE * SIDE, LATENT])?;
+    let points = Tensor::from_slice(&points, [SIDE * SIDE, LATENT])?;
     let path = flags.out.join("vae.png");
     picture::write_images(&path, &vae.decoder.call(&points, INFERENCE)?.sigmoid()?, SIDE)?;
     say!("picture   {}", path.display());

@@ -63,6 +63,7 @@ mod mixer;
 mod ops;
 mod options;
 mod plan;
+pub mod prelude;
 pub mod random;
 mod runtime;
 mod shape;
@@ -90,6 +91,17 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::{bf16, f16};
+/// The version of ndarray whose arrays this crate takes and returns.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::{Tensor, ndarray::arr2};
+/// let x = Tensor::from_array(&arr2(&[[1.0_f32, 2.0], [3.0, 4.0]]))?;
+/// assert_eq!(x.reduce_sum(0)?.to_array::<f32>()?, wgrad::ndarray::arr1(&[4.0, 6.0]).into_dyn());
+/// # Ok(())
+/// # }
+/// ```
+pub use ndarray;
 #[doc(hidden)]
 pub use ops::inventory;
 pub use ops::linalg;

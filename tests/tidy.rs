@@ -375,6 +375,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "warnings",
         ],
     ),
+    (
+        "prelude",
+        &["error", "dtype", "runtime", "tensor", "variable", "tape", "trackable", "data", "keras"],
+    ),
     ("docs", &[]),
     ("lib", &[]),
 ];

@@ -17,13 +17,11 @@ use flags::{Flags, Model};
 use indicatif::{ProgressBar, ProgressStyle};
 use say::{Result, say};
 use wgrad as tf;
-use wgrad::Trackable;
-use wgrad::data::Dataset;
 use wgrad::data::mnist::{Images, Mnist, MnistOptions, Source};
-use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D};
-use wgrad::keras::metrics::{Mean, Metric, SparseCategoricalAccuracy};
-use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
+use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
+use wgrad::keras::metrics::{Mean, SparseCategoricalAccuracy};
+use wgrad::keras::optimizers::Adam;
+use wgrad::prelude::*;
 
 fn main() -> ExitCode {
     match Flags::parse(std::env::args().skip(1)) {
@@ -48,8 +46,8 @@ fn run(flags: &Flags) -> Result<()> {
     // 1. A device. This is optional: by default, the first tensor opens the fastest adapter.
     let mut options = tf::DeviceOptions::new();
     options.adapter = flags.adapter.clone();
-    let device = tf::Device::open(&options)?;
-    tf::Device::set_default(&device);
+    let device = Device::open(&options)?;
+    Device::set_default(&device);
     say!("adapter   {}", device.adapter());
 
     // 2. Data: the real MNIST if available, else drawn digits.
@@ -101,8 +99,8 @@ fn run(flags: &Flags) -> Result<()> {
 }
 
 /// Scales the pixels to 0 to 1.
-fn scaled((images, labels): (tf::Tensor, tf::Tensor)) -> tf::Result<(tf::Tensor, tf::Tensor)> {
-    Ok((images.cast(tf::DType::F32)? / 255.0, labels))
+fn scaled((images, labels): (Tensor, Tensor)) -> tf::Result<(Tensor, Tensor)> {
+    Ok((images.cast(DType::F32)? / 255.0, labels))
 }
 
 /// The measurements of a training run.
@@ -120,10 +118,10 @@ struct Run {
 fn train_step(
     model: &Sequential,
     optimizer: &Adam,
-    images: &tf::Tensor,
-    labels: &tf::Tensor,
-) -> tf::Result<(tf::Tensor, tf::Tensor)> {
-    let tape = tf::GradientTape::new();
+    images: &Tensor,
+    labels: &Tensor,
+) -> tf::Result<(Tensor, Tensor)> {
+    let tape = GradientTape::new();
     let logits = model.call(images, TRAINING)?;
     let loss = tf::sparse_softmax_cross_entropy_with_logits(labels, &logits)?.reduce_mean(())?;
     let variables = model.trainable_variables();
@@ -135,7 +133,7 @@ fn train_step(
 fn train(
     flags: &Flags,
     started: Instant,
-    device: &tf::Device,
+    device: &Device,
     images: Images,
     model: &Sequential,
     optimizer: &Adam,
@@ -265,13 +263,7 @@ fn print_confusion(confusion: &[[usize; 10]; 10]) -> Result<()> {
 }
 
 /// The measurements of the run as JSON.
-fn figures(
-    flags: &Flags,
-    source: &Source,
-    device: &tf::Device,
-    run: &Run,
-    accuracy: f64,
-) -> String {
+fn figures(flags: &Flags, source: &Source, device: &Device, run: &Run, accuracy: f64) -> String {
     use out::{json_number as number, json_text as text};
     let model = match flags.model {
         Model::Mlp => "mlp",

@@ -212,7 +212,7 @@ fn has_scalar(spec: &ItemSpec) -> bool {
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::data::{Dataset, IntoModelData, drawn_digits::draw_digits};
 /// let digits = draw_digits(100, 1);
-/// let images = ndarray::Array2::<f32>::zeros((100, 784));
+/// let images = wgrad::ndarray::Array2::<f32>::zeros((100, 784));
 /// (&images, &digits.labels).into_model_data()?;
 /// (&digits).into_model_data()?;
 /// Dataset::from_tensor_slices(digits.clone())?.batch(10)?.into_model_data()?;

@@ -102,9 +102,9 @@ const ALL: &[Format] = &[Format::Jpeg, Format::Png, Format::Gif, Format::Bmp, Fo
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::image::{decode_image, encode_png};
-/// let file = encode_png(&ndarray::arr3(&[[[255u8, 0, 0], [0, 0, 255]]]))?;
+/// let file = encode_png(&wgrad::ndarray::arr3(&[[[255u8, 0, 0], [0, 0, 255]]]))?;
 /// assert_eq!(decode_image(&file, 0)?.shape(), [1, 2, 3]);
-/// assert_eq!(decode_image(&file, 1)?, ndarray::arr3(&[[[76], [29]]]));
+/// assert_eq!(decode_image(&file, 1)?, wgrad::ndarray::arr3(&[[[76], [29]]]));
 /// let error = decode_image(&file[..40], 3).unwrap_err();
 /// assert!(error.to_string().starts_with("decode_image: the image is broken"));
 /// # Ok(())
@@ -160,7 +160,7 @@ pub fn decode_frames_with(
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::image::{decode_jpeg, encode_jpeg};
-/// let grey = ndarray::Array3::from_elem((16, 24, 1), 128u8);
+/// let grey = wgrad::ndarray::Array3::from_elem((16, 24, 1), 128u8);
 /// let file = encode_jpeg(&grey)?;
 /// assert_eq!(decode_jpeg(&file, 0)?, grey);
 /// assert_eq!(decode_jpeg(&file, 3)?.shape(), [16, 24, 3]);

@@ -35,7 +35,7 @@ options! {
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// let white = ndarray::Array3::from_elem((8, 8, 3), 255u8);
+/// let white = wgrad::ndarray::Array3::from_elem((8, 8, 3), 255u8);
 /// let file = wgrad::image::encode_jpeg(&white)?;
 /// assert_eq!(wgrad::image::decode_jpeg(&file, 3)?, white);
 /// # Ok(())

@@ -7,7 +7,7 @@
 //! ```
 //! # #[cfg(feature = "image-files")]
 //! # fn main() -> wgrad::Result<()> {
-//! use ndarray::Array3;
+//! use wgrad::ndarray::Array3;
 //! use wgrad as tf;
 //! let drawn = Array3::from_shape_fn((4, 6, 3), |(row, column, _)| (40 * row + column) as u8);
 //! let file = tf::image::encode_png(&drawn)?;

@@ -23,7 +23,7 @@ impl Pixel for f32 {}
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
-/// use ndarray::arr3;
+/// use wgrad::ndarray::arr3;
 /// let image = arr3(&[[[0u8], [4]]]);
 /// let wide = wgrad::image::resize_array(&image, [1, 4])?;
 /// assert_eq!(wide, arr3(&[[[0.0], [1.0], [3.0], [4.0]]]));

@@ -60,7 +60,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// use ndarray::s;
+    /// use wgrad::ndarray::s;
     /// let x = tf::constant([[1, 2, 3], [4, 5, 6]])?;
     /// assert_eq!(x.strided_slice(s![.., -1])?.to_vec::<i32>()?, [3, 6]);
     /// assert_eq!(x.strided_slice(s![0, ..;-1])?.to_vec::<i32>()?, [3, 2, 1]);

@@ -12,7 +12,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// # use wgrad::Tensor;
-    /// let x = Tensor::from_array(&ndarray::arr2(&[[1.0f32, 2.0], [3.0, 4.0]]).t())?;
+    /// let x = Tensor::from_array(&wgrad::ndarray::arr2(&[[1.0f32, 2.0], [3.0, 4.0]]).t())?;
     /// assert_eq!(x.to_array::<f32>()?[[0, 1]], 3.0);
     /// # Ok(())
     /// # }
@@ -40,7 +40,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// # use wgrad::{HostOptions, Tensor};
-    /// let x = Tensor::from_array_with(&ndarray::arr1(&[0.5, 0.25]), HostOptions::new())?;
+    /// let x = Tensor::from_array_with(&wgrad::ndarray::arr1(&[0.5, 0.25]), HostOptions::new())?;
     /// assert_eq!(x.to_array::<f64>()?[[1]], 0.25);
     /// # Ok(())
     /// # }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, message};
 /// The index is read on opening, a tensor on request.
 ///
 /// ```
-/// use ndarray::ArrayD;
+/// use wgrad::ndarray::ArrayD;
 /// use wgrad::train::{self, DataType};
 /// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/checkpoint/module");
 /// let reader = train::load_checkpoint(folder)?;

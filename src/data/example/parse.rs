@@ -71,7 +71,7 @@ pub trait FeatureListDescription {
 ///     ),
 /// )?;
 /// assert_eq!((label, words.len()), (7, 3));
-/// assert_eq!(size, ndarray::array![2.5, 4.0]);
+/// assert_eq!(size, wgrad::ndarray::array![2.5, 4.0]);
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///
@@ -101,7 +101,7 @@ pub fn parse_single_example<D: FeatureDescription>(
 ///     &(("steps", FixedLenSequenceFeature::<f32>::new([2])),),
 /// )?;
 /// assert_eq!(label, 1);
-/// assert_eq!(steps, ndarray::array![[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]);
+/// assert_eq!(steps, wgrad::ndarray::array![[0.5, 1.0], [1.5, 2.0], [2.5, 3.0]]);
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///

@@ -30,7 +30,7 @@ mod files {
     /// ```
     /// use wgrad::data::npy;
     /// let path = std::env::temp_dir().join(format!("wgrad-load-{}.npy", std::process::id()));
-    /// let array = ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
+    /// let array = wgrad::ndarray::array![[1.0f32, 2.0], [3.0, 4.0]];
     /// npy::save(&path, array.clone())?;
     /// let read = npy::load(&path)?.into_array::<f32>()?;
     /// assert_eq!(read, array.into_dyn());

@@ -28,11 +28,11 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
 ///
 /// ```
 /// use wgrad::data::npy::{parse_npz, write_npz};
-/// let arrays = [("x", ndarray::array![1.0f32, 2.0].into()), ("y", ndarray::array![3u8].into())];
+/// let arrays = [("x", wgrad::ndarray::array![1.0f32, 2.0].into()), ("y", wgrad::ndarray::array![3u8].into())];
 /// let bytes = write_npz(arrays, true)?;
 /// let mut arrays = parse_npz(&bytes, "memory")?;
 /// let x = arrays.remove("x").expect("it was written").into_array::<f32>()?;
-/// assert_eq!(x, ndarray::array![1.0, 2.0].into_dyn());
+/// assert_eq!(x, wgrad::ndarray::array![1.0, 2.0].into_dyn());
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///

@@ -71,7 +71,7 @@ impl NpyArray {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::npy::NpyArray;
-    /// let x = NpyArray::from(ndarray::array![1i64, -2]).to_tensor()?;
+    /// let x = NpyArray::from(wgrad::ndarray::array![1i64, -2]).to_tensor()?;
     /// assert_eq!(x.to_vec::<i32>()?, [1, -2]);
     /// # Ok(())
     /// # }

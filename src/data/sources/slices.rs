@@ -153,7 +153,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::Dataset;
-    /// let images = ndarray::Array3::<u8>::zeros((60, 28, 28));
+    /// let images = wgrad::ndarray::Array3::<u8>::zeros((60, 28, 28));
     /// let labels = vec![7u8; 60];
     /// let dataset = Dataset::from_tensor_slices((images, labels))?;
     /// let (image, label) = dataset.iter().next().expect("60 elements")?;

@@ -28,7 +28,7 @@ impl<T: Item> Dataset<T> {
     /// use wgrad::data::Dataset;
     /// let words = Dataset::from_tensor_slices(vec![vec![1, 2, 3], vec![4]])?;
     /// let batch = words.padded_batch(2)?.iter().next().expect("one batch")?;
-    /// assert_eq!(batch, ndarray::arr2(&[[1, 2, 3], [4, 0, 0]]).into_dyn());
+    /// assert_eq!(batch, wgrad::ndarray::arr2(&[[1, 2, 3], [4, 0, 0]]).into_dyn());
     /// # Ok(())
     /// # }
     /// ```
@@ -48,7 +48,7 @@ impl<T: Item> Dataset<T> {
     /// let pairs = Dataset::from_tensor_slices((vec![vec![1, 2, 3], vec![4]], vec![0.5, 0.25]))?;
     /// let options = PaddedBatchOptions::new().padded_shapes(([4], ())).padding_values((-1, 0.0));
     /// let (words, scores) = pairs.padded_batch_with(2, options)?.iter().next().expect("one batch")?;
-    /// assert_eq!(words, ndarray::arr2(&[[1, 2, 3, -1], [4, -1, -1, -1]]).into_dyn());
+    /// assert_eq!(words, wgrad::ndarray::arr2(&[[1, 2, 3, -1], [4, -1, -1, -1]]).into_dyn());
     /// assert_eq!(scores.len(), 2);
     /// # Ok(())
     /// # }

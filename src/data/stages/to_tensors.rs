@@ -65,7 +65,7 @@ impl<T: ToTensors> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{DType, Tensor, data::Dataset};
-    /// let images = ndarray::Array4::<u8>::from_elem((60, 28, 28, 1), 51);
+    /// let images = wgrad::ndarray::Array4::<u8>::from_elem((60, 28, 28, 1), 51);
     /// let labels = vec![7u8; 60];
     /// let dataset = Dataset::from_tensor_slices((images, labels))?
     ///     .batch(20)?

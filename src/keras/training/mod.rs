@@ -74,7 +74,7 @@ use crate::trackable::Trackable;
 ///
 /// let model = Line { dense: Dense::new(1), trainer: Trainer::new() };
 /// model.compile(Sgd::new(0.2), "mse", CompileOptions::new())?;
-/// let x = ndarray::Array2::from_shape_fn((100, 1), |(i, _)| i as f32 / 100.0);
+/// let x = wgrad::ndarray::Array2::from_shape_fn((100, 1), |(i, _)| i as f32 / 100.0);
 /// let y = x.mapv(|x| 3.0 * x + 1.0);
 /// model.fit((&x, &y), FitOptions::new().epochs(200))?;
 /// let logs = model.evaluate((&x, &y), EvaluateOptions::new())?;

@@ -72,7 +72,7 @@ options! {
 /// use wgrad::keras::utils::{ImageDatasetOptions, image_dataset_from_directory};
 /// # let folder = std::env::temp_dir().join(format!("wgrad-pets-{}", std::process::id()));
 /// for (name, grey) in [("cats/tom.png", 40u8), ("cats/kit.png", 60), ("dogs/rex.png", 200)] {
-///     let image = ndarray::Array3::from_elem((20, 30, 3), grey);
+///     let image = wgrad::ndarray::Array3::from_elem((20, 30, 3), grey);
 ///     wgrad::io::write_file(folder.join(name), wgrad::image::encode_png(&image)?)?;
 /// }
 /// let options = ImageDatasetOptions::new().image_size([8, 8]).shuffle(false);
