@@ -40,6 +40,10 @@ pub trait HostElement: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
 }
 
 /// A Rust type that is the element type of tensors: `f32`, [`half::f16`], `i32`, `u32`, `u8`, `bool`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the element type of tensors",
+    note = "values of type `f64`, `i64` and `u64` go through `Tensor::from_slice_with` and `Tensor::from_array_with`"
+)]
 pub trait Element: HostElement {
     /// The values as bytes in the format of a device buffer.
     #[doc(hidden)]

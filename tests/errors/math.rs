@@ -327,6 +327,19 @@ fn values_of_64_bits_fit_or_are_named() {
     let far = Tensor::from_slice_with(&[1e300, 1e-300], [2], plain.rounding(true)).unwrap();
     same(&far.to_vec::<f32>().unwrap(), &[INF, 0.0]);
     assert!(text(Tensor::from_slice_with(&[1i64], [2], plain)).contains("do not fill the shape"));
+    // Nested values; literals are as before.
+    let x = tf::constant([[1i64, -2], [i64::from(i32::MIN), i64::from(i32::MAX)]]).unwrap();
+    assert_eq!((x.dtype(), x.shape()), (DType::I32, &[2, 2][..]));
+    assert_eq!(x.to_vec::<i32>().unwrap(), [1, -2, i32::MIN, i32::MAX]);
+    let x = tf::constant(u64::from(u32::MAX)).unwrap();
+    assert_eq!((x.dtype(), x.item::<u32>().unwrap()), (DType::U32, u32::MAX));
+    assert_eq!(
+        text(tf::constant(vec![vec![1i64, 2], vec![-(1 << 40), 1 << 40]])),
+        "Const: the value at [1, 0] is -1099511627776, which i32 does not hold. Give it as f64 with \
+         HostOptions::new().rounding(true), which makes f32 of it."
+    );
+    assert_eq!(tf::constant(0.1).unwrap().item::<f32>().unwrap(), 0.1);
+    assert_eq!(tf::constant([1, 2]).unwrap().dtype(), DType::I32);
     let none = Tensor::from_slice_with(&[0i64; 0], [0], plain).unwrap();
     assert!(none.to_vec::<i64>().unwrap().is_empty());
 
