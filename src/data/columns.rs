@@ -14,6 +14,12 @@ pub struct Column<'a> {
     rows: Rows<'a>,
 }
 
+impl std::fmt::Debug for Column<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Column").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
 enum Rows<'a> {
     Device(Tensor),
     Host(Box<dyn HostRows + 'a>),

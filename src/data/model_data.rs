@@ -24,6 +24,15 @@ const AHEAD: usize = 2;
 /// The data for training, evaluating or calling a model.
 pub struct ModelData<'a>(pub(crate) DataKind<'a>);
 
+impl std::fmt::Debug for ModelData<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self.0 {
+            DataKind::Arrays(_) => "ModelData(arrays)",
+            DataKind::Batches(_) => "ModelData(batches)",
+        })
+    }
+}
+
 /// The two kinds of data.
 pub(crate) enum DataKind<'a> {
     Arrays(Rc<Arrays<'a>>),

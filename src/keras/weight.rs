@@ -34,7 +34,7 @@ use crate::variable::Variable;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Weight {
     pub(super) initializer: Initializer,
     pub(super) regularizer: Option<Regularizer>,

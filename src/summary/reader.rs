@@ -46,6 +46,15 @@ pub struct EventReader<R> {
     truncated: bool,
 }
 
+impl<R> std::fmt::Debug for EventReader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventReader")
+            .field("name", &self.name)
+            .field("records_read", &self.records_read)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The values of a record that have not been requested yet. Each is decoded on request: two bytes of a file may be a value, and
 /// a decoded one takes hundreds.
 #[derive(Default)]

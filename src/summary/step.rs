@@ -10,10 +10,10 @@ use crate::variable::Variable;
 
 /// The step of a summary: a number, an integer variable or tensor, which is read with the summaries, or `()` for the default
 /// of [`set_step`](super::set_step) and [`as_default_at`](super::FileWriter::as_default_at).
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Step(pub(super) StepSource);
 
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(super) enum StepSource {
     Default,
     Number(i64),

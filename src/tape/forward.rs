@@ -46,6 +46,12 @@ pub struct ForwardAccumulator {
     observer: Rc<dyn Observer>,
 }
 
+impl std::fmt::Debug for ForwardAccumulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForwardAccumulator").finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// The tangents of tensors, by their ids, with the values that they belong to.

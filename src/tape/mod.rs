@@ -96,6 +96,22 @@ pub struct PersistentTape {
     keeps_on: bool,
 }
 
+impl std::fmt::Debug for GradientTape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GradientTape")
+            .field("recording", &self.0.recording.get())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for PersistentTape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PersistentTape")
+            .field("recording", &self.open.recording.get())
+            .finish_non_exhaustive()
+    }
+}
+
 /// A recorder that observes calls until it is stopped or dropped.
 struct Open {
     recorder: Rc<Recorder>,

@@ -22,6 +22,14 @@ pub struct Recorder {
     watch_variables: bool,
 }
 
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("watch_variables", &self.watch_variables)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A map from the ids of tensors or variables.
 pub(super) type ById<T> = HashMap<u64, T, BuildHasherDefault<Mixer>>;
 /// Usually a program reads a variable once while a tape is open.

@@ -19,6 +19,12 @@ pub struct GradientSource {
     pub(super) device: Device,
 }
 
+impl std::fmt::Debug for GradientSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GradientSource").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
 impl GradientSource {
     /// Its name in errors.
     pub(super) fn label(&self) -> String {

@@ -38,6 +38,12 @@ pub struct Parts<'a> {
     visit: &'a mut dyn FnMut(&str, Leaf<'_>),
 }
 
+impl std::fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 /// The root of a walk, as its `track`: one type for all, which compiles each walk once.
 pub(crate) type Track<'a> = &'a dyn Fn(&mut Parts<'_>);
 

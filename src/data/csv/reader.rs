@@ -62,6 +62,15 @@ pub struct CsvReader<R, C> {
     failed: bool,
 }
 
+impl<R, C> std::fmt::Debug for CsvReader<R, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CsvReader")
+            .field("options", &self.options)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
     /// Reads records from `from`; `name` is for messages.
     ///

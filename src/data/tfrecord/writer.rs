@@ -45,6 +45,12 @@ pub struct TfRecordWriter<W: Write> {
     replacement: Option<crate::files::Replacement>,
 }
 
+impl<W: Write> std::fmt::Debug for TfRecordWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TfRecordWriter").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// The writer for uncompressed bytes.
 enum Sink<W: Write> {
     Plain(BufWriter<W>),

@@ -56,6 +56,7 @@ options! {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct BackupAndRestore {
     backup_dir: PathBuf,
     options: BackupOptions,

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 #[doc(alias = "CSVLogger")]
 pub struct CsvLogger {
     path: PathBuf,

@@ -21,6 +21,7 @@ use crate::variable::Variable;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct EarlyStopping {
     monitor: Monitor,
     patience: usize,

@@ -32,6 +32,14 @@ macro_rules! lambda {
             epoch_logs: Option<EpochLogs>,
         }
 
+        impl std::fmt::Debug for LambdaCallback<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct("LambdaCallback")
+                    $(.field(stringify!($hook), &self.$hook.is_some()))*
+                    .finish_non_exhaustive()
+            }
+        }
+
         impl<'a> LambdaCallback<'a> {
             /// Creates a callback that does nothing.
             pub fn new() -> Self {

@@ -24,6 +24,14 @@ pub struct LearningRateScheduler<F> {
     verbose: bool,
 }
 
+impl<F> std::fmt::Debug for LearningRateScheduler<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LearningRateScheduler")
+            .field("verbose", &self.verbose)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<F: FnMut(usize, f32) -> f32> LearningRateScheduler<F> {
     /// Creates a callback with this function.
     pub fn new(schedule: F) -> Self {

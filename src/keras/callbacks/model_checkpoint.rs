@@ -50,6 +50,7 @@ pub enum SaveFreq {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct ModelCheckpoint {
     path: String,
     monitor: Monitor,

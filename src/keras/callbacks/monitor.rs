@@ -17,6 +17,7 @@ pub enum Mode {
 }
 
 /// The value that a callback monitors, and its best so far.
+#[derive(Debug)]
 pub(super) struct Monitor {
     pub(super) callback: &'static str,
     pub(super) name: String,

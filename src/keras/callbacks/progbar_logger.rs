@@ -31,6 +31,12 @@ pub struct ProgbarLogger {
     batches: usize,
 }
 
+impl std::fmt::Debug for ProgbarLogger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgbarLogger").finish_non_exhaustive()
+    }
+}
+
 impl ProgbarLogger {
     /// Creates a callback that writes to `out`, which is not a terminal: without colours, with a new line for each update.
     pub fn new(out: impl Write + 'static, verbose: Verbose) -> Self {

@@ -22,6 +22,7 @@ use crate::error::{Error, Result, message};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 #[doc(alias = "ReduceLROnPlateau")]
 pub struct ReduceLrOnPlateau {
     monitor: Monitor,

@@ -77,6 +77,16 @@ pub struct Functional {
     trainer: Arc<Trainer>,
 }
 
+impl std::fmt::Debug for Functional {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Functional")
+            .field("name", &self.name)
+            .field("inputs", &self.network.inputs)
+            .field("outputs", &self.network.outputs)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Functional {
     /// Creates a model of the layers between `inputs` and `outputs`. Each of these is an [`Input`], a symbol in the middle of
     /// another model, or several of them, as in `Functional::new([&a, &b], &y)`. As in Keras, an input that no output depends

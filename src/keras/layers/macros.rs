@@ -34,6 +34,7 @@ macro_rules! layer {
     ) => {
         $(#[$doc])*
         $(#[doc(alias = $kind)])?
+        #[derive(Debug)]
         pub struct $layer {
             $($required: $required_type,)*
             $($($option: $type,)*)?

@@ -6,7 +6,7 @@ use crate::random::{self, Generator};
 use crate::trackable::Parts;
 
 /// A generator with a seed, or one that the first use splits from the global generator.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct SeedGenerator {
     /// For the config.
     #[cfg_attr(not(feature = "json"), allow(dead_code))]

@@ -24,7 +24,7 @@ const WEIGHTS: &str = "model.weights.h5";
 
 options! {
     /// How [`load_model`](super::load_model) reads a file.
-    #[derive(Clone)]
+    #[derive(Debug, Clone)]
     pub struct LoadModelOptions {
         /// Sets whether to compile the model and restore the optimizer's state, if the file contains the settings. Default:
         /// `true`.

@@ -46,6 +46,14 @@ pub struct CustomObjects {
     makers: HashMap<String, Rc<Maker>>,
 }
 
+impl std::fmt::Debug for CustomObjects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CustomObjects")
+            .field("classes", &self.makers.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
 type Maker = dyn Fn(&Config) -> Result<AnyLayer>;
 
 impl CustomObjects {

@@ -6,6 +6,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{Class, Parts, Trackable};
 
 /// A model loaded from a file, of the kind that the file specifies.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadedModel {
     /// A stack of layers.

@@ -42,6 +42,15 @@ pub struct Sequential {
     trainer: Trainer,
 }
 
+impl std::fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sequential")
+            .field("name", &self.name)
+            .field("layers", &self.layers.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The shapes in the calls so far; `None` is a size that varied between calls.
 #[derive(Default)]
 struct Seen {

@@ -272,6 +272,16 @@ pub struct Run<'a> {
     pub(super) backup: Backup,
 }
 
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run")
+            .field("epochs", &self.epochs)
+            .field("steps", &self.steps)
+            .field("stopped", &self.stopped)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The state at the beginning of an epoch, for a backup.
 #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 #[derive(Default)]

@@ -38,6 +38,15 @@ pub enum Choice<T: ?Sized> {
     ByShapes(fn(&Tensor, &Tensor) -> Result<Box<T>>),
 }
 
+impl<T: ?Sized> std::fmt::Debug for Choice<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Choice::Value(_) => "Choice::Value(..)",
+            Choice::ByShapes(_) => "Choice::ByShapes(..)",
+        })
+    }
+}
+
 impl<T: ?Sized> Clone for Choice<T> {
     fn clone(&self) -> Self {
         match self {
@@ -122,6 +131,12 @@ impl IntoMetric for &str {
 
 /// The losses of a model's outputs.
 pub struct OutputLosses(pub(super) LossesOf);
+
+impl std::fmt::Debug for OutputLosses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutputLosses").finish_non_exhaustive()
+    }
+}
 
 pub(super) enum LossesOf {
     /// The same for every output.

@@ -55,6 +55,15 @@ pub struct CompileOptions {
     pub(super) error: Option<Error>,
 }
 
+impl std::fmt::Debug for CompileOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CompileOptions")
+            .field("loss_weights", &self.loss_weights)
+            .field("auto_scale_loss", &self.auto_scale_loss)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for CompileOptions {
     fn default() -> Self {
         let (metrics, loss_weights) = (Vec::new(), Vec::new());

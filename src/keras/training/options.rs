@@ -77,6 +77,19 @@ pub struct FitOptions<'a> {
     pub(super) yield_every: Option<usize>,
 }
 
+impl std::fmt::Debug for FitOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FitOptions")
+            .field("epochs", &self.epochs)
+            .field("batch_size", &self.batch_size)
+            .field("steps_per_epoch", &self.steps_per_epoch)
+            .field("shuffle", &self.shuffle)
+            .field("validation_split", &self.validation_split)
+            .field("verbose", &self.verbose)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Default for FitOptions<'_> {
     fn default() -> Self {
         FitOptions {
@@ -202,6 +215,16 @@ macro_rules! quiet_options {
             pub(super) steps: Option<usize>,
             pub(super) verbose: Verbose,
             pub(super) callbacks: Vec<Box<dyn Callback + 'a>>,
+        }
+
+        impl std::fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("batch_size", &self.batch_size)
+                    .field("steps", &self.steps)
+                    .field("verbose", &self.verbose)
+                    .finish_non_exhaustive()
+            }
         }
 
         impl<'a> $name<'a> {

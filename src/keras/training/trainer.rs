@@ -29,6 +29,12 @@ pub struct Trainer {
     policy: DTypePolicy,
 }
 
+impl std::fmt::Debug for Trainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trainer").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
 /// A [`Compiled`] and a [`History`], with their types erased: a web page that only calls its models does not contain the
 /// training code.
 #[derive(Default)]

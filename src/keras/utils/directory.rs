@@ -38,6 +38,17 @@ pub struct DirectoryDataset<T: Item> {
     pub(super) load: Load<T>,
 }
 
+impl<T: Item> std::fmt::Debug for DirectoryDataset<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectoryDataset")
+            .field("class_names", &self.class_names)
+            .field("files", &self.file_paths.len())
+            .field("batch_size", &self.batch_size)
+            .field("shuffle", &self.shuffle)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Loads a file as an element.
 pub(super) type Load<T> = Arc<dyn Fn(&Path) -> Result<T> + Send + Sync>;
 

@@ -34,8 +34,14 @@ pub struct Case {
     pub second: bool,
 }
 
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// Gathers the cases of an op.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Cases(pub(super) Vec<Case>);
 
 impl Cases {

@@ -97,6 +97,14 @@ pub struct Checkpoint<'a> {
     save_counter: AtomicU64,
 }
 
+impl std::fmt::Debug for Checkpoint<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Checkpoint")
+            .field("save_counter", &self.save_counter)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The contents of a checkpoint's two files, for programs without files: in a browser, or for a message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CheckpointBytes {

@@ -43,6 +43,15 @@ pub struct RestoreStatus<'a> {
     told: bool,
 }
 
+impl std::fmt::Debug for RestoreStatus<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RestoreStatus")
+            .field("unused", &self.unused)
+            .field("missing", &self.missing)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> RestoreStatus<'a> {
     pub(super) fn new(parts: Vec<Part<'a>>, with_counter: bool, source: Option<Source>) -> Self {
         RestoreStatus {

@@ -83,6 +83,15 @@ pub struct TensorBoard {
     tracing: bool,
 }
 
+impl std::fmt::Debug for TensorBoard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TensorBoard")
+            .field("log_dir", &self.log_dir)
+            .field("update_freq", &self.update_freq)
+            .finish_non_exhaustive()
+    }
+}
+
 impl TensorBoard {
     /// Creates a callback that writes to the folders `train` and `validation` in `log_dir`. It creates them when there is
     /// something to write.

@@ -25,6 +25,7 @@ use crate::trackable::{Parts, Trackable};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct GroupQueryAttention {
     head_dim: usize,
     num_query_heads: usize,

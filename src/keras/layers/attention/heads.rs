@@ -32,6 +32,7 @@ options! {
 }
 
 /// The projections of the heads, and the common options.
+#[derive(Debug)]
 pub(super) struct Heads {
     pub query: Projection,
     pub key: Projection,

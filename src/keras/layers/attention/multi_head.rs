@@ -36,6 +36,7 @@ use crate::trackable::{Parts, Trackable};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct MultiHeadAttention {
     num_heads: usize,
     key_dim: usize,

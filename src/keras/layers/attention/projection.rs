@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 
 /// `x kernel + bias` from some last axes to others.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Projection {
     pub kernel: Weight,
     pub bias: Weight,

@@ -25,6 +25,12 @@ pub struct Lambda {
     policy: DTypePolicy,
 }
 
+impl std::fmt::Debug for Lambda {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lambda").field("dtype", &self.policy).finish_non_exhaustive()
+    }
+}
+
 impl Lambda {
     /// Creates a layer that calls `function`.
     pub fn new(function: impl Fn(&Tensor) -> Result<Tensor> + Send + Sync + 'static) -> Self {

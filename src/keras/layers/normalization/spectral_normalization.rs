@@ -38,6 +38,15 @@ pub struct SpectralNormalization {
     vector_u: Weight,
 }
 
+impl std::fmt::Debug for SpectralNormalization {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpectralNormalization")
+            .field("layer", &self.layer.kind())
+            .field("power_iterations", &self.power_iterations)
+            .finish_non_exhaustive()
+    }
+}
+
 impl SpectralNormalization {
     /// Wraps this layer, with one power iteration per call.
     pub fn new(layer: impl Layer + 'static) -> Self {

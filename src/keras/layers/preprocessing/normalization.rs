@@ -27,6 +27,7 @@ use crate::trackable::{Parts, Trackable};
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug)]
 pub struct Normalization {
     axis: Axes,
     input_mean: Option<Vec<f32>>,

@@ -65,6 +65,15 @@ pub struct Bidirectional {
     merge_mode: MergeMode,
 }
 
+impl std::fmt::Debug for Bidirectional {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bidirectional")
+            .field("layer", &self.forward.kind())
+            .field("merge_mode", &self.merge_mode)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Bidirectional {
     /// Uses `layer` for the forward direction and a copy with the same options for the backward direction.
     pub fn new<L: Mirror + 'static>(layer: L) -> Self {

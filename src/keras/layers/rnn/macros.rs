@@ -53,6 +53,7 @@ macro_rules! recurrent {
 
         $(#[$doc])*
         #[doc(alias = $name)]
+        #[derive(Debug)]
         pub struct $layer {
             rnn: $crate::keras::layers::Rnn<$cell>,
         }

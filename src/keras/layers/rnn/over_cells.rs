@@ -30,6 +30,16 @@ pub struct Rnn<C> {
     pub(super) policy: DTypePolicy,
 }
 
+impl<C: RnnCell> std::fmt::Debug for Rnn<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rnn")
+            .field("cell", &self.cell.kind())
+            .field("options", &self.walk)
+            .field("dtype", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<C: RnnCell> Rnn<C> {
     /// Creates a layer that returns the output of the last step.
     pub fn new(cell: C) -> Self {

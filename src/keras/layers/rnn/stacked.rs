@@ -32,6 +32,14 @@ pub struct StackedRnnCells {
     cells: Vec<(String, Box<dyn RnnCell>)>,
 }
 
+impl std::fmt::Debug for StackedRnnCells {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackedRnnCells")
+            .field("cells", &self.cells.iter().map(|(name, _)| name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
 impl StackedRnnCells {
     /// Creates an empty stack; add at least one cell.
     pub fn new() -> Self {

@@ -10,7 +10,7 @@ use crate::variable::Variable;
 
 /// The states after the last call, in variables that training does not change. As in Keras, they are not weights of the
 /// layer.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct States(Mutex<Option<Vec<Variable>>>);
 
 impl States {

@@ -28,6 +28,12 @@ pub struct TimeDistributed {
     layer: Box<dyn Layer>,
 }
 
+impl std::fmt::Debug for TimeDistributed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TimeDistributed").field("layer", &self.layer.kind()).finish_non_exhaustive()
+    }
+}
+
 impl TimeDistributed {
     /// Wraps this layer.
     pub fn new(layer: impl Layer + 'static) -> Self {

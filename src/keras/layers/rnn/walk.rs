@@ -82,7 +82,7 @@ macro_rules! walk_setters {
 pub(super) use walk_setters;
 
 /// A run of a cell over a sequence.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sequence<'a> {
     /// `[B,T,..]`.
     pub(super) x: &'a Tensor,
