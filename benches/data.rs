@@ -75,9 +75,7 @@ fn delivery(images: usize, steps: usize) {
     let batches: Batches = Dataset::from_tensor_slices((pixels, labels))
         .unwrap()
         .shuffle(images.min(10_000))
-        .unwrap()
-        .batch(BATCH)
-        .unwrap();
+        .batch(BATCH);
     let pass = timed(3, || assert_eq!(batches.iter().count(), images.div_ceil(BATCH)));
     let batch = pass / images.div_ceil(BATCH) as f64;
     let (model, endless) = (cnn(), batches.repeat(None));
@@ -98,8 +96,7 @@ fn delivery(images: usize, steps: usize) {
 fn small_elements(count: usize) {
     let pairs = ((0..count).map(|i| i as f32).collect(), (0..count).map(|i| i as i32).collect());
     let pairs: (Vec<f32>, Vec<i32>) = pairs;
-    let batches =
-        Dataset::from_tensor_slices(pairs).unwrap().shuffle(count).unwrap().batch(256).unwrap();
+    let batches = Dataset::from_tensor_slices(pairs).unwrap().shuffle(count).batch(256);
     let alone = timed(3, || assert_eq!(batches.iter().count(), count.div_ceil(256)));
     let ahead = batches.prefetch(AUTOTUNE);
     let ahead = timed(3, || assert_eq!(ahead.iter().count(), count.div_ceil(256)));
@@ -116,9 +113,7 @@ fn training(images: usize, epochs: usize) {
     let batches: Batches = Dataset::from_tensor_slices((pixels.clone(), labels.clone()))
         .unwrap()
         .shuffle(images)
-        .unwrap()
-        .batch(BATCH)
-        .unwrap();
+        .batch(BATCH);
     let (a, b) = (mlp(), mlp());
     let options = || FitOptions::new().verbose(0);
     let from_arrays = || a.fit((&pixels, &labels), options().batch_size(BATCH)).map(drop).unwrap();

@@ -64,11 +64,9 @@ fn main() {
     let mut of_one = [0.0; 2];
     for calls in [1, AUTOTUNE] {
         let options = MapOptions::new().num_parallel_calls(calls);
-        let decoded =
-            source.map_with(options.clone(), |bytes: Vec<u8>| decode_jpeg(&bytes, 3)).unwrap();
+        let decoded = source.map_with(options.clone(), |bytes: Vec<u8>| decode_jpeg(&bytes, 3));
         let resized = source
-            .map_with(options, |bytes: Vec<u8>| resize_array(&decode_jpeg(&bytes, 3)?, [256, 256]))
-            .unwrap();
+            .map_with(options, |bytes: Vec<u8>| resize_array(&decode_jpeg(&bytes, 3)?, [256, 256]));
         let pass = |dataset: &mut dyn Iterator<Item = bool>| dataset.filter(|ok| *ok).count();
         let rates = [
             rate(count, passes, || pass(&mut decoded.iter().map(|image| image.is_ok()))),

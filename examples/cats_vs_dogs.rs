@@ -103,11 +103,11 @@ fn run(flags: &Flags) -> Result<()> {
     let size = [flags.size, flags.size];
     let calls = MapOptions::new().num_parallel_calls(AUTOTUNE);
     let train = Dataset::from_tensor_slices((train_filenames, train_labels))?
-        .shuffle_with(23_000, ShuffleOptions::new().seed(flags.seed))?
+        .shuffle_with(23_000, ShuffleOptions::new().seed(flags.seed))
         .map_with(calls.clone(), move |(filename, label): (PathBuf, i32)| {
             decode_and_resize(&filename, label, size)
-        })?
-        .batch(flags.batch)?
+        })
+        .batch(flags.batch)
         .prefetch(AUTOTUNE);
     let (images, labels) = train.iter().next().ok_or("there is no photograph")??;
     say!("batch     {:?}, labels {:?}", images.shape(), labels.as_slice());
@@ -142,8 +142,8 @@ fn run(flags: &Flags) -> Result<()> {
     let valid = Dataset::from_tensor_slices((valid_filenames.clone(), valid_labels.clone()))?
         .map_with(calls, move |(filename, label): (PathBuf, i32)| {
             decode_and_resize(&filename, label, size)
-        })?
-        .batch(flags.batch)?;
+        })
+        .batch(flags.batch);
     let logs = model.evaluate(&valid, EvaluateOptions::new())?;
     let names: Vec<&str> = logs.iter().map(|(name, _)| name).collect();
     say!("metrics_names {names:?}");

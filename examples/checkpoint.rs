@@ -139,8 +139,8 @@ fn train(flags: &Flags, images: Images) -> Result<()> {
     let manager = CheckpointManager::new(&checkpoint, &flags.save)?;
     let manager = manager.checkpoint_name("model.ckpt").max_to_keep(3);
     let count = images.len();
-    let batches = Dataset::from_tensor_slices(images)?.shuffle(count)?.repeat(flags.epochs);
-    let batches = batches.batch(flags.batch)?.to_tensors().map(scaled);
+    let batches = Dataset::from_tensor_slices(images)?.shuffle(count).repeat(flags.epochs);
+    let batches = batches.batch(flags.batch).to_tensors().map(scaled);
     for (batch_index, batch) in batches.iter().enumerate() {
         let (images, labels) = batch?;
         let tape = GradientTape::new();
@@ -175,7 +175,7 @@ fn test(flags: &Flags, images: Images) -> Result<()> {
     checkpoint.restore(&newest)?.expect_partial();
     let accuracy = SparseCategoricalAccuracy::new("accuracy");
     let count = images.len();
-    for batch in &Dataset::from_tensor_slices(images)?.batch(500)?.to_tensors().map(scaled) {
+    for batch in &Dataset::from_tensor_slices(images)?.batch(500).to_tensors().map(scaled) {
         let (images, labels) = batch?;
         accuracy.update_state(&labels, &model_to_be_restored.call(&images, INFERENCE)?)?;
     }

@@ -43,13 +43,13 @@ fn run(flags: &Flags) -> Result<()> {
     }
 
     // Four at a time: the next element of the dataset is a batch.
-    let batches = turned.batch(4)?;
+    let batches = turned.batch(4);
     let (images, labels) = batches.iter().next().ok_or("MNIST has images")??;
     say!("batch     {:?}, labels {labels}", images.shape());
     draw(flags, "batch", &images, 4)?;
 
     // A new order in each pass.
-    let shuffled = digits.shuffle(10_000)?.batch(4)?;
+    let shuffled = digits.shuffle(10_000).batch(4);
     for pass in 1..=flags.steps {
         let (images, labels) = shuffled.iter().next().ok_or("MNIST has images")??;
         say!("shuffled  pass {pass}: labels {labels}");

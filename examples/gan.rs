@@ -88,8 +88,8 @@ fn run(flags: &Flags) -> Result<()> {
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?
         .map(|(image, _)| image)
-        .shuffle(count)?
-        .batch(BATCH)?
+        .shuffle(count)
+        .batch(BATCH)
         .repeat(None)
         .take(flags.steps)
         .to_tensors()

@@ -95,8 +95,8 @@ fn run(flags: &Flags) -> Result<()> {
     let mut settled = Settled::new(left)?;
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?
-        .shuffle(count)?
-        .batch(50)?
+        .shuffle(count)
+        .batch(50)
         .repeat(None)
         .take(left)
         .to_tensors()
@@ -139,7 +139,7 @@ fn run(flags: &Flags) -> Result<()> {
     }
     accuracy.reset_state()?;
     let count = mnist.test.len().min(2_000);
-    let test = Dataset::from_tensor_slices(mnist.test)?.take(count).batch(500)?;
+    let test = Dataset::from_tensor_slices(mnist.test)?.take(count).batch(500);
     for batch in &test.to_tensors().map(scaled) {
         let (images, labels) = batch?;
         accuracy.update_state(&labels, &model.call(&images, INFERENCE)?)?;

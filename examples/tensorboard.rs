@@ -40,8 +40,8 @@ fn run(flags: &Flags) -> Result<()> {
     let optimizer = Adam::new(1e-3);
     let count = mnist.train.len();
     let batches = Dataset::from_tensor_slices(mnist.train)?
-        .shuffle(count)?
-        .batch(50)?
+        .shuffle(count)
+        .batch(50)
         .repeat(None)
         .take(flags.steps)
         .to_tensors();

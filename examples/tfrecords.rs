@@ -100,7 +100,7 @@ fn read(folder: &Path, pattern: &str) -> tf::Result<Dataset<Digit>> {
 
 /// Endless shuffled batches, on the device.
 fn batches(digits: &Dataset<Digit>) -> tf::Result<Dataset<(Tensor, Tensor)>> {
-    Ok(digits.shuffle(1_000)?.repeat(None).batch(BATCH)?.to_tensors())
+    Ok(digits.shuffle(1_000).repeat(None).batch(BATCH).to_tensors())
 }
 
 struct Classifier {
@@ -155,7 +155,7 @@ fn train_from(folder: &Path, in_memory: &Dataset<Digit>, flags: &Flags) -> Resul
     }
 
     accuracy.reset_state()?;
-    for batch in &read(folder, "test-*")?.batch(500)?.to_tensors() {
+    for batch in &read(folder, "test-*")?.batch(500).to_tensors() {
         let (images, labels) = batch?;
         accuracy.update_state(&labels, &classifier.logits(&images, INFERENCE)?)?;
     }

@@ -3,8 +3,8 @@
 //! One rule holds for all that wgrad writes. It writes a new file next to the old one, under a name that contains the process,
 //! and syncs it; one rename makes it valid; it syncs the folder; then it removes the old files. Several files that belong
 //! together get new names first, and the rename of the file that lists them makes all of them valid. If the process is killed
-//! before that, the next process that replaces the file removes the leftovers. Event files and the file of a `CsvLogger` grow
-//! instead: each of their records is complete or the last.
+//! before that, the next process that replaces the file removes the leftovers. Event files and the file of a
+//! `CsvLogger` grow instead: each of their records is complete or the last.
 
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};

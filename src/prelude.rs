@@ -1,7 +1,8 @@
 //! What most programs use: `use wgrad::prelude::*;`.
 //!
-//! It has the types of a training loop, and every trait whose methods a program calls on models, layers, losses, metrics and
-//! optimizers. Functions, such as [`constant`](crate::constant), and the many layers, losses and optimizers keep their paths.
+//! It has the types of a training loop, and every trait whose methods a program calls on models, layers, losses,
+//! metrics and optimizers. Functions, such as [`constant`](crate::constant), and the many layers, losses and optimizers
+//! keep their paths.
 //!
 //! ```
 //! use wgrad::keras::{layers::Dense, losses::MeanSquaredError, optimizers::Sgd};

@@ -133,9 +133,9 @@ fn fit(
     options = options.callback(Cut { notes: &notes, epoch: 0, at });
     let dataset = |repeat: bool| {
         let validation = Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap();
-        let validation = validation.take(16).shuffle(16).unwrap().batch(8).unwrap().repeat(None);
+        let validation = validation.take(16).shuffle(16).batch(8).repeat(None);
         let dataset = Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap();
-        let dataset = dataset.shuffle_with(16, ShuffleOptions::new()).unwrap().batch(8).unwrap();
+        let dataset = dataset.shuffle_with(16, ShuffleOptions::new()).batch(8);
         (if repeat { dataset.repeat(None) } else { dataset }, validation)
     };
     let ended = match kind {

@@ -54,7 +54,7 @@ fn a_dataset_trains_as_its_arrays() {
     let a = network();
     let options = || FitOptions::new().epochs(3);
     let want = a.fit((&x, &y), options().shuffle(false).batch_size(8)).unwrap();
-    let batches = examples(50).batch(8).unwrap();
+    let batches = examples(50).batch(8);
     let same = |data: Dataset<(ArrayD<f32>, ArrayD<i32>)>| {
         let model = network();
         let history = model.fit(data, options()).unwrap();
@@ -89,7 +89,7 @@ fn a_dataset_trains_as_its_arrays() {
 fn a_validation_is_a_dataset_as_well() {
     let _alone = alone();
     let (x, y) = arrays(20);
-    let (train, test) = (examples(50).batch(8).unwrap(), examples(20).batch(7).unwrap());
+    let (train, test) = (examples(50).batch(8), examples(20).batch(7));
     let history =
         network().fit(&train, FitOptions::new().epochs(2).validation_data(&test)).unwrap();
     let model = network();
@@ -103,7 +103,7 @@ fn each_epoch_shuffles_anew_and_a_seed_fixes_all() {
     let _alone = alone();
     let shuffled = |seed| {
         let options = ShuffleOptions::new().seed(seed);
-        examples(50).shuffle_with(50, options).unwrap().batch(8).unwrap()
+        examples(50).shuffle_with(50, options).batch(8)
     };
     let (model, data) = (network(), shuffled(1));
     model.fit(&data, FitOptions::new().epochs(3)).unwrap();
@@ -125,7 +125,7 @@ fn each_epoch_shuffles_anew_and_a_seed_fixes_all() {
     let trained = || {
         let model = network();
         tf::random::set_seed(5);
-        let data = examples(50).shuffle(50).unwrap().batch(8).unwrap();
+        let data = examples(50).shuffle(50).batch(8);
         model.fit(&data, FitOptions::new().epochs(2)).unwrap();
         model.get_weights().unwrap()
     };
@@ -137,7 +137,7 @@ fn epochs_of_an_endless_dataset_go_on_where_it_stood() {
     let _alone = alone();
     let endless = || {
         let options = ShuffleOptions::new().seed(2);
-        examples(40).shuffle_with(10, options).unwrap().repeat(None).batch(8).unwrap()
+        examples(40).shuffle_with(10, options).repeat(None).batch(8)
     };
     let trained = |data: Dataset<(ArrayD<f32>, ArrayD<i32>)>, options: FitOptions<'_>| -> Weights {
         let model = network();
@@ -147,7 +147,7 @@ fn epochs_of_an_endless_dataset_go_on_where_it_stood() {
     let epochs = trained(endless(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(endless().take(12), FitOptions::new()));
     // One that ends is restarted in the middle of an epoch: 5 batches in epochs of 3.
-    let finite = examples(40).batch(8).unwrap();
+    let finite = examples(40).batch(8);
     let epochs = trained(finite.clone(), FitOptions::new().epochs(4).steps_per_epoch(3));
     assert_eq!(epochs, trained(finite.repeat(None).take(12), FitOptions::new()));
 }
@@ -158,7 +158,7 @@ fn classes_weigh_in_a_dataset_as_in_arrays() {
     let (x, y) = arrays(50);
     let options = || FitOptions::new().shuffle(false).class_weight([(0, 3.0), (2, 0.5)]);
     let want = network().fit((&x, &y), options().batch_size(8)).unwrap();
-    assert_eq!(network().fit(examples(50).batch(8).unwrap(), options()).unwrap(), want);
+    assert_eq!(network().fit(examples(50).batch(8), options()).unwrap(), want);
 }
 
 /// The steps that a callback sees.
@@ -185,7 +185,7 @@ impl Callback for Steps {
 #[test]
 fn the_cardinality_tells_the_steps() {
     let _alone = alone();
-    let batches = examples(50).batch(8).unwrap();
+    let batches = examples(50).batch(8);
     for (data, steps) in [(batches.clone(), Some(7)), (batches.filter(|_| true), None)] {
         let mut seen = Steps::default();
         network().fit(&data, FitOptions::new().callback(&mut seen)).unwrap();
@@ -199,7 +199,7 @@ fn later_epochs_plan_and_compile_nothing() {
     Device::new().unwrap().scope(|| {
         let digits = Dataset::from_tensor_slices(draw_digits(100, 1)).unwrap();
         // Batches of 32 and one of 4.
-        let batches = digits.shuffle(100).unwrap().batch(32).unwrap();
+        let batches = digits.shuffle(100).batch(32);
         let model = Sequential::new()
             .add(Rescaling::new(1.0 / 255.0))
             .add(Flatten::new())
@@ -227,9 +227,7 @@ fn a_loop_by_hand_settles() {
         let digits = Dataset::from_tensor_slices(draw_digits(200, 1)).unwrap();
         let batches = digits
             .shuffle(200)
-            .unwrap()
             .batch(20)
-            .unwrap()
             .repeat(None)
             .take(30)
             .to_tensors()
@@ -265,7 +263,7 @@ fn the_rows_of_a_tensor_need_one_plan() {
     device.scope(|| {
         let x = Tensor::from_array(&arrays(40).0).unwrap();
         let rows = Dataset::from_tensor_slices((x.clone(), x.cast(DType::I32).unwrap())).unwrap();
-        let batches = rows.batch(4).unwrap();
+        let batches = rows.batch(4);
         let mut plans = Vec::new();
         for (at, batch) in batches.iter().enumerate() {
             let (batch, _) = batch.unwrap();
@@ -289,7 +287,6 @@ fn the_host_works_ahead_in_a_thread_and_tensors_are_the_callers() {
     let (host, device) = (note(0), note(1));
     let batches = examples(50)
         .batch(8)
-        .unwrap()
         .map(move |batch| {
             host();
             batch
@@ -321,7 +318,7 @@ fn several_inputs_and_weights_are_tuples() {
         sums.clone(),
         weights.clone(),
     ));
-    let batches = dataset.unwrap().batch(8).unwrap();
+    let batches = dataset.unwrap().batch(8);
     let options = || FitOptions::new().epochs(2).shuffle(false);
     let start = model.get_weights().unwrap();
     let got = model.fit(&batches, options()).unwrap();
@@ -358,7 +355,7 @@ impl Model for Mine {
 #[test]
 fn bytes_are_floats_to_a_model() {
     let _alone = alone();
-    let bytes = Dataset::from_tensor_slices(draw_digits(40, 1)).unwrap().batch(20).unwrap();
+    let bytes = Dataset::from_tensor_slices(draw_digits(40, 1)).unwrap().batch(20);
     let floats = bytes.map(|(x, y)| (x.mapv(f32::from), y));
     let loss = || SparseCategoricalCrossentropy::new().from_logits(true);
     let stacks: [fn() -> Sequential; 4] = [

@@ -43,13 +43,9 @@ fn pipeline() -> Dataset<ndarray::ArrayD<u8>> {
     let turns = InterleaveOptions::new().cycle_length(3).block_length(2).num_parallel_calls(2);
     data::range(0..10)
         .interleave_with(turns, |n| data::range(0..12).map(move |k| 100 * n + k))
-        .unwrap()
         .map_with(calls, |n| vec![n as u8; ELEMENT / 2 + n as usize])
-        .unwrap()
         .shuffle(10)
-        .unwrap()
         .padded_batch(4)
-        .unwrap()
         .prefetch(2)
 }
 
@@ -83,8 +79,7 @@ fn no_more_is_made_ahead_than_was_said() {
             made.store(0, Ordering::SeqCst);
             let count = made.clone();
             let options = MapOptions::new().num_parallel_calls(limit).deterministic(deterministic);
-            let dataset =
-                data::range(0..200).map_with(options, move |n| counting(n, &count)).unwrap();
+            let dataset = data::range(0..200).map_with(options, move |n| counting(n, &count));
             for (given, n) in dataset.iter().enumerate() {
                 n.unwrap();
                 let ahead = made.load(Ordering::SeqCst) - given - 1;
@@ -101,7 +96,7 @@ fn no_more_is_made_ahead_than_was_said() {
                 let count = count.clone();
                 data::range(0..20).map(move |n| counting(n, &count))
             };
-            let dataset = data::range(0..20).interleave_with(options, inner).unwrap();
+            let dataset = data::range(0..20).interleave_with(options, inner);
             for (given, n) in dataset.iter().enumerate() {
                 n.unwrap();
                 let ahead = made.load(Ordering::SeqCst) - given - 1;

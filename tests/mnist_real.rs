@@ -192,7 +192,7 @@ fn train(data: &Mnist, model: &Sequential, steps: usize, seed: u64) -> f32 {
 fn accuracy(data: &Mnist, model: &Sequential, count: usize) -> f64 {
     let mut right = 0;
     let images = Dataset::from_tensor_slices(data.test.clone()).unwrap().take(count);
-    for batch in &images.batch(500).unwrap().to_tensors() {
+    for batch in &images.batch(500).to_tensors() {
         let (x, y) = batch.unwrap();
         let x = x.cast(tf::DType::F32).unwrap() / 255.0;
         let guess = model.call(&x, INFERENCE).unwrap().argmax(-1).unwrap();

@@ -55,7 +55,7 @@ fn the_first_losses_are_the_same() {
     let optimizer = Adam::new(1e-3);
     let mut losses = Vec::new();
     let digits = Dataset::from_tensor_slices(draw_digits(1000, 1)).unwrap();
-    for batch in &digits.batch(50).unwrap().to_tensors() {
+    for batch in &digits.batch(50).to_tensors() {
         let (x, y) = batch.unwrap();
         let x = x.cast(wgrad::DType::F32).unwrap() / 255.0;
         let tape = wgrad::GradientTape::new();

@@ -40,8 +40,8 @@ impl Program {
         let mut rng = fastrand::Rng::with_seed(6);
         let x = Array2::from_shape_simple_fn((50, 10), || rng.f32() - 0.5);
         let y = Array1::from_shape_fn(50, |i| (i % 4) as i32);
-        let dataset = Dataset::from_tensor_slices((x, y)).unwrap().shuffle(20).unwrap();
-        let dataset = dataset.batch(8).unwrap().repeat(None).prefetch(2);
+        let dataset = Dataset::from_tensor_slices((x, y)).unwrap().shuffle(20);
+        let dataset = dataset.batch(8).repeat(None).prefetch(2);
         Program {
             model: Sequential::new()
                 .add(Dense::new(24).activation(Activation::Relu))

@@ -117,7 +117,7 @@ fn trained() -> Sequential {
     let file = losses_file();
     let images = draw_digits(1000, 5);
     let (model, adam) = (model(&file["mlp"]["layers"]), Adam::new(1e-3));
-    for batch in &Dataset::from_tensor_slices(images).unwrap().batch(50).unwrap().to_tensors() {
+    for batch in &Dataset::from_tensor_slices(images).unwrap().batch(50).to_tensors() {
         let (x, y) = batch.unwrap();
         let x = x.cast(tf::DType::F32).unwrap() / 255.0;
         step(&model, &adam, &x, &y);

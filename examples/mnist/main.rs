@@ -140,7 +140,7 @@ fn train(
     board: &Board,
 ) -> Result<Run> {
     let count = images.len();
-    let epoch = Dataset::from_tensor_slices(images)?.shuffle(count)?.batch(flags.batch)?;
+    let epoch = Dataset::from_tensor_slices(images)?.shuffle(count).batch(flags.batch);
     let per_epoch = count.div_ceil(flags.batch);
     let total = flags.steps.unwrap_or(per_epoch.saturating_mul(flags.epochs));
     // A thread shuffles and batches ahead; the pixels are uploaded as bytes.
@@ -237,7 +237,7 @@ fn evaluate(model: &Sequential, images: &Images, count: usize) -> Result<Test> {
     let count = count.min(images.len());
     let mut test = Test { images: count, accuracy: 0.0, confusion: [[0; 10]; 10], misread: vec![] };
     let mut at = 0;
-    let batches = Dataset::from_tensor_slices(images.clone())?.take(count).batch(500)?;
+    let batches = Dataset::from_tensor_slices(images.clone())?.take(count).batch(500);
     for batch in &batches.to_tensors().map(scaled) {
         let (x, _) = batch?;
         for guess in model.call(&x, INFERENCE)?.argmax(-1)?.to_vec::<i32>()? {

@@ -7,7 +7,7 @@ use super::cardinality::Cardinality;
 use super::item::{Item, ItemSpec};
 use super::iterator::{DatasetIter, IteratorState};
 use super::node::{BoxStream, Node, Pass};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Elements that are read, changed, shuffled and batched on the host, like `tf.data.Dataset`.
 ///
@@ -24,7 +24,7 @@ use crate::error::Result;
 ///     let (year, price) = pair?;
 ///     println!("{year} {price}");
 /// }
-/// let doubled = dataset.map(|(year, price)| (year, 2 * price)).batch(2)?;
+/// let doubled = dataset.map(|(year, price)| (year, 2 * price)).batch(2);
 /// let (_, first) = doubled.iter().next().expect("five elements make three batches")?;
 /// assert_eq!(first.as_slice(), Some(&[24000, 28000][..]));
 /// # Ok(())
@@ -37,6 +37,11 @@ pub struct Dataset<T: Item> {
 impl<T: Item> Dataset<T> {
     pub(crate) fn new(node: impl Node<T> + 'static) -> Self {
         Dataset { node: Arc::new(node) }
+    }
+
+    /// A dataset of a stage that cannot have these arguments: its passes begin with the error.
+    pub(crate) fn refused(error: Error) -> Self {
+        Dataset::new(Refused(error))
     }
 
     /// The last stage of the dataset.
@@ -60,7 +65,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data;
-    /// let dataset = data::range(0..100).shuffle(10)?;
+    /// let dataset = data::range(0..100).shuffle(10);
     /// let mut iter = dataset.iter();
     /// iter.next();
     /// let state = iter.save()?;
@@ -102,6 +107,18 @@ impl<T: Item> Dataset<T> {
     /// ```
     pub fn apply<R>(self, function: impl FnOnce(Dataset<T>) -> R) -> R {
         function(self)
+    }
+}
+
+struct Refused(Error);
+
+impl<T: Item> Node<T> for Refused {
+    fn open(&self, _: &Pass) -> Result<BoxStream<T>> {
+        Err(self.0.clone())
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        Cardinality::Unknown
     }
 }
 

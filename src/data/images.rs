@@ -20,7 +20,7 @@ const CLASSES: u8 = 10;
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::data::{Dataset, drawn_digits::draw_digits};
-/// let digits = Dataset::from_tensor_slices(draw_digits(100, 1))?.shuffle(100)?.batch(32)?;
+/// let digits = Dataset::from_tensor_slices(draw_digits(100, 1))?.shuffle(100).batch(32);
 /// let (images, labels) = digits.iter().next().expect("100 images")?;
 /// assert_eq!((images.shape(), labels.shape()), (&[32, 28, 28, 1][..], &[32][..]));
 /// # Ok(())

@@ -91,7 +91,7 @@ impl<T: Item> DatasetIter<T> {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// let iter = wgrad::data::range(0..6).shuffle(3)?.iter();
+    /// let iter = wgrad::data::range(0..6).shuffle(3).iter();
     /// let state = iter.save()?;
     /// let first: Vec<i64> = (&iter).take(4).collect::<wgrad::Result<_>>()?;
     /// iter.restore(&state)?;

@@ -83,7 +83,7 @@ pub use tfrecord::TfRecordDataset;
 /// let pets = vec![Pet { age: 3.0, name: "Rex".into() }, Pet { age: 1.5, name: "Mia".into() }];
 /// let pets = Dataset::from_tensor_slices(pets)?;
 /// assert_eq!(pets.element_spec().to_string(), "Pet { age: f32, name: string }");
-/// let batch: PetBatch = pets.batch(2)?.iter().next().expect("one batch")?;
+/// let batch: PetBatch = pets.batch(2).iter().next().expect("one batch")?;
 /// assert_eq!(batch.age.sum(), 4.5);
 /// assert_eq!(batch.name[1], "Mia");
 /// # Ok(())

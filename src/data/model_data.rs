@@ -224,7 +224,7 @@ fn has_scalar(spec: &ItemSpec) -> bool {
 /// let images = wgrad::ndarray::Array2::<f32>::zeros((100, 784));
 /// (&images, &digits.labels).into_model_data()?;
 /// (&digits).into_model_data()?;
-/// Dataset::from_tensor_slices(digits.clone())?.batch(10)?.into_model_data()?;
+/// Dataset::from_tensor_slices(digits.clone())?.batch(10).into_model_data()?;
 /// let error = (&images, &digits.labels[..99]).into_model_data().err().expect("they differ").to_string();
 /// assert!(error.contains("x is [100, 784], y is [99]"), "{error}");
 /// # Ok(())

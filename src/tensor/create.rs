@@ -12,9 +12,9 @@ use super::{Element, HostElement, Tensor};
 
 /// Creates a tensor from a number, an array, or nested arrays and vectors, like `tf.constant`.
 ///
-/// Literals are `f32` and `i32`. Values of type `i64` and `u64` become `i32` and `u32` if these hold every value. Values of type
-/// `f64` need [`Tensor::from_slice_with`]: if this function took them, Rust would take every literal with a point for `f64`,
-/// also the ones that `f32` does not hold exactly, such as 0.1.
+/// Literals are `f32` and `i32`. Values of type `i64` and `u64` become `i32` and `u32` if these hold every value.
+/// Values of type `f64` need [`Tensor::from_slice_with`]: if this function took them, Rust would take every literal
+/// with a point for `f64`, also the ones that `f32` does not hold exactly, such as 0.1.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -29,8 +29,8 @@ use super::{Element, HostElement, Tensor};
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if nested vectors differ in length; [`Error::DType`] if a value does not fit: the error names the first one;
-/// [`Error::Device`] as for [`Device::current`].
+/// [`Error::Shape`] if nested vectors differ in length; [`Error::DType`] if a value does not fit: the error names the
+/// first one; [`Error::Device`] as for [`Device::current`].
 pub fn constant<N: Nested>(values: N) -> Result<Tensor> {
     let mut shape = Vec::new();
     values.shape(&mut shape);
@@ -92,11 +92,11 @@ pub fn fill(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Tensor>
     Tensor::full(shape, value)
 }
 
-/// The argument of [`constant`]: a number, or numbers in nested arrays, slices or vectors. All types of [`HostElement`] but
-/// `f64`.
+/// The argument of [`constant`]: a number, or numbers in nested arrays, slices or vectors. All types of [`HostElement`]
+/// but `f64`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no number or nested list of numbers of which `constant` makes a tensor",
-    note = "values of type `f64` go through `Tensor::from_slice_with`, with `HostOptions` about those that `f32` does not hold",
+    note = "values of type `f64` go through `Tensor::from_slice_with`, whose `HostOptions` decide about rounding",
     note = "arrays of ndarray go through `Tensor::from_array` and `Tensor::from_array_with`"
 )]
 pub trait Nested {
@@ -126,7 +126,8 @@ macro_rules! nested_number {
         }
     )*};
 }
-// A number is the innermost level: it adds no size and pushes itself. Without `f64`, a literal with a point can only be `f32`.
+// A number is the innermost level: it adds no size and pushes itself. Without `f64`, a literal with a point can only be
+// `f32`.
 nested_number!(f32, half::f16, i32, u32, u8, i64, u64, bool);
 
 impl<T: Nested> Nested for [T] {

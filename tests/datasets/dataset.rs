@@ -26,17 +26,17 @@ fn a_saved_pass_goes_on_value_for_value() {
     });
     resumes(|| Dataset::from_generator(|| (0..7i32).map(|n| n * n)));
     resumes(|| numbers().map(|n| n * n).filter(|n| n % 3 == 0));
-    resumes(|| numbers().map_with(calls.clone(), |n| n + 1).unwrap());
-    resumes(|| numbers().shuffle_with(6, seed.clone()).unwrap());
-    resumes(|| numbers().shuffle_with(6, seed.clone()).unwrap().repeat(2).batch(3).unwrap());
+    resumes(|| numbers().map_with(calls.clone(), |n| n + 1));
+    resumes(|| numbers().shuffle_with(6, seed.clone()));
+    resumes(|| numbers().shuffle_with(6, seed.clone()).repeat(2).batch(3));
     resumes(|| numbers().repeat(2).skip(5).take(11));
     resumes(|| numbers().prefetch(4));
-    resumes(|| numbers().prefetch(AUTOTUNE).batch(4).unwrap().prefetch(1));
+    resumes(|| numbers().prefetch(AUTOTUNE).batch(4).prefetch(1));
 }
 
 #[test]
 fn tensors_are_saved_as_well() {
-    let dataset = data::range(0..6).batch(2).unwrap().to_tensors().shuffle(3).unwrap();
+    let dataset = data::range(0..6).batch(2).to_tensors().shuffle(3);
     let mut iter = dataset.iter();
     iter.next().unwrap().unwrap();
     let state = iter.save().unwrap();
@@ -51,7 +51,7 @@ fn tensors_are_saved_as_well() {
 #[test]
 fn the_next_epochs_after_a_resumed_one_are_those_that_would_have_come() {
     // Without a given seed, the drawn one is part of the state.
-    let make = || data::range(0..9).shuffle(9).unwrap().repeat(2);
+    let make = || data::range(0..9).shuffle(9).repeat(2);
     for given in [0, 1, 9, 10, 18, 19] {
         let (first, second) = (make(), make());
         let mut iter = first.iter();
@@ -68,8 +68,8 @@ fn the_next_epochs_after_a_resumed_one_are_those_that_would_have_come() {
 
 #[test]
 fn a_state_of_another_dataset_is_refused() {
-    let state = data::range(0..9).shuffle(2).unwrap().iter().save().unwrap();
-    let error = data::range(0..9).batch(2).unwrap().resume(&state).unwrap_err();
+    let state = data::range(0..9).shuffle(2).iter().save().unwrap();
+    let error = data::range(0..9).batch(2).resume(&state).unwrap_err();
     assert_eq!(
         error.to_string(),
         "resume: the state was saved by a dataset that has `shuffle` where this one has `batch`. Resume with the dataset that \
@@ -78,13 +78,13 @@ fn a_state_of_another_dataset_is_refused() {
     let bytes = state.as_bytes();
     for end in 0..bytes.len() {
         let cut = data::IteratorState::from_bytes(&bytes[..end]);
-        assert!(data::range(0..9).shuffle(2).unwrap().resume(&cut).is_err(), "{end}");
+        assert!(data::range(0..9).shuffle(2).resume(&cut).is_err(), "{end}");
     }
 }
 
 #[test]
 fn a_loop_goes_on_from_what_is_restored_on_the_way() {
-    let make = || data::range(0..20).shuffle(5).unwrap().repeat(2).prefetch(2);
+    let make = || data::range(0..20).shuffle(5).repeat(2).prefetch(2);
     let (first, second) = (make(), make());
     let mut states = Vec::new();
     let mut given = Vec::new();
@@ -107,7 +107,7 @@ fn a_loop_goes_on_from_what_is_restored_on_the_way() {
 
 #[test]
 fn a_state_that_does_not_fit_leaves_an_iterator_where_it_stood() {
-    let make = || data::range(0..20).shuffle(5).unwrap().batch(2).unwrap();
+    let make = || data::range(0..20).shuffle(5).batch(2);
     let (dataset, other) = (make(), make());
     let (iter, same) = (dataset.iter(), dataset.iter());
     let state = same.save().unwrap();
@@ -133,11 +133,11 @@ fn an_error_stands_among_the_elements() {
     };
     for calls in [1, 4] {
         let options = MapOptions::new().num_parallel_calls(calls);
-        let dataset = data::range(0..5).map_with(options, odd).unwrap();
+        let dataset = data::range(0..5).map_with(options, odd);
         let texts: Vec<String> =
             dataset.iter().map(|n| n.map_or_else(|e| e.to_string(), |n| n.to_string())).collect();
         assert_eq!(texts, ["0", "1 is odd", "2", "3 is odd", "4"]);
-        let batches: Vec<_> = dataset.batch(2).unwrap().iter().collect();
+        let batches: Vec<_> = dataset.batch(2).iter().collect();
         assert_eq!(batches.len(), 4, "two errors, and batches of 0, 2 and of 4");
         assert_eq!(batches[1].as_ref().unwrap().as_slice(), Some(&[0, 2][..]));
     }
@@ -152,7 +152,6 @@ fn a_panic_in_a_closure_is_the_error_of_that_element() {
                 assert!(n != 2, "two is not wanted");
                 n
             })
-            .unwrap()
             .prefetch(2);
         let items: Vec<Result<i64>> = dataset.iter().collect();
         assert_eq!(items.len(), 4);
@@ -165,7 +164,7 @@ fn a_panic_in_a_closure_is_the_error_of_that_element() {
 #[test]
 fn elements_of_different_shapes_make_no_batch() {
     let dataset = Dataset::from_tensor_slices(vec![vec![1, 2], vec![3]]).unwrap();
-    let error = dataset.batch(2).unwrap().iter().next().unwrap().unwrap_err().to_string();
+    let error = dataset.batch(2).iter().next().unwrap().unwrap_err().to_string();
     assert!(
         error.starts_with("batch: element 1 of the batch is [1], and the first is [2]"),
         "{error}"
@@ -179,12 +178,12 @@ fn specs_and_cardinalities_are_known_before_the_first_element() {
         Dataset::from_tensor_slices((ndarray::Array3::<u8>::zeros((10, 4, 3)), vec![1i64; 10]))
             .unwrap();
     assert_eq!(pairs.element_spec().to_string(), "(u8[4, 3], i64)");
-    let batches = pairs.batch(4).unwrap();
+    let batches = pairs.batch(4);
     assert_eq!(
         (batches.cardinality(), batches.element_spec().to_string()),
         (Cardinality::Known(3), "(u8[_, 4, 3], i64[_])".into())
     );
-    let whole = pairs.batch_with(4, BatchOptions::new().drop_remainder(true)).unwrap();
+    let whole = pairs.batch_with(4, BatchOptions::new().drop_remainder(true));
     assert_eq!(
         (whole.cardinality(), whole.element_spec().to_string()),
         (Cardinality::Known(2), "(u8[4, 4, 3], i64[4])".into())
@@ -245,7 +244,6 @@ fn pixels_travel_as_bytes() {
     let dataset = Dataset::from_tensor_slices((images, vec![0i64, 1, 2, 3]))
         .unwrap()
         .batch(2)
-        .unwrap()
         .to_tensors()
         .map(|(image, label): (Tensor, Tensor)| {
             assert_eq!(image.dtype(), DType::U8);
@@ -260,16 +258,19 @@ fn pixels_travel_as_bytes() {
 #[test]
 fn wrong_sizes_are_refused_in_words() {
     let numbers = data::range(0..3);
+    let none = MapOptions::new().num_parallel_calls(0);
     let errors = [
-        numbers.batch(0).unwrap_err(),
-        numbers.shuffle(0).unwrap_err(),
-        numbers.map_with(MapOptions::new().num_parallel_calls(0), |n| n).unwrap_err(),
+        // Each pass begins with it, and ends.
+        numbers.batch(0).iter().next().unwrap().unwrap_err(),
+        numbers.shuffle(0).map(|n| n + 1).prefetch(1).iter().next().unwrap().unwrap_err(),
+        numbers.map_with(none, |n| n).ignore_errors().iter().next().unwrap().unwrap_err(),
         Dataset::from_tensor_slices((vec![1, 2], vec![1])).unwrap_err(),
         Dataset::from_tensor_slices(ndarray::arr0(1).into_dyn()).unwrap_err(),
     ];
     for error in errors {
         assert!(error.to_string().contains(['0', '2', ';']), "{error}");
     }
+    assert_eq!(numbers.batch(0).iter().count(), 1);
     assert!(numbers.take(0).iter().next().is_none());
     assert!(numbers.repeat(0).iter().next().is_none());
     assert!(data::range(0..0).repeat(None).iter().next().is_none());

@@ -133,12 +133,12 @@ fn a_pass_that_is_dropped_by_a_thread_keeps_nothing() {
 #[test]
 fn kept_elements_resume() {
     let seed = || ShuffleOptions::new().seed(4);
-    resumes(|| data::range(0..7).shuffle_with(7, seed()).unwrap().cache().repeat(3));
+    resumes(|| data::range(0..7).shuffle_with(7, seed()).cache().repeat(3));
     let folder = Folder::new();
     for name in ["plain", "packed"] {
         let path = folder.path(name);
         let make = || {
-            let shuffled = data::range(0..5).shuffle_with(5, seed()).unwrap();
+            let shuffled = data::range(0..5).shuffle_with(5, seed());
             let kept =
                 if name == "plain" { shuffled.cache_file(&path) } else { shuffled.snapshot(&path) };
             kept.repeat(2)

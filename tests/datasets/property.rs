@@ -137,11 +137,11 @@ impl Pipeline {
             0 | 1 => {
                 let f = move |n: i64| n.wrapping_mul(3) + k as i64;
                 let model = model.into_iter().map(|n| n.map(f)).collect();
-                self.set("map".into(), dataset.map_with(parallel, f).unwrap(), model);
+                self.set("map".into(), dataset.map_with(parallel, f), model);
             }
             2 | 3 => {
                 let model = model.into_iter().map(|n| n.and_then(failed)).collect();
-                self.set("map(fail)".into(), dataset.map_with(parallel, fail).unwrap(), model);
+                self.set("map(fail)".into(), dataset.map_with(parallel, fail), model);
             }
             4 => {
                 let keep = move |n: &i64| n.rem_euclid(4) != k as i64 % 4;
@@ -164,7 +164,7 @@ impl Pipeline {
                 let sums = grouped(&model, size, drop)
                     .into_iter()
                     .map(|group| group.map(|g| g.iter().sum()));
-                let dataset = dataset.batch_with(size, options).unwrap().map(|batch| batch.sum());
+                let dataset = dataset.batch_with(size, options).map(|batch| batch.sum());
                 self.set(format!("batch({size}, {drop})"), dataset, sums.collect());
             }
             9 => {
@@ -173,23 +173,21 @@ impl Pipeline {
                     Err(text) => vec![Err(text)],
                 };
                 let model = grouped(&model, size, false).into_iter().flat_map(flat).collect();
-                let dataset = dataset.batch(size).unwrap().unbatch().map(|row| row.sum());
+                let dataset = dataset.batch(size).unbatch().map(|row| row.sum());
                 self.set(format!("batch({size}).unbatch()"), dataset, model);
             }
             10 => {
                 let (shift, stride, drop) = (rng.usize(1..6), rng.usize(1..4), rng.bool());
                 let options = WindowOptions::new().shift(shift).stride(stride).drop_remainder(drop);
                 let windows = windowed(&model, size, shift, stride, drop);
-                let dataset = dataset
-                    .window_with(size, options)
-                    .unwrap()
-                    .map(|window| window.iter().sum::<i64>());
+                let dataset =
+                    dataset.window_with(size, options).map(|window| window.iter().sum::<i64>());
                 self.set(format!("window({size}, {shift}, {stride}, {drop})"), dataset, windows);
             }
             11 => {
                 let at = k % size;
                 let model = model.into_iter().skip(at).step_by(size).collect();
-                self.set(format!("shard({size}, {at})"), dataset.shard(size, at).unwrap(), model);
+                self.set(format!("shard({size}, {at})"), dataset.shard(size, at), model);
             }
             12 => {
                 let small = move |n: &i64| n.rem_euclid(13) != k as i64;
@@ -246,8 +244,7 @@ impl Pipeline {
             18 | 19 if model.len() < LONG => {
                 let block = rng.usize(1..4);
                 let options = InterleaveOptions::new().cycle_length(size).block_length(block);
-                let dataset =
-                    dataset.interleave_with(options.num_parallel_calls(calls), inner).unwrap();
+                let dataset = dataset.interleave_with(options.num_parallel_calls(calls), inner);
                 self.set(
                     format!("interleave({size}, {block})"),
                     dataset,
@@ -272,12 +269,12 @@ impl Pipeline {
         self.in_order = false;
         if rng.bool() && model.len() < LONG {
             let options = InterleaveOptions::new().cycle_length(3).num_parallel_calls(calls);
-            let dataset = dataset.interleave_with(options.deterministic(false), inner).unwrap();
+            let dataset = dataset.interleave_with(options.deterministic(false), inner);
             self.set("interleave(any order)".into(), dataset, interleaved(&model, 3, 1));
         } else {
             let options = MapOptions::new().num_parallel_calls(calls).deterministic(false);
             let model = model.into_iter().map(|n| n.and_then(failed)).collect();
-            self.set("map(any order)".into(), dataset.map_with(options, fail).unwrap(), model);
+            self.set("map(any order)".into(), dataset.map_with(options, fail), model);
         }
     }
 }

@@ -33,30 +33,26 @@ fn nested(windows: &Dataset<Window<i64>>) -> Vec<Vec<i64>> {
 fn every_stage_resumes_at_every_element() {
     let turns = InterleaveOptions::new().cycle_length(3).block_length(2);
     resumes(|| numbers(5).flat_map(numbers));
-    resumes(|| {
-        numbers(7).interleave_with(turns.clone(), |n| numbers(n).map(move |k| 10 * n + k)).unwrap()
-    });
+    resumes(|| numbers(7).interleave_with(turns.clone(), |n| numbers(n).map(move |k| 10 * n + k)));
     for calls in [2, 5] {
         let turns = turns.clone().num_parallel_calls(calls);
         resumes(|| {
-            numbers(7)
-                .interleave_with(turns.clone(), |n| numbers(n).map(move |k| 10 * n + k))
-                .unwrap()
+            numbers(7).interleave_with(turns.clone(), |n| numbers(n).map(move |k| 10 * n + k))
         });
     }
     resumes(|| data::zip((numbers(4), words(6), numbers(9).skip(3))));
     resumes(|| numbers(3).concatenate(&numbers(0)).concatenate(&numbers(4)));
     resumes(|| words(3).enumerate(-1));
-    resumes(|| words(7).padded_batch(3).unwrap());
-    resumes(|| words(7).ragged_batch(3).unwrap());
-    resumes(|| words(9).bucket_by_sequence_length(Vec::len, &[3, 6], &[2, 2, 1]).unwrap());
+    resumes(|| words(7).padded_batch(3));
+    resumes(|| words(7).ragged_batch(3));
+    resumes(|| words(9).bucket_by_sequence_length(Vec::len, &[3, 6], &[2, 2, 1]));
     resumes(|| words(4).unbatch());
-    resumes(|| words(4).unbatch().batch(4).unwrap().rebatch(3).unwrap());
+    resumes(|| words(4).unbatch().batch(4).rebatch(3));
     let overlaps = WindowOptions::new().shift(2).stride(3);
-    resumes(|| numbers(20).window_with(4, overlaps.clone()).unwrap());
-    resumes(|| numbers(20).window_with(2, WindowOptions::new().shift(7)).unwrap());
+    resumes(|| numbers(20).window_with(4, overlaps.clone()));
+    resumes(|| numbers(20).window_with(2, WindowOptions::new().shift(7)));
     resumes(|| numbers(20).take_while(|n| *n < 7));
-    resumes(|| numbers(20).shard(3, 2).unwrap());
+    resumes(|| numbers(20).shard(3, 2));
     resumes(|| {
         numbers(9).scan((0, vec![1]), |(sum, mut seen), n| {
             seen.push(n);
@@ -80,12 +76,10 @@ fn interleave_takes_turns_as_tensorflow() {
         let options = InterleaveOptions::new().cycle_length(cycle).block_length(block);
         data::range(1..count)
             .interleave_with(options, |n| Dataset::from_tensors(n).repeat(n as usize))
-            .unwrap()
     };
     assert_eq!(all(&repeated(3, 2, 6)), [1, 2, 2, 3, 3, 4, 4, 3, 4, 4, 5, 5, 5, 5, 5]);
     let options = InterleaveOptions::new().cycle_length(2).block_length(4);
-    let six =
-        data::range(1..6).interleave_with(options, |n| Dataset::from_tensors(n).repeat(6)).unwrap();
+    let six = data::range(1..6).interleave_with(options, |n| Dataset::from_tensors(n).repeat(6));
     assert_eq!(
         all(&six),
         [1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5]
@@ -107,7 +101,7 @@ fn interleave_in_parallel_keeps_the_order_and_loses_nothing() {
             5 => panic!("panic at {n}"),
             _ => Ok(numbers(n % 11).map(move |k| 100 * n + k)),
         };
-        numbers(60).interleave_with(options, inner).unwrap()
+        numbers(60).interleave_with(options, inner)
     };
     let expected = texts(&make(1, true));
     assert!(expected.contains(&"no 3".into()));
@@ -134,23 +128,23 @@ fn a_zip_stays_in_step_where_an_element_is_an_error() {
 
 #[test]
 fn padded_batches_have_the_shapes_that_were_asked_for() {
-    let batches = all(&words(3).padded_batch(2).unwrap());
+    let batches = all(&words(3).padded_batch(2));
     assert_eq!(batches[0], arr2(&[[0, 0], [1, 1]]).into_dyn());
     assert_eq!(batches[1], arr2(&[[2, 2, 2]]).into_dyn());
     let wide = PaddedBatchOptions::new().padded_shapes([[4]]).padding_values(-1);
-    let wide = words(3).padded_batch_with(2, wide.drop_remainder(true)).unwrap();
+    let wide = words(3).padded_batch_with(2, wide.drop_remainder(true));
     assert_eq!(all(&wide), [arr2(&[[0, -1, -1, -1], [1, 1, -1, -1]]).into_dyn()]);
     assert_eq!(wide.element_spec().to_string(), "i64[2, 4]");
     let texts =
         Dataset::from_tensor_slices(vec![vec!["a".to_string()], vec!["b".into(), "c".into()]]);
-    let batch = all(&texts.unwrap().padded_batch(2).unwrap()).remove(0);
+    let batch = all(&texts.unwrap().padded_batch(2)).remove(0);
     assert_eq!(
         batch,
         arr2(&[["a".to_string(), String::new()], ["b".into(), "c".into()]]).into_dyn()
     );
     let planes =
         numbers(3).skip(1).map(|n| ndarray::Array2::from_elem((n as usize, 3 - n as usize), n));
-    let batch = all(&planes.padded_batch(2).unwrap()).remove(0);
+    let batch = all(&planes.padded_batch(2)).remove(0);
     assert_eq!(batch.shape(), [2, 2, 2]);
     assert_eq!(batch.into_raw_vec_and_offset().0, [1, 1, 0, 0, 2, 0, 2, 0]);
 }
@@ -159,7 +153,7 @@ fn padded_batches_have_the_shapes_that_were_asked_for() {
 fn tensors_are_padded_on_their_device() {
     let tensors = numbers(3).skip(1).map(|n| Tensor::ones([n as usize, 2]));
     let options = PaddedBatchOptions::new().padding_values(wgrad::Scalar::Int(7));
-    let batch = all(&tensors.padded_batch_with(2, options).unwrap()).remove(0);
+    let batch = all(&tensors.padded_batch_with(2, options)).remove(0);
     assert_eq!(batch.shape(), [2, 2, 2]);
     assert_eq!(batch.to_vec::<f32>().unwrap(), [1.0, 1.0, 7.0, 7.0, 1.0, 1.0, 1.0, 1.0]);
 }
@@ -167,12 +161,12 @@ fn tensors_are_padded_on_their_device() {
 #[test]
 fn ragged_batches_have_values_and_lengths() {
     let pairs = words(3).zip(&numbers(3));
-    let ((values, lengths), labels) = all(&pairs.ragged_batch(3).unwrap()).remove(0);
+    let ((values, lengths), labels) = all(&pairs.ragged_batch(3)).remove(0);
     assert_eq!(values, arr1(&[0, 1, 1, 2, 2, 2]).into_dyn());
     assert_eq!(lengths, arr1(&[1, 2, 3]).into_dyn());
     assert_eq!(labels, arr1(&[0, 1, 2]).into_dyn());
     let rows = numbers(2).map(|n| ndarray::Array2::from_elem((n as usize, 2), n));
-    let (values, lengths) = all(&rows.ragged_batch(2).unwrap()).remove(0);
+    let (values, lengths) = all(&rows.ragged_batch(2)).remove(0);
     assert_eq!((values.shape(), lengths), (&[1, 2][..], arr1(&[0, 1]).into_dyn()));
 }
 
@@ -195,7 +189,7 @@ fn buckets_are_those_of_tensorflow() {
         };
         batches.ignore_errors().iter().map(|batch| rows(batch.unwrap())).collect()
     };
-    let plain = make(BucketOptions::new()).unwrap();
+    let plain = make(BucketOptions::new());
     assert_eq!(
         rows(&plain),
         [
@@ -204,15 +198,15 @@ fn buckets_are_those_of_tensorflow() {
             vec![vec![0, 0], vec![21, 22]],
         ]
     );
-    let dropped = make(BucketOptions::new().drop_remainder(true)).unwrap();
+    let dropped = make(BucketOptions::new().drop_remainder(true));
     assert_eq!(rows(&dropped).len(), 3);
-    let wide = make(BucketOptions::new().pad_to_bucket_boundary(true).padding_values(-1)).unwrap();
+    let wide = make(BucketOptions::new().pad_to_bucket_boundary(true).padding_values(-1));
     assert_eq!(
         rows(&wide),
         [vec![vec![1, 2, 3, 4], vec![5, 6, 7, -1]], vec![vec![0, -1], vec![21, 22]]]
     );
     assert_eq!(texts(&wide).len(), 4, "two batches, two elements beyond the last boundary");
-    let none = make(BucketOptions::new().no_padding(true)).unwrap();
+    let none = make(BucketOptions::new().no_padding(true));
     assert!(texts(&none)[0].contains("is [3], and the first is [4]"), "{:?}", texts(&none));
 }
 
@@ -220,7 +214,7 @@ fn buckets_are_those_of_tensorflow() {
 fn windows_are_those_of_tensorflow() {
     let make = |count, size, shift: Option<usize>, stride, drop| {
         let options = WindowOptions::new().shift(shift).stride(stride).drop_remainder(drop);
-        let windows = numbers(count).window_with(size, options).unwrap();
+        let windows = numbers(count).window_with(size, options);
         let found = nested(&windows);
         assert_eq!(windows.cardinality(), Cardinality::Known(found.len()));
         found
@@ -235,21 +229,21 @@ fn windows_are_those_of_tensorflow() {
     assert_eq!(make(10, 2, Some(5), 3, false), [[0, 3], [5, 8]]);
     assert_eq!(make(10, 2, Some(5), 3, true), [[0, 3], [5, 8]]);
     assert_eq!(make(2, usize::MAX, None, usize::MAX, false), [[0]]);
-    let batches = numbers(6).window(2).unwrap().batch(3).unwrap();
+    let batches = numbers(6).window(2).batch(3);
     assert_eq!(all(&batches), [arr2(&[[0, 1], [2, 3], [4, 5]]).into_dyn()]);
-    let rows = numbers(5).window(3).unwrap().padded_batch(2).unwrap();
+    let rows = numbers(5).window(3).padded_batch(2);
     assert_eq!(all(&rows), [arr2(&[[0, 1, 2], [3, 4, 0]]).into_dyn()]);
 }
 
 #[test]
 fn a_batch_taken_apart_is_what_it_was_made_of() {
-    let pairs = numbers(7).zip(&words(7)).batch(1).unwrap();
+    let pairs = numbers(7).zip(&words(7)).batch(1);
     let apart = pairs.unbatch();
     assert_eq!(apart.cardinality(), Cardinality::Known(7));
     let lengths: Vec<usize> = all(&apart).into_iter().map(|(_, word)| word.len()).collect();
     assert_eq!(lengths, [1, 2, 3, 4, 5, 6, 7]);
-    let batches = numbers(7).batch(3).unwrap();
-    let again = batches.rebatch_with(2, BatchOptions::new().drop_remainder(true)).unwrap();
+    let batches = numbers(7).batch(3);
+    let again = batches.rebatch_with(2, BatchOptions::new().drop_remainder(true));
     assert_eq!(all(&again), [arr1(&[0, 1]), arr1(&[2, 3]), arr1(&[4, 5])].map(|a| a.into_dyn()));
     assert_eq!(again.element_spec().to_string(), "i64[2]");
 }
@@ -265,8 +259,8 @@ fn errors_pass_through_and_panics_become_some() {
     );
     assert_eq!(make().reduce(0, |a, b| a + b).unwrap_err().to_string(), "1 is odd");
     assert_eq!(texts(&make().take_while(|n| *n < 3)), ["0", "1 is odd", "2", "3 is odd"]);
-    assert_eq!(texts(&make().shard(2, 1).unwrap()), ["1 is odd", "3 is odd", "5 is odd"]);
-    assert_eq!(texts(&make().window(2).unwrap())[1], "Window([0, 2])");
+    assert_eq!(texts(&make().shard(2, 1)), ["1 is odd", "3 is odd", "5 is odd"]);
+    assert_eq!(texts(&make().window(2))[1], "Window([0, 2])");
     assert_eq!(
         texts(&make().flat_map(numbers)),
         ["1 is odd", "0", "1", "3 is odd", "0", "1", "2", "3", "5 is odd"]
@@ -276,7 +270,7 @@ fn errors_pass_through_and_panics_become_some() {
         texts(&numbers(2).scan(0, |_, n| -> (i64, i64) { panic!("at {n}") })),
         texts(&numbers(2).take_while(|n| -> bool { panic!("at {n}") })),
         texts(&numbers(2).flat_map(|n| -> Dataset<i64> { panic!("at {n}") })),
-        texts(&numbers(2).bucket_by_sequence_length(|n| panic!("at {n}"), &[], &[1]).unwrap()),
+        texts(&numbers(2).bucket_by_sequence_length(|n| panic!("at {n}"), &[], &[1])),
     ];
     for found in panics {
         assert_eq!(found.len(), 2);
@@ -291,8 +285,7 @@ fn ignored_errors_are_counted() {
     let counter = Arc::new(AtomicUsize::new(0));
     let options = IgnoreErrorsOptions::new().log_warning(true).counter(counter.clone());
     let parallel = MapOptions::new().num_parallel_calls(3);
-    let dataset =
-        numbers(90).map_with(parallel, |n| 1 / (n % 3)).unwrap().ignore_errors_with(options);
+    let dataset = numbers(90).map_with(parallel, |n| 1 / (n % 3)).ignore_errors_with(options);
     assert_eq!(all(&dataset).len(), 60);
     assert_eq!(all(&dataset).len(), 60);
     assert_eq!(counter.load(Ordering::Relaxed), 60);
@@ -366,7 +359,7 @@ fn a_struct_is_an_element() {
         pairs().element_spec().to_string(),
         "Pair { 0: Pet { age: f32, type: string, weights: f32[_] }, 1: i32[2] }"
     );
-    let batch: PairBatch = all(&pairs().padded_batch(4).unwrap()).remove(0);
+    let batch: PairBatch = all(&pairs().padded_batch(4)).remove(0);
     assert_eq!(batch.0.weights.shape(), [4, 3]);
     assert_eq!(batch.0.r#type[3], "cat 3");
     assert_eq!(batch.1.shape(), [4, 2]);
@@ -377,11 +370,11 @@ fn a_struct_is_an_element() {
         [5],
         [-1],
     ));
-    let batch = all(&pairs().padded_batch_with(4, options).unwrap()).remove(0);
+    let batch = all(&pairs().padded_batch_with(4, options)).remove(0);
     assert_eq!(batch.0.weights.row(0).unwrap(), arr1(&[-1.0; 5]).into_dyn());
-    resumes(|| pairs().shuffle_with(3, data::ShuffleOptions::new().seed(1)).unwrap());
-    let whole = pairs().padded_batch(2).unwrap();
-    assert_eq!(all(&whole.rebatch(3).unwrap_or_else(|e| panic!("{e}")).take(0)).len(), 0);
+    resumes(|| pairs().shuffle_with(3, data::ShuffleOptions::new().seed(1)));
+    let whole = pairs().padded_batch(2);
+    assert_eq!(all(&whole.rebatch(3).take(0)).len(), 0);
     assert_eq!(all(&whole.unbatch()).len(), 4);
 }
 
@@ -394,17 +387,14 @@ fn what_is_known_before_the_first_element() {
     let given = chained.prefetch(2).iter().enumerate().all(|(at, n)| n.unwrap() == at as i64);
     assert!(given && chained.cardinality() == count(50_000));
     assert_eq!(numbers(3).repeat(None).zip(&numbers(4)).cardinality(), count(4));
-    assert_eq!(numbers(10).shard(3, 0).unwrap().cardinality(), count(4));
-    assert_eq!(numbers(10).shard(3, 1).unwrap().cardinality(), count(3));
-    assert_eq!(numbers(7).batch(2).unwrap().unbatch().cardinality(), Cardinality::Unknown);
-    assert_eq!(numbers(8).batch(2).unwrap().unbatch().cardinality(), count(8));
-    assert_eq!(words(5).padded_batch(2).unwrap().cardinality(), count(3));
-    assert_eq!(words(4).padded_batch(2).unwrap().element_spec().to_string(), "i64[2, _]");
-    assert_eq!(numbers(5).window(2).unwrap().element_spec().to_string(), "i64[_]");
-    assert_eq!(
-        words(4).ragged_batch(2).unwrap().element_spec().to_string(),
-        "(i64[...], i64[...])"
-    );
+    assert_eq!(numbers(10).shard(3, 0).cardinality(), count(4));
+    assert_eq!(numbers(10).shard(3, 1).cardinality(), count(3));
+    assert_eq!(numbers(7).batch(2).unbatch().cardinality(), Cardinality::Unknown);
+    assert_eq!(numbers(8).batch(2).unbatch().cardinality(), count(8));
+    assert_eq!(words(5).padded_batch(2).cardinality(), count(3));
+    assert_eq!(words(4).padded_batch(2).element_spec().to_string(), "i64[2, _]");
+    assert_eq!(numbers(5).window(2).element_spec().to_string(), "i64[_]");
+    assert_eq!(words(4).ragged_batch(2).element_spec().to_string(), "(i64[...], i64[...])");
     assert_eq!(numbers(4).flat_map(numbers).cardinality(), Cardinality::Unknown);
     assert_eq!(numbers(4).scan(0, |a, n| (a, n)).cardinality(), count(4));
 }
@@ -416,13 +406,9 @@ fn long_loops_without_elements_end_with_the_iterator() {
     let forever: [Dataset<i64>; 5] = [
         endless().flat_map(|_| numbers(0)),
         endless().map(|n| 1 / n).ignore_errors(),
-        endless().shard(usize::MAX, 5).unwrap(),
+        endless().shard(usize::MAX, 5),
         endless().map(|_| Vec::<i64>::new()).unbatch().map(|row| row.sum()),
-        endless()
-            .window_with(1, WindowOptions::new().shift(usize::MAX))
-            .unwrap()
-            .skip(1)
-            .map(|w| w[0]),
+        endless().window_with(1, WindowOptions::new().shift(usize::MAX)).skip(1).map(|w| w[0]),
     ];
     for dataset in forever {
         let ahead = numbers(1).concatenate(&dataset).prefetch(3);

@@ -207,7 +207,7 @@ fn datasets_are_batched_and_have_an_end() {
         fit(options(), &hidden),
         "fit: batch 0: y is a scalar, so the dataset's elements are single examples. Batch them: dataset.batch(32)."
     );
-    let batches = digits.batch(4).unwrap();
+    let batches = digits.batch(4);
     assert_eq!(
         fit(options(), &batches.take(0)),
         "fit: the dataset has no batch. Look at what it leaves out: take, skip, filter, drop_remainder."
@@ -254,13 +254,10 @@ fn an_element_that_could_not_be_made_ends_fit() {
         _ => Ok(pair),
     });
     let model = flat();
-    assert_eq!(
-        text(model.fit(broken.batch(4).unwrap(), options())),
-        "fit: batch 1: cat.7.jpg is cut off"
-    );
+    assert_eq!(text(model.fit(broken.batch(4), options())), "fit: batch 1: cat.7.jpg is cut off");
     // The previous batch was trained.
     assert_eq!(model.trainer().optimizer().unwrap().iterations(), 1);
-    let large = digits.map(|(x, _)| (x, i64::MAX)).batch(5).unwrap();
+    let large = digits.map(|(x, _)| (x, i64::MAX)).batch(5);
     assert!(text(flat().fit(large, options())).starts_with("fit: batch 0: "));
 }
 

@@ -76,7 +76,7 @@ fn images_are_data() {
     let first = a.fit(&digits, options()).unwrap();
     let floats = |(x, y): (ArrayD<u8>, ArrayD<i32>)| (x.mapv(|p| f32::from(p) / 255.0), y);
     let dataset = Dataset::from_tensor_slices(digits.clone()).unwrap();
-    let second = b.fit(dataset.batch(32).unwrap().map(floats), options()).unwrap();
+    let second = b.fit(dataset.batch(32).map(floats), options()).unwrap();
     assert_eq!(first, second);
     assert!(series(&first, "accuracy")[1] > series(&first, "accuracy")[0]);
 }

@@ -41,8 +41,7 @@ fn labels_that_the_loss_ignores_are_no_mistake() {
                 .unwrap()
                 .is_finite()
         );
-        let batches =
-            Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(5).unwrap();
+        let batches = Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(5);
         assert!(series(&model.fit(&batches, options_of_batches()).unwrap(), "loss")[0].is_finite());
         model.train_on_batch(tensors.clone()).unwrap().get("loss").unwrap().item::<f32>().unwrap();
         // Other labels are still refused, and the message names the ignored one.
@@ -69,8 +68,7 @@ fn a_label_out_of_range_is_an_error_wherever_it_comes_from() {
     for wrong in [7, -2] {
         let (x, mut y) = data(40);
         y[33] = wrong;
-        let batches =
-            || Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(8).unwrap();
+        let batches = || Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(8);
         let compiled = || {
             let model = network();
             model
@@ -221,9 +219,8 @@ fn validation_data_are_looked_at_before_the_training() {
         model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
         model
     };
-    let dataset = |x: &Array2<f32>| {
-        Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(4).unwrap()
-    };
+    let dataset =
+        |x: &Array2<f32>| Dataset::from_tensor_slices((x.clone(), y.clone())).unwrap().batch(4);
     let refused = |options: FitOptions<'_>, on_batches: bool| {
         let model = compiled();
         let fitted = match on_batches {

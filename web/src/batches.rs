@@ -76,7 +76,7 @@ impl Images {
                 show_number(size)
             ))
         })?;
-        let places = data::range(0..count as i64).shuffle(count.max(1))?.batch(size)?.repeat(None);
+        let places = data::range(0..count as i64).shuffle(count.max(1)).batch(size).repeat(None);
         let places = Rc::new(Cell::new(Some(places.iter())));
         Ok(Batches { images: self.0.clone(), places })
     }

@@ -70,7 +70,7 @@ impl Dataset<PathBuf> {
         }
         let files = Dataset::from_tensor_slices(files)?;
         match options.shuffle {
-            true => files.shuffle_with(count, ShuffleOptions::new().seed(options.seed)),
+            true => Ok(files.shuffle_with(count, ShuffleOptions::new().seed(options.seed))),
             false => Ok(files),
         }
     }

@@ -14,7 +14,7 @@ type Sizes = Vec<Option<usize>>;
 /// use wgrad::data::Dataset;
 /// let dataset = Dataset::from_tensor_slices((vec![[1.0f32, 2.0]; 5], vec![7i64; 5]))?;
 /// assert_eq!(dataset.element_spec().to_string(), "(f32[2], i64)");
-/// assert_eq!(dataset.batch(2)?.element_spec().to_string(), "(f32[_, 2], i64[_])");
+/// assert_eq!(dataset.batch(2).element_spec().to_string(), "(f32[_, 2], i64[_])");
 /// # Ok(())
 /// # }
 /// ```

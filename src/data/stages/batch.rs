@@ -26,28 +26,23 @@ impl<T: Item> Dataset<T> {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// let batches = wgrad::data::range(0..5).batch(2)?;
+    /// let batches = wgrad::data::range(0..5).batch(2);
     /// let sizes: Vec<usize> = batches.iter().map(|batch| Ok(batch?.len())).collect::<wgrad::Result<_>>()?;
     /// assert_eq!(sizes, [2, 2, 1]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `batch_size` is 0. A batch of elements of different shapes is an [`Error::Shape`] among the batches.
-    pub fn batch(&self, batch_size: usize) -> Result<Dataset<T::Batch>> {
+    /// A `batch_size` of 0 is an [`Error::Data`] in place of the first batch. A batch of elements of different shapes
+    /// is an [`Error::Shape`] among the batches.
+    #[must_use]
+    pub fn batch(&self, batch_size: usize) -> Dataset<T::Batch> {
         self.batch_with(batch_size, BatchOptions::new())
     }
 
     /// As [`Dataset::batch`], but can drop a smaller last batch.
-    ///
-    /// # Errors
-    /// As [`Dataset::batch`].
-    pub fn batch_with(
-        &self,
-        batch_size: usize,
-        options: BatchOptions,
-    ) -> Result<Dataset<T::Batch>> {
+    #[must_use]
+    pub fn batch_with(&self, batch_size: usize, options: BatchOptions) -> Dataset<T::Batch> {
         let drop = options.drop_remainder;
         let spec = |spec: ItemSpec, size| spec.batched(size);
         group("batch", self, batch_size, drop, spec, T::stack)
@@ -62,15 +57,15 @@ pub(super) fn group<T: Item, B: Item>(
     drop: bool,
     spec: impl Fn(ItemSpec, Option<usize>) -> ItemSpec,
     stack: impl Fn(Vec<T>) -> Result<B> + Send + Sync + 'static,
-) -> Result<Dataset<B>> {
+) -> Dataset<B> {
     if size == 0 {
-        return Err(Error::Data(message!(
+        return Dataset::refused(Error::Data(message!(
             "{name}: batch_size is 0; a batch needs at least one element."
         )));
     }
     let whole = input.cardinality().known().is_some_and(|count| count % size == 0);
     let spec = spec(input.element_spec(), (drop || whole).then_some(size));
-    Ok(Dataset::new(Group { name, input: input.clone(), size, drop, spec, stack: Arc::new(stack) }))
+    Dataset::new(Group { name, input: input.clone(), size, drop, spec, stack: Arc::new(stack) })
 }
 
 type Stack<T, B> = Arc<dyn Fn(Vec<T>) -> Result<B> + Send + Sync>;

@@ -42,21 +42,22 @@ impl<T: Item> Dataset<T> {
     /// use wgrad::data::Dataset;
     /// let words = vec![vec![0], vec![1, 2, 3, 4], vec![5, 6, 7], vec![7, 8, 9, 10, 11], vec![21, 22]];
     /// let batches = Dataset::from_tensor_slices(words)?
-    ///     .bucket_by_sequence_length(Vec::len, &[3, 5], &[2, 2, 2])?;
+    ///     .bucket_by_sequence_length(Vec::len, &[3, 5], &[2, 2, 2]);
     /// let shapes: Vec<Vec<usize>> = batches.iter().map(|b| Ok(b?.shape().to_vec())).collect::<wgrad::Result<_>>()?;
     /// assert_eq!(shapes, [[2, 4], [2, 2], [1, 5]]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if the boundaries do not increase, a size is 0, or there is not exactly one size more than boundaries.
+    /// Boundaries that do not increase, a size of 0, and any other number of sizes than one more than boundaries are an
+    /// [`Error::Data`] in place of the first batch.
+    #[must_use]
     pub fn bucket_by_sequence_length(
         &self,
         element_length_func: impl Fn(&T) -> usize + Send + Sync + 'static,
         bucket_boundaries: &[usize],
         bucket_batch_sizes: &[usize],
-    ) -> Result<Dataset<T::Batch>> {
+    ) -> Dataset<T::Batch> {
         let options = BucketOptions::new();
         self.bucket_by_sequence_length_with(
             element_length_func,
@@ -67,18 +68,16 @@ impl<T: Item> Dataset<T> {
     }
 
     /// As [`Dataset::bucket_by_sequence_length`], with other padding, or without padding.
-    ///
-    /// # Errors
-    /// As [`Dataset::bucket_by_sequence_length`] and [`Dataset::padded_batch_with`].
+    #[must_use]
     pub fn bucket_by_sequence_length_with(
         &self,
         element_length_func: impl Fn(&T) -> usize + Send + Sync + 'static,
         bucket_boundaries: &[usize],
         bucket_batch_sizes: &[usize],
         options: BucketOptions<T>,
-    ) -> Result<Dataset<T::Batch>> {
+    ) -> Dataset<T::Batch> {
         let refused = |what: &str| {
-            Err(Error::Data(message!(
+            Dataset::refused(Error::Data(message!(
                 "{NAME}: the boundaries are {bucket_boundaries:?} and the sizes {bucket_batch_sizes:?}; {what}."
             )))
         };
@@ -93,8 +92,10 @@ impl<T: Item> Dataset<T> {
         {
             return refused("boundaries must rise and begin above 0");
         }
-        options.padded_shapes.check(NAME, self.element_spec().arrays())?;
-        Ok(Dataset::new(Bucket {
+        if let Err(error) = options.padded_shapes.check(NAME, self.element_spec().arrays()) {
+            return Dataset::refused(error);
+        }
+        Dataset::new(Bucket {
             input: self.clone(),
             rule: Arc::new(Rule {
                 length: Box::new(element_length_func),
@@ -102,7 +103,7 @@ impl<T: Item> Dataset<T> {
                 sizes: bucket_batch_sizes.to_vec(),
                 options,
             }),
-        }))
+        })
     }
 }
 

@@ -83,13 +83,11 @@ impl<T: Item> Dataset<T> {
     /// it.
     ///
     /// An error, or a panic, of `map_func` replaces the first element of its dataset.
-    ///
-    /// # Errors
-    /// None; [`Dataset::interleave_with`] returns errors for its options.
+    #[must_use]
     pub fn interleave<R: IntoDataset>(
         &self,
         map_func: impl Fn(T) -> R + Send + Sync + 'static,
-    ) -> Result<Dataset<R::Item>> {
+    ) -> Dataset<R::Item> {
         self.interleave_with(InterleaveOptions::new(), map_func)
     }
 
@@ -100,19 +98,20 @@ impl<T: Item> Dataset<T> {
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::{self, Dataset, InterleaveOptions};
     /// let options = InterleaveOptions::new().cycle_length(2).block_length(2);
-    /// let numbers = data::range(1..4).interleave_with(options, |n| Dataset::from_tensors(n).repeat(3))?;
+    /// let numbers = data::range(1..4).interleave_with(options, |n| Dataset::from_tensors(n).repeat(3));
     /// assert_eq!(numbers.iter().collect::<wgrad::Result<Vec<i64>>>()?, [1, 1, 2, 2, 1, 2, 3, 3, 3]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `cycle_length`, `block_length` or `num_parallel_calls` is 0.
+    /// If `cycle_length`, `block_length` or `num_parallel_calls` is 0, an [`Error::Data`] takes the place of the first
+    /// element.
+    #[must_use]
     pub fn interleave_with<R: IntoDataset>(
         &self,
         options: InterleaveOptions,
         map_func: impl Fn(T) -> R + Send + Sync + 'static,
-    ) -> Result<Dataset<R::Item>> {
+    ) -> Dataset<R::Item> {
         let InterleaveOptions { cycle_length, block_length, num_parallel_calls, deterministic } =
             options;
         let numbers = [
@@ -121,7 +120,8 @@ impl<T: Item> Dataset<T> {
             ("num_parallel_calls", num_parallel_calls),
         ];
         if let Some((name, _)) = numbers.iter().find(|(_, number)| *number == 0) {
-            return Err(Error::Data(message!("interleave: {name} is 0; it must be at least 1.")));
+            let what = message!("interleave: {name} is 0; it must be at least 1.");
+            return Dataset::refused(Error::Data(what));
         }
         let cores = |number| if number == AUTOTUNE { pool::width() } else { number };
         let on_device = T::ON_DEVICE || R::Item::ON_DEVICE;
@@ -133,7 +133,7 @@ impl<T: Item> Dataset<T> {
             in_order: deterministic,
         };
         let function = Arc::new(move |item| map_func(item).into_dataset());
-        Ok(Dataset::new(Interleave { input: self.clone(), function, rule }))
+        Dataset::new(Interleave { input: self.clone(), function, rule })
     }
 }
 

@@ -57,22 +57,22 @@ impl<T: Item> Dataset<T> {
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::{self, AUTOTUNE, MapOptions};
     /// let options = MapOptions::new().num_parallel_calls(AUTOTUNE);
-    /// let squares = data::range(0..4).map_with(options, |n| n * n)?;
+    /// let squares = data::range(0..4).map_with(options, |n| n * n);
     /// assert_eq!(squares.iter().collect::<wgrad::Result<Vec<i64>>>()?, [0, 1, 4, 9]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `num_parallel_calls` is 0.
+    /// If `num_parallel_calls` is 0, an [`Error::Data`] takes the place of the first element.
+    #[must_use]
     pub fn map_with<R: IntoItem>(
         &self,
         options: MapOptions,
         function: impl Fn(T) -> R + Send + Sync + 'static,
-    ) -> Result<Dataset<R::Item>> {
+    ) -> Dataset<R::Item> {
         let limit = match options.num_parallel_calls {
             0 => {
-                return Err(Error::Data(
+                return Dataset::refused(Error::Data(
                     "map: num_parallel_calls is 0; at least one element must be under way.".into(),
                 ));
             }
@@ -83,7 +83,7 @@ impl<T: Item> Dataset<T> {
         };
         let function = Arc::new(move |item| function(item).into_item());
         let in_order = options.deterministic;
-        Ok(Dataset::new(Map { input: self.clone(), function, limit, in_order }))
+        Dataset::new(Map { input: self.clone(), function, limit, in_order })
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, PaddedShapes};
 use crate::data::stages::batch::group;
-use crate::error::Result;
 use crate::options::options;
 
 options! {
@@ -27,16 +26,16 @@ impl<T: Item> Dataset<T> {
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::Dataset;
     /// let words = Dataset::from_tensor_slices(vec![vec![1, 2, 3], vec![4]])?;
-    /// let batch = words.padded_batch(2)?.iter().next().expect("one batch")?;
+    /// let batch = words.padded_batch(2).iter().next().expect("one batch")?;
     /// assert_eq!(batch, wgrad::ndarray::arr2(&[[1, 2, 3], [4, 0, 0]]).into_dyn());
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`](crate::Error::Data) if `batch_size` is 0. A batch of elements with different numbers of axes is an
-    /// [`Error::Shape`](crate::Error::Shape) among the batches.
-    pub fn padded_batch(&self, batch_size: usize) -> Result<Dataset<T::Batch>> {
+    /// A `batch_size` of 0 is an [`Error::Data`](crate::Error::Data) in place of the first batch. A batch of elements
+    /// with different numbers of axes is an [`Error::Shape`](crate::Error::Shape) among the batches.
+    #[must_use]
+    pub fn padded_batch(&self, batch_size: usize) -> Dataset<T::Batch> {
         self.padded_batch_with(batch_size, PaddedBatchOptions::new())
     }
 
@@ -47,25 +46,27 @@ impl<T: Item> Dataset<T> {
     /// use wgrad::data::{Dataset, PaddedBatchOptions};
     /// let pairs = Dataset::from_tensor_slices((vec![vec![1, 2, 3], vec![4]], vec![0.5, 0.25]))?;
     /// let options = PaddedBatchOptions::new().padded_shapes(([4], ())).padding_values((-1, 0.0));
-    /// let (words, scores) = pairs.padded_batch_with(2, options)?.iter().next().expect("one batch")?;
+    /// let (words, scores) = pairs.padded_batch_with(2, options).iter().next().expect("one batch")?;
     /// assert_eq!(words, wgrad::ndarray::arr2(&[[1, 2, 3, -1], [4, -1, -1, -1]]).into_dyn());
     /// assert_eq!(scores.len(), 2);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// As [`Dataset::padded_batch`], and [`Error::Shape`](crate::Error::Shape) if there are more or fewer shapes than arrays.
-    /// An element that is larger than its shape is an error in place of its batch.
+    /// More or fewer shapes than arrays are an [`Error::Shape`](crate::Error::Shape) in place of the first batch, and
+    /// an element that is larger than its shape is one in place of its batch.
+    #[must_use]
     pub fn padded_batch_with(
         &self,
         batch_size: usize,
         options: PaddedBatchOptions<T>,
-    ) -> Result<Dataset<T::Batch>> {
+    ) -> Dataset<T::Batch> {
         const NAME: &str = "padded_batch";
         let PaddedBatchOptions { padded_shapes: shapes, padding_values: values, drop_remainder } =
             options;
-        shapes.check(NAME, self.element_spec().arrays())?;
+        if let Err(error) = shapes.check(NAME, self.element_spec().arrays()) {
+            return Dataset::refused(error);
+        }
         let to = shapes.clone();
         let stack = move |items| T::pad(items, &mut to.pad_to(NAME, None), &values);
         group(NAME, self, batch_size, drop_remainder, |spec, size| shapes.spec(spec, size), stack)

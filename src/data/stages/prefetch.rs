@@ -27,7 +27,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::{self, AUTOTUNE};
-    /// let dataset = data::range(0..100).map(|n| n * n).batch(10)?.prefetch(AUTOTUNE);
+    /// let dataset = data::range(0..100).map(|n| n * n).batch(10).prefetch(AUTOTUNE);
     /// assert_eq!(dataset.iter().count(), 10);
     /// # Ok(())
     /// # }

@@ -87,7 +87,7 @@ impl<T: RaggedItem> Dataset<T> {
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::Dataset;
     /// let words = Dataset::from_tensor_slices((vec![vec![1, 2, 3], vec![4]], vec![0.5, 0.25]))?;
-    /// let batch = words.ragged_batch(2)?.iter().next().expect("one batch")?;
+    /// let batch = words.ragged_batch(2).iter().next().expect("one batch")?;
     /// let ((values, row_lengths), scores) = batch;
     /// assert_eq!(values.as_slice(), Some(&[1, 2, 3, 4][..]));
     /// assert_eq!(row_lengths.as_slice(), Some(&[3, 1][..]));
@@ -96,22 +96,20 @@ impl<T: RaggedItem> Dataset<T> {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `batch_size` is 0. A batch of elements that differ in axes other than the first is an
-    /// [`Error::Shape`] among the batches.
-    pub fn ragged_batch(&self, batch_size: usize) -> Result<Dataset<T::Ragged>> {
+    /// A `batch_size` of 0 is an [`Error::Data`] in place of the first batch. A batch of elements that differ in axes
+    /// other than the first is an [`Error::Shape`] among the batches.
+    #[must_use]
+    pub fn ragged_batch(&self, batch_size: usize) -> Dataset<T::Ragged> {
         self.ragged_batch_with(batch_size, BatchOptions::new())
     }
 
     /// As [`Dataset::ragged_batch`], but can drop a smaller last batch.
-    ///
-    /// # Errors
-    /// As [`Dataset::ragged_batch`].
+    #[must_use]
     pub fn ragged_batch_with(
         &self,
         batch_size: usize,
         options: BatchOptions,
-    ) -> Result<Dataset<T::Ragged>> {
+    ) -> Dataset<T::Ragged> {
         let drop = options.drop_remainder;
         group("ragged_batch", self, batch_size, drop, |_, _| T::Ragged::type_spec(), T::ragged)
     }

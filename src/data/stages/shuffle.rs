@@ -33,7 +33,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::{self, ShuffleOptions};
-    /// let dataset = data::range(0..5).shuffle_with(5, ShuffleOptions::new().seed(1))?;
+    /// let dataset = data::range(0..5).shuffle_with(5, ShuffleOptions::new().seed(1));
     /// let mut first: Vec<i64> = dataset.iter().collect::<wgrad::Result<_>>()?;
     /// let second: Vec<i64> = dataset.iter().collect::<wgrad::Result<_>>()?;
     /// assert_ne!(first, second);
@@ -43,30 +43,28 @@ impl<T: Item> Dataset<T> {
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if the buffer size is 0.
-    pub fn shuffle(&self, buffer_size: usize) -> Result<Dataset<T>> {
+    /// A buffer size of 0 is an [`Error::Data`] in place of the first element.
+    #[must_use]
+    pub fn shuffle(&self, buffer_size: usize) -> Dataset<T> {
         self.shuffle_with(buffer_size, ShuffleOptions::new())
     }
 
     /// As [`Dataset::shuffle`], with a seed, or with one order for all passes.
-    ///
-    /// # Errors
-    /// As [`Dataset::shuffle`].
-    pub fn shuffle_with(&self, buffer_size: usize, options: ShuffleOptions) -> Result<Dataset<T>> {
+    #[must_use]
+    pub fn shuffle_with(&self, buffer_size: usize, options: ShuffleOptions) -> Dataset<T> {
         if buffer_size == 0 {
-            return Err(Error::Data(
+            return Dataset::refused(Error::Data(
                 "shuffle: buffer_size is 0; the buffer needs a place for at least one element. To shuffle all, give the number \
                  of elements."
                     .into(),
             ));
         }
-        Ok(Dataset::new(Shuffle {
+        Dataset::new(Shuffle {
             input: self.clone(),
             size: buffer_size,
             seed: Seed::new(options.seed),
             alike: !options.reshuffle_each_iteration,
-        }))
+        })
     }
 }
 

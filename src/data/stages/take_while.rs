@@ -35,21 +35,21 @@ impl<T: Item> Dataset<T> {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// let numbers = wgrad::data::range(0..9).shard(4, 1)?;
+    /// let numbers = wgrad::data::range(0..9).shard(4, 1);
     /// assert_eq!(numbers.iter().collect::<wgrad::Result<Vec<i64>>>()?, [1, 5]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `index` is not less than `num_shards`.
-    pub fn shard(&self, num_shards: usize, index: usize) -> Result<Dataset<T>> {
+    /// If `index` is not less than `num_shards`, an [`Error::Data`] takes the place of the first element.
+    #[must_use]
+    pub fn shard(&self, num_shards: usize, index: usize) -> Dataset<T> {
         if index >= num_shards {
-            return Err(Error::Data(message!(
+            return Dataset::refused(Error::Data(message!(
                 "shard: index is {index} and num_shards {num_shards}; the index must be below the number."
             )));
         }
-        Ok(Dataset::new(Shard { input: self.clone(), of: num_shards, index }))
+        Dataset::new(Shard { input: self.clone(), of: num_shards, index })
     }
 }
 

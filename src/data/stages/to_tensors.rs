@@ -68,7 +68,7 @@ impl<T: ToTensors> Dataset<T> {
     /// let images = wgrad::ndarray::Array4::<u8>::from_elem((60, 28, 28, 1), 51);
     /// let labels = vec![7u8; 60];
     /// let dataset = Dataset::from_tensor_slices((images, labels))?
-    ///     .batch(20)?
+    ///     .batch(20)
     ///     .to_tensors()
     ///     .map(|(image, label): (Tensor, Tensor)| Ok((image.cast(DType::F32)? / 255.0, label)));
     /// let (images, _) = dataset.iter().next().expect("three batches")?;

@@ -34,24 +34,22 @@ impl<T: Item<Batch = T>> Dataset<T> {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// let batches = wgrad::data::range(0..7).batch(3)?.rebatch(2)?;
+    /// let batches = wgrad::data::range(0..7).batch(3).rebatch(2);
     /// let sizes: Vec<usize> = batches.iter().map(|b| Ok(b?.len())).collect::<wgrad::Result<_>>()?;
     /// assert_eq!(sizes, [2, 2, 2, 1]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `batch_size` is 0.
-    pub fn rebatch(&self, batch_size: usize) -> Result<Dataset<T>> {
+    /// A `batch_size` of 0 is an [`Error::Data`] in place of the first batch.
+    #[must_use]
+    pub fn rebatch(&self, batch_size: usize) -> Dataset<T> {
         self.rebatch_with(batch_size, BatchOptions::new())
     }
 
     /// As [`Dataset::rebatch`], but can drop a smaller last batch.
-    ///
-    /// # Errors
-    /// As [`Dataset::rebatch`].
-    pub fn rebatch_with(&self, batch_size: usize, options: BatchOptions) -> Result<Dataset<T>> {
+    #[must_use]
+    pub fn rebatch_with(&self, batch_size: usize, options: BatchOptions) -> Dataset<T> {
         let drop = options.drop_remainder;
         let spec = |spec: ItemSpec, size| spec.batched(size);
         group("rebatch", &self.unbatch(), batch_size, drop, spec, T::stack)

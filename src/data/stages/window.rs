@@ -113,15 +113,15 @@ impl<T: Item> Dataset<T> {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::data::{self, Window};
-    /// let sums = data::range(0..7).window(3)?.map(|window: Window<i64>| window.iter().sum::<i64>());
+    /// let sums = data::range(0..7).window(3).map(|window: Window<i64>| window.iter().sum::<i64>());
     /// assert_eq!(sums.iter().collect::<wgrad::Result<Vec<i64>>>()?, [3, 12, 6]);
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `size` is 0.
-    pub fn window(&self, size: usize) -> Result<Dataset<Window<T>>> {
+    /// A `size` of 0 is an [`Error::Data`] in place of the first window.
+    #[must_use]
+    pub fn window(&self, size: usize) -> Dataset<Window<T>> {
         self.window_with(size, WindowOptions::new())
     }
 
@@ -132,29 +132,30 @@ impl<T: Item> Dataset<T> {
     /// use wgrad::data::{self, WindowOptions};
     /// let options = WindowOptions::new().shift(1).drop_remainder(true);
     /// // Three numbers, and the one that follows them.
-    /// let pairs = data::range(0..10).window_with(4, options)?.map(|w| (w[..3].to_vec(), w[3]));
+    /// let pairs = data::range(0..10).window_with(4, options).map(|w| (w[..3].to_vec(), w[3]));
     /// let (before, next) = pairs.iter().nth(6).expect("seven windows")?;
     /// assert_eq!((before, next), (vec![6, 7, 8], 9));
     /// # Ok(())
     /// # }
     /// ```
     ///
-    /// # Errors
-    /// [`Error::Data`] if `size`, `shift` or `stride` is 0.
-    pub fn window_with(&self, size: usize, options: WindowOptions) -> Result<Dataset<Window<T>>> {
+    /// If `size`, `shift` or `stride` is 0, an [`Error::Data`] takes the place of the first window.
+    #[must_use]
+    pub fn window_with(&self, size: usize, options: WindowOptions) -> Dataset<Window<T>> {
         let (shift, stride) = (options.shift.unwrap_or(size), options.stride);
         for (name, number) in [("size", size), ("shift", shift), ("stride", stride)] {
             if number == 0 {
-                return Err(Error::Data(message!("window: {name} is 0; it must be at least 1.")));
+                let what = message!("window: {name} is 0; it must be at least 1.");
+                return Dataset::refused(Error::Data(what));
             }
         }
         // A position after all elements is far enough.
         let span = (size - 1).saturating_mul(stride).saturating_add(1);
         let drop = options.drop_remainder;
-        Ok(Dataset::new(Windows {
+        Dataset::new(Windows {
             input: self.clone(),
             rule: Rule { size, shift, stride, span, drop },
-        }))
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::error::Result;
 /// }
 /// writer.close()?;
 /// let records: Dataset<Vec<u8>> = TfRecordDataset::new(&path).build()?;
-/// let batch = records.batch(5)?.iter().next().expect("five records")?;
+/// let batch = records.batch(5).iter().next().expect("five records")?;
 /// assert_eq!(batch.shape(), [5, 2]);
 /// # std::fs::remove_file(&path).expect("it was written");
 /// # Ok::<(), wgrad::Error>(())

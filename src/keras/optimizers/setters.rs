@@ -130,6 +130,7 @@ macro_rules! options_of_all {
         }
     )*};
 }
-// `options_of_all!([] Adam;);` becomes `impl Adam { pub fn with_name(self, ..) -> Self { Optimizer::with_name(self, ..) } .. }`.
+// `options_of_all!([] Adam;);` becomes `impl Adam { pub fn with_name(self, ..) -> Self { Optimizer::with_name(self, ..)
+// } .. }`.
 
 pub(super) use {options_of_all, setters};

@@ -110,8 +110,8 @@ impl<T: Item> DirectoryDataset<T> {
         let load = self.load.clone();
         let order = self.order(self.file_paths.clone())?;
         let parallel = MapOptions::new().num_parallel_calls(AUTOTUNE);
-        let elements = order.map_with(parallel, move |path: PathBuf| load(&path))?;
-        Ok(elements.batch(self.batch_size)?.prefetch(AUTOTUNE))
+        let elements = order.map_with(parallel, move |path: PathBuf| load(&path));
+        self.batches(elements)
     }
 
     fn labels(&self, method: &str) -> Result<&[i32]> {
@@ -129,7 +129,7 @@ impl<T: Item> DirectoryDataset<T> {
         let count = elements.len();
         let dataset = Dataset::from_tensor_slices(elements)?;
         match self.shuffle {
-            true => dataset.shuffle_with(count, ShuffleOptions::new().seed(self.seed)),
+            true => Ok(dataset.shuffle_with(count, ShuffleOptions::new().seed(self.seed))),
             false => Ok(dataset),
         }
     }
@@ -143,12 +143,17 @@ impl<T: Item> DirectoryDataset<T> {
         let load = self.load.clone();
         let pairs: Vec<(PathBuf, i32)> = self.file_paths.iter().cloned().zip(labels).collect();
         let parallel = MapOptions::new().num_parallel_calls(AUTOTUNE);
-        self.order(pairs)?
-            .map_with(parallel, move |(path, of): (PathBuf, i32)| Ok((load(&path)?, label(of))))
+        let load = move |(path, of): (PathBuf, i32)| Ok((load(&path)?, label(of)));
+        Ok(self.order(pairs)?.map_with(parallel, load))
     }
 
     fn batches<E: Item>(&self, elements: Dataset<E>) -> Result<Dataset<E::Batch>> {
-        Ok(elements.batch(self.batch_size)?.prefetch(AUTOTUNE))
+        if self.batch_size == 0 {
+            return Err(Error::Data(
+                "batch: batch_size is 0; a batch needs at least one element.".into(),
+            ));
+        }
+        Ok(elements.batch(self.batch_size).prefetch(AUTOTUNE))
     }
 }
 

@@ -1,7 +1,8 @@
 //! `recurrent!`: declares a Keras cell and the layer that runs it, from one list of options.
 
-/// Both have the names of Keras's classes. The cell is a `layer!`, with its parameters in PyTorch if there is such a cell; `rank` are the axes of the layer's input. The layer has the cell's setters, those of [`walk_setters`](super::walk::walk_setters),
-/// and one config of all options, as Keras's.
+/// Both declare their Keras class. The cell is a `layer!`, with its parameters in PyTorch if there is such a cell;
+/// `rank` are the axes of the layer's input. The layer has the cell's setters, those of
+/// [`walk_setters`](super::walk::walk_setters), and one config of all options, as Keras's.
 macro_rules! recurrent {
     (
         $(#[$doc:meta])*

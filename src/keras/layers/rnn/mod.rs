@@ -1,7 +1,7 @@
 //! Recurrent layers, their cells, and the layers that wrap them.
 //!
-//! A cell computes one step, and `Rnn` runs it over a sequence. The cells of LSTM, GRU and SimpleRNN have kernels for whole
-//! sequences (`ops/recurrent`).
+//! A cell computes one step, and `Rnn` runs it over a sequence. The cells of LSTM, GRU and SimpleRNN have kernels for
+//! whole sequences (`ops/recurrent`).
 
 mod bidirectional;
 mod cell;
