@@ -39,19 +39,6 @@ pub(super) fn is_wanted(callbacks: &mut [Box<dyn Callback + '_>], batches: Optio
     callbacks.iter_mut().fold(false, |wanted, callback| wanted | callback.wants_backup(batches))
 }
 
-/// Lets the callbacks save the training.
-pub(super) async fn save(
-    callbacks: &mut [Box<dyn Callback + '_>],
-    batches: usize,
-    sums: &Sums,
-    compiled: &Compiled,
-    feed: &Feed<'_>,
-    run: &mut Run<'_>,
-) -> Result<()> {
-    run.backup.place = bytes(&run.backup.epoch, batches, sums, compiled, feed).await?;
-    callbacks.iter_mut().try_for_each(|callback| callback.back_up(run))
-}
-
 /// Called before the callbacks are notified of an epoch. A resumed epoch starts with its original rate, from which callbacks
 /// may derive a new one. Returns the rate from before this call.
 pub(super) fn begin(epoch: usize, resumed: Option<&FitProgress>, run: &mut Run<'_>) -> Result<f32> {
@@ -66,7 +53,7 @@ pub(super) fn begin(epoch: usize, resumed: Option<&FitProgress>, run: &mut Run<'
 }
 
 /// The bytes of the position after so many batches of an epoch.
-async fn bytes(
+pub(super) async fn bytes(
     epoch: &Epoch,
     batches: usize,
     sums: &Sums,

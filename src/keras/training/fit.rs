@@ -11,11 +11,10 @@ use super::feed::{Feed, VALIDATION};
 use super::interrupt::CtrlC;
 use super::logs::{History, Logs};
 use super::options::{EvaluateOptions, FitOptions, PredictOptions};
-use super::pass::{Ahead, Company, flush, pass};
+use super::pass::{Ahead, Loop, flush};
 use super::phase::Phase;
 use super::progress::Progress;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-use super::reading::Sums;
+use super::reading::{Event, Unread};
 use super::stop::StopSignal;
 use super::trainer::Compiled;
 use crate::data::ModelData;
@@ -76,19 +75,11 @@ impl Validation<'_, '_> {
         }
     }
 
-    async fn measure(
-        &mut self,
-        model: &dyn AnyModel,
-        ahead: &mut Ahead,
-        company: &mut Company<'_, '_>,
-        run: &mut Run<'_>,
-    ) -> Result<()> {
-        let phase = Phase::Validate;
+    async fn measure(&mut self, running: &mut Loop<'_, '_>) -> Result<usize> {
         match self {
-            Validation::Split(feed) => test(phase, model, feed, ahead, company, run).await?,
-            Validation::Data(feed) => test(phase, model, feed, ahead, company, run).await?,
-        };
-        Ok(())
+            Validation::Split(feed) => test(running, Phase::Validate, feed).await,
+            Validation::Data(feed) => test(running, Phase::Validate, feed).await,
+        }
     }
 }
 
@@ -131,51 +122,39 @@ async fn train(
     if let Some(validation) = &validation {
         validation.check(model, &compiled, &feed).await?;
     }
-    let ctrl_c = CtrlC::listen(options.ctrl_c);
-    let mut progress = Progress::new(options.verbose);
-    let mut run = Run::new(model, options.epochs, feed.steps());
-    let mut ahead = Ahead::new(options.yield_every);
-    let mut company = Company {
+    let mut running = Loop {
+        model,
+        compiled,
+        run: Run::new(model, options.epochs, feed.steps()),
         callbacks: &mut options.callbacks,
-        progress: &mut progress,
+        progress: Progress::new(options.verbose),
         history,
-        stop: &options.stop,
-        ctrl_c: &ctrl_c,
+        stop: options.stop.clone(),
+        ctrl_c: CtrlC::listen(options.ctrl_c),
         yield_every: options.yield_every,
+        ahead: Ahead::new(options.yield_every),
     };
     let plan = Plan {
         epochs: options.initial_epoch..options.epochs,
         validation_freq: options.validation_freq,
     };
-    let trained = epochs(
-        model,
-        &compiled,
-        plan,
-        &mut feed,
-        &mut validation,
-        &mut ahead,
-        &mut company,
-        &mut run,
-    );
-    if let Err(error) = trained.await {
+    if let Err(error) = epochs(&mut running, plan, &mut feed, &mut validation).await {
         // Completes the history with the epochs that have ended. Callbacks are not notified of
         // them.
-        company.callbacks = &mut [];
-        let _ = ahead.catch_up(&mut company, &mut run).await;
+        running.callbacks = &mut [];
+        let _ = running.catch_up().await;
         return Err(error);
     }
+    let last = std::mem::take(&mut running.ahead.last);
     // Sets the weights to their averages, if the optimizer maintains them.
-    if !ahead.last.is_empty() {
-        compiled.optimizer().finalize_variable_values(model)?;
+    if !last.is_empty() {
+        running.compiled.optimizer().finalize_variable_values(model)?;
     }
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     {
-        run.backup.interrupted = company.history.interrupted();
+        running.run.backup.interrupted = running.history.interrupted();
     }
-    for callback in company.callbacks.iter_mut() {
-        callback.on_train_end(&ahead.last, &mut run)?;
-    }
-    Ok(())
+    running.each(|callback, run| callback.on_train_end(&last, run))
 }
 
 /// Which epochs there are, and which of them are validated.
@@ -184,24 +163,17 @@ struct Plan {
     validation_freq: usize,
 }
 
-#[allow(clippy::too_many_arguments)] // The loop's state.
 async fn epochs(
-    model: &dyn AnyModel,
-    compiled: &Compiled,
+    running: &mut Loop<'_, '_>,
     plan: Plan,
     feed: &mut Feed<'_>,
     validation: &mut Option<Validation<'_, '_>>,
-    ahead: &mut Ahead,
-    company: &mut Company<'_, '_>,
-    run: &mut Run<'_>,
 ) -> Result<()> {
     #[allow(unused_mut)] // Not used in builds without backups.
     let mut first = plan.epochs.start;
-    for callback in company.callbacks.iter_mut() {
-        callback.on_train_begin(run)?;
-    }
+    running.each(|callback, run| callback.on_train_begin(run))?;
     #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-    let mut resumed = match run.backup.go_on.take() {
+    let mut resumed = match running.run.backup.go_on.take() {
         Some(bytes) => {
             let place = backup::FitProgress::read(&bytes)?;
             place.put_feed(feed)?;
@@ -212,75 +184,63 @@ async fn epochs(
         None => None,
     };
     for epoch in first..plan.epochs.end {
-        if run.stopped() {
+        if running.run.stopped() {
             break;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        if run.backup.wanted {
-            run.backup.epoch.validation =
+        if running.run.backup.wanted {
+            running.run.backup.epoch.validation =
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        let rate = backup::begin(epoch, resumed.as_ref(), run)?;
-        for callback in company.callbacks.iter_mut() {
-            callback.on_epoch_begin(epoch, run)?;
-        }
+        let rate = backup::begin(epoch, resumed.as_ref(), &mut running.run)?;
+        running.each(|callback, run| callback.on_epoch_begin(epoch, run))?;
         #[allow(unused_mut)] // Not used in builds without backups.
         let mut begun = None;
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if let Some(place) = resumed.take() {
-            begun = place.go_on(rate, compiled, run)?;
+            begun = place.go_on(rate, &running.compiled, &running.run)?;
         }
-        company.progress.begin(Some((epoch, plan.epochs.end)), feed.steps());
-        let batches = pass(Phase::Train, model, compiled, feed, ahead, company, run, begun).await?;
-        let interrupted = company.interrupted();
+        running.progress.begin(Some((epoch, plan.epochs.end)), feed.steps());
+        let batches = running.pass(Phase::Train, feed, begun).await?;
+        let interrupted = running.interrupted();
         if interrupted {
-            company.history.interrupt();
+            running.history.interrupt();
         }
         if interrupted && batches == 0 {
             break;
         }
         let due = (epoch + 1).is_multiple_of(plan.validation_freq) && !interrupted;
         if let Some(validation) = validation.as_mut().filter(|_| due) {
-            validation.measure(model, ahead, company, run).await?;
-            run.set_steps(feed.steps());
+            validation.measure(running).await?;
+            running.run.set_steps(feed.steps());
         }
-        ahead.end_epoch(epoch, batches);
-        if company.waits() {
-            ahead.catch_up(company, run).await?;
+        running.ahead.add(Unread::new(Event::Epoch { number: epoch, batches }));
+        if running.waits() {
+            running.catch_up().await?;
         }
         #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        if !interrupted && backup::is_wanted(company.callbacks, None) {
-            ahead.catch_up(company, run).await?;
-            run.backup.epoch.number = epoch + 1;
-            run.backup.epoch.rate = run.learning_rate()?;
-            run.backup.epoch.validation =
+        if !interrupted && backup::is_wanted(running.callbacks, None) {
+            running.catch_up().await?;
+            running.run.backup.epoch.number = epoch + 1;
+            running.run.backup.epoch.rate = running.run.learning_rate()?;
+            running.run.backup.epoch.validation =
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
-            backup::save(company.callbacks, 0, &Sums::default(), compiled, feed, run).await?;
+            running.back_up(0, feed).await?;
         }
-        if interrupted || company.interrupted() {
-            company.history.interrupt();
+        if interrupted || running.interrupted() {
+            running.history.interrupt();
             break;
         }
     }
-    ahead.catch_up(company, run).await
+    running.catch_up().await
 }
 
 /// Evaluates the model on all of `feed`. Returns the number of batches.
-async fn test(
-    phase: Phase,
-    model: &dyn AnyModel,
-    feed: &mut Feed<'_>,
-    ahead: &mut Ahead,
-    company: &mut Company<'_, '_>,
-    run: &mut Run<'_>,
-) -> Result<usize> {
-    let compiled = model.trainer().compiled("evaluate")?;
-    run.set_steps(feed.steps());
-    for callback in company.callbacks.iter_mut() {
-        callback.on_test_begin(run)?;
-    }
-    pass(phase, model, &compiled, feed, ahead, company, run, None).await
+async fn test(running: &mut Loop<'_, '_>, phase: Phase, feed: &mut Feed<'_>) -> Result<usize> {
+    running.run.set_steps(feed.steps());
+    running.each(|callback, run| callback.on_test_begin(run))?;
+    running.pass(phase, feed, None).await
 }
 
 pub(super) async fn evaluate(
@@ -292,21 +252,23 @@ pub(super) async fn evaluate(
     let compiled = model.trainer().compiled("evaluate")?;
     let mut feed = Feed::new("evaluate", source, options.batch_size, options.steps, false)?;
     checks::labels(model, &compiled, &feed).await?;
-    let mut run = Run::new(model, 1, feed.steps());
-    let mut ahead = Ahead::new(None);
-    let mut company = Company {
+    let mut running = Loop {
+        model,
+        compiled,
+        run: Run::new(model, 1, feed.steps()),
         callbacks: &mut options.callbacks,
-        progress: &mut Progress::new(options.verbose),
+        progress: Progress::new(options.verbose),
         history: &mut History::default(),
-        stop: &StopSignal::new(),
-        ctrl_c: &CtrlC::listen(false),
+        stop: StopSignal::new(),
+        ctrl_c: CtrlC::listen(false),
         yield_every: None,
+        ahead: Ahead::new(None),
     };
-    company.progress.begin(None, feed.steps());
-    let batches = test(Phase::Test, model, &mut feed, &mut ahead, &mut company, &mut run).await?;
-    ahead.catch_up(&mut company, &mut run).await?;
-    company.progress.end(batches, &ahead.last);
-    Ok(ahead.last)
+    running.progress.begin(None, feed.steps());
+    let batches = test(&mut running, Phase::Test, &mut feed).await?;
+    running.catch_up().await?;
+    running.progress.end(batches, &running.ahead.last);
+    Ok(running.ahead.last)
 }
 
 pub(super) async fn predict(

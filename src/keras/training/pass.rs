@@ -4,6 +4,7 @@
 //! transfer; so there are never more than two runs in progress, and a browser draws between them. A run does not end with an
 //! epoch unless that epoch's values are needed before the next one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use web_time::Instant;
@@ -30,32 +31,18 @@ const FIRST_RUN: usize = 4;
 /// If the device needs longer for a run, the next run has half the steps, because the same device draws the page.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// The objects that accompany passes.
-pub(super) struct Company<'c, 'a> {
-    pub(super) callbacks: &'c mut [Box<dyn Callback + 'a>],
-    pub(super) progress: &'c mut Progress,
-    pub(super) history: &'c mut History,
-    pub(super) stop: &'c StopSignal,
-    pub(super) ctrl_c: &'c CtrlC,
+/// A training or an evaluation that is in progress.
+pub(super) struct Loop<'l, 'c> {
+    pub(super) model: &'l dyn AnyModel,
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) run: Run<'l>,
+    pub(super) callbacks: &'l mut [Box<dyn Callback + 'c>],
+    pub(super) progress: Progress,
+    pub(super) history: &'l mut History,
+    pub(super) stop: StopSignal,
+    pub(super) ctrl_c: CtrlC,
     pub(super) yield_every: Option<usize>,
-}
-
-impl Company<'_, '_> {
-    /// True if the program or its user has requested to stop.
-    pub(super) fn interrupted(&self) -> bool {
-        self.stop.stopped() || self.ctrl_c.pressed()
-    }
-
-    fn batch_logs(&self) -> BatchLogs {
-        let wanted = self.callbacks.iter().map(|callback| callback.batch_logs());
-        wanted.max().unwrap_or(BatchLogs::Unused)
-    }
-
-    /// Whether the values of an epoch are needed before the next one begins.
-    pub(super) fn waits(&self) -> bool {
-        let mut wanted = self.callbacks.iter().map(|callback| callback.epoch_logs());
-        self.progress.shows() || wanted.any(|logs| logs == EpochLogs::Now)
-    }
+    pub(super) ahead: Ahead,
 }
 
 /// Events whose steps have been called, but whose values have not been processed yet.
@@ -93,7 +80,7 @@ impl Ahead {
         }
     }
 
-    fn add(&mut self, event: Unread) {
+    pub(super) fn add(&mut self, event: Unread) {
         if self.steps == 0 {
             self.began = Instant::now();
         }
@@ -101,53 +88,66 @@ impl Ahead {
         self.calling.push(event);
     }
 
-    /// Records the end of an epoch.
-    pub(super) fn end_epoch(&mut self, number: usize, batches: usize) {
-        self.add(Unread::new(Event::Epoch { number, batches }));
-    }
-
     /// Whether the run is as long as it should be.
     fn is_full(&self) -> bool {
         self.steps >= self.most || self.steps > 0 && self.began.elapsed() >= RUN
     }
+}
+
+impl Loop<'_, '_> {
+    /// True if the program or its user has requested to stop.
+    pub(super) fn interrupted(&self) -> bool {
+        self.stop.stopped() || self.ctrl_c.pressed()
+    }
+
+    fn batch_logs(&self) -> BatchLogs {
+        let wanted = self.callbacks.iter().map(|callback| callback.batch_logs());
+        wanted.max().unwrap_or(BatchLogs::Unused)
+    }
+
+    /// Whether the values of an epoch are needed before the next one begins.
+    pub(super) fn waits(&self) -> bool {
+        let mut wanted = self.callbacks.iter().map(|callback| callback.epoch_logs());
+        self.progress.shows() || wanted.any(|logs| logs == EpochLogs::Now)
+    }
+
+    /// Calls a method of each callback.
+    pub(super) fn each(
+        &mut self,
+        mut f: impl FnMut(&mut dyn Callback, &mut Run<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.callbacks.iter_mut().try_for_each(|callback| f(&mut **callback, &mut self.run))
+    }
 
     /// Starts to read the values of the run, and processes the run before it.
-    async fn read(&mut self, company: &mut Company<'_, '_>, run: &mut Run<'_>) -> Result<()> {
-        let began = self.began;
-        self.steps = 0;
-        let read = match std::mem::take(&mut self.calling) {
+    async fn read(&mut self) -> Result<()> {
+        let ahead = &mut self.ahead;
+        let began = ahead.began;
+        ahead.steps = 0;
+        let read = match std::mem::take(&mut ahead.calling) {
             events if events.is_empty() => None,
             events => Some((Read::start(events).await, began)),
         };
-        if let Some((before, since)) = std::mem::replace(&mut self.reading, read) {
+        if let Some((before, since)) = std::mem::replace(&mut ahead.reading, read) {
             let told = before.finish().await?;
             // The next run is shorter if the device was slow.
-            let next = if since.elapsed() > SLOW { self.most / 2 } else { self.most * 2 };
-            self.most = next.clamp(1, company.yield_every.unwrap_or(STEPS));
-            self.tell(told, company, run).await?;
+            let next = if since.elapsed() > SLOW { ahead.most / 2 } else { ahead.most * 2 };
+            ahead.most = next.clamp(1, self.yield_every.unwrap_or(STEPS));
+            self.tell(told).await?;
         }
         Ok(())
     }
 
     /// Processes everything that has been called.
-    pub(super) async fn catch_up(
-        &mut self,
-        company: &mut Company<'_, '_>,
-        run: &mut Run<'_>,
-    ) -> Result<()> {
-        while !self.calling.is_empty() || self.reading.is_some() {
-            self.read(company, run).await?;
+    pub(super) async fn catch_up(&mut self) -> Result<()> {
+        while !self.ahead.calling.is_empty() || self.ahead.reading.is_some() {
+            self.read().await?;
         }
         Ok(())
     }
 
     /// Notifies callbacks of the values that were read.
-    async fn tell(
-        &mut self,
-        told: Vec<Result<Told>>,
-        company: &mut Company<'_, '_>,
-        run: &mut Run<'_>,
-    ) -> Result<()> {
+    async fn tell(&mut self, told: Vec<Result<Told>>) -> Result<()> {
         let is_step = |told: &Result<Told>| {
             told.as_ref().is_ok_and(|told| matches!(told.event, Event::Step { .. }))
         };
@@ -155,211 +155,197 @@ impl Ahead {
         for (at, told) in told.into_iter().enumerate() {
             let told = told.inspect_err(|_| {
                 // Later steps are discarded: no epoch ends with them.
-                self.calling.clear();
-                self.reading = None;
+                self.ahead.calling.clear();
+                self.ahead.reading = None;
             })?;
             match told.event {
                 Event::Step { phase, batch, .. } => {
-                    self.step(phase, batch, &told, Some(at) == last, company, run)?;
+                    self.tell_step(phase, batch, &told, Some(at) == last)?;
                 }
                 Event::Pass(phase) => {
-                    self.sums.add(&told);
-                    let logs = std::mem::take(&mut self.sums).logs();
-                    self.pass(phase, logs, company, run)?;
+                    self.ahead.sums.add(&told);
+                    let logs = std::mem::take(&mut self.ahead.sums).logs();
+                    self.tell_pass(phase, logs)?;
                 }
                 Event::Epoch { number, batches } => {
-                    let mut logs = std::mem::take(&mut self.epoch);
-                    for callback in company.callbacks.iter_mut() {
-                        callback.on_epoch_end(number, &mut logs, run)?;
+                    let mut logs = std::mem::take(&mut self.ahead.epoch);
+                    for callback in self.callbacks.iter_mut() {
+                        callback.on_epoch_end(number, &mut logs, &mut self.run)?;
                         if let Some(rest) = callback.after_epoch() {
                             rest.await?;
                         }
                     }
-                    company.history.add(number, &logs);
-                    company.progress.end(batches, &logs);
-                    self.last = logs;
+                    self.history.add(number, &logs);
+                    self.progress.end(batches, &logs);
+                    self.ahead.last = logs;
                 }
             }
         }
         Ok(())
     }
 
-    fn pass(
-        &mut self,
-        phase: Phase,
-        logs: Logs,
-        company: &mut Company<'_, '_>,
-        run: &mut Run<'_>,
-    ) -> Result<()> {
+    fn tell_pass(&mut self, phase: Phase, logs: Logs) -> Result<()> {
         if phase == Phase::Train {
-            self.epoch = logs;
+            self.ahead.epoch = logs;
             return Ok(());
         }
-        company.callbacks.iter_mut().try_for_each(|callback| callback.on_test_end(&logs, run))?;
+        self.each(|callback, run| callback.on_test_end(&logs, run))?;
         match phase {
             Phase::Validate => {
-                logs.iter().for_each(|(name, value)| self.epoch.set(&format!("val_{name}"), value));
+                let epoch = &mut self.ahead.epoch;
+                logs.iter().for_each(|(name, value)| epoch.set(&format!("val_{name}"), value));
             }
-            _ => self.last = logs,
+            _ => self.ahead.last = logs,
         }
         Ok(())
     }
 
-    fn step(
-        &mut self,
-        phase: Phase,
-        batch: usize,
-        told: &Told,
-        last: bool,
-        company: &mut Company<'_, '_>,
-        run: &mut Run<'_>,
-    ) -> Result<()> {
-        self.sums.add(told);
-        let heard = company.batch_logs() != BatchLogs::Unused;
+    fn tell_step(&mut self, phase: Phase, batch: usize, told: &Told, last: bool) -> Result<()> {
+        let heard = self.batch_logs() != BatchLogs::Unused;
+        let ahead = &mut self.ahead;
+        ahead.sums.add(told);
         // A validation has no separate bar.
-        let shown = last && phase != Phase::Validate && company.progress.shows();
-        let watched = phase == Phase::Train && !self.warned;
+        let shown = last && phase != Phase::Validate && self.progress.shows();
+        let watched = phase == Phase::Train && !ahead.warned;
         if !heard && !shown && !watched {
             return Ok(());
         }
-        let logs = self.sums.logs();
+        let logs = ahead.sums.logs();
         if let Some(loss) = logs.get("loss").filter(|loss| watched && !loss.is_finite()) {
-            self.warned = true;
+            ahead.warned = true;
             crate::warnings::warn_user!(
                 "fit: the loss is {loss} at batch {batch}, and the weights may be lost. Lower the learning rate, look for NaN \
                  in the data and for labels that the loss does not have, or stop with TerminateOnNaN."
             );
         }
         if heard {
-            run.set_batch_logs(told.logs());
-            for callback in company.callbacks.iter_mut() {
-                if callback.batch_logs() != BatchLogs::Unused {
-                    batch_end(phase, &mut **callback, batch, &logs, run)?;
-                }
-            }
+            self.run.set_batch_logs(told.logs());
+            self.each(|callback, run| match callback.batch_logs() {
+                BatchLogs::Unused => Ok(()),
+                _ => batch_end(phase, callback, batch, &logs, run),
+            })?;
         }
         if shown {
-            company.progress.update(batch + 1, &logs);
+            self.progress.update(batch + 1, &logs);
         }
         Ok(())
     }
-}
 
-/// Runs an epoch of `feed`, or the rest of one that has begun, after the given number of batches and with the given sums.
-/// Returns the number of batches.
-#[allow(clippy::too_many_arguments)] // The loop's state.
-pub(super) async fn pass(
-    phase: Phase,
-    model: &dyn AnyModel,
-    compiled: &Compiled,
-    feed: &mut Feed<'_>,
-    ahead: &mut Ahead,
-    company: &mut Company<'_, '_>,
-    run: &mut Run<'_>,
-    begun: Option<(usize, Sums)>,
-) -> Result<usize> {
-    let wanted = company.batch_logs();
-    let mut batches = 0;
-    match begun {
-        Some((before, sums)) => (batches, ahead.sums) = (before, sums),
-        None => {
-            feed.begin();
-            reset_metrics(model, compiled)?;
-        }
-    }
-    // A step's structure must not depend on whether it is the first.
-    flush()?;
-    // The labels of arrays have already been checked.
-    compiled.set_checked_labels(feed.arrays().is_some());
-    let shows = phase != Phase::Validate;
-    loop {
-        if company.interrupted() || run.stopped() && phase == Phase::Train {
-            break;
-        }
-        let Some(batch) = feed.next()? else { break };
-        let stepped = step(phase, model, compiled, batches, &batch, company, run, wanted);
-        ahead.add(stepped.map_err(|error| {
-            super::checks::with_remedy(model, Some(compiled), feed, &batch, error)
-        })?);
-        drop(batch);
-        if batches == 0 && shows {
-            company.progress.called();
-        }
-        batches += 1;
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        let backs_up =
-            phase == Phase::Train && super::backup::is_wanted(company.callbacks, Some(batches));
-        if wanted == BatchLogs::Now {
-            ahead.catch_up(company, run).await?;
-        } else if ahead.is_full() {
-            if let (Some(last), true) =
-                (ahead.calling.last_mut(), shows && company.progress.draws())
-            {
-                if last.metrics.is_empty() {
-                    last.metrics = compiled.results()?;
-                }
+    /// Runs an epoch of `feed`, or the rest of one that has begun, after the given number of batches and with the given sums.
+    /// Returns the number of batches.
+    pub(super) async fn pass(
+        &mut self,
+        phase: Phase,
+        feed: &mut Feed<'_>,
+        begun: Option<(usize, Sums)>,
+    ) -> Result<usize> {
+        let wanted = self.batch_logs();
+        let mut batches = 0;
+        match begun {
+            Some((before, sums)) => (batches, self.ahead.sums) = (before, sums),
+            None => {
+                feed.begin();
+                reset_metrics(self.model, &self.compiled)?;
             }
-            ahead.read(company, run).await?;
         }
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        if backs_up {
-            ahead.catch_up(company, run).await?;
-            ahead.sums.set_metrics(compiled.results()?).await?;
-            super::backup::save(company.callbacks, batches, &ahead.sums, compiled, feed, run)
-                .await?;
+        // A step's structure must not depend on whether it is the first.
+        flush()?;
+        // The labels of arrays have already been checked.
+        self.compiled.set_checked_labels(feed.arrays().is_some());
+        let shows = phase != Phase::Validate;
+        loop {
+            if self.interrupted() || self.run.stopped() && phase == Phase::Train {
+                break;
+            }
+            let Some(batch) = feed.next()? else { break };
+            let stepped = self.step(phase, batches, &batch, wanted).map_err(|error| {
+                super::checks::with_remedy(self.model, Some(&self.compiled), feed, &batch, error)
+            });
+            self.ahead.add(stepped?);
+            drop(batch);
+            if batches == 0 && shows {
+                self.progress.called();
+            }
+            batches += 1;
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            let backs_up =
+                phase == Phase::Train && super::backup::is_wanted(self.callbacks, Some(batches));
+            if wanted == BatchLogs::Now {
+                self.catch_up().await?;
+            } else if self.ahead.is_full() {
+                if let (Some(last), true) =
+                    (self.ahead.calling.last_mut(), shows && self.progress.draws())
+                {
+                    if last.metrics.is_empty() {
+                        last.metrics = self.compiled.results()?;
+                    }
+                }
+                self.read().await?;
+            }
+            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+            if backs_up {
+                self.catch_up().await?;
+                self.ahead.sums.set_metrics(self.compiled.results()?).await?;
+                self.back_up(batches, feed).await?;
+            }
         }
+        let mut end = Unread::new(Event::Pass(phase));
+        end.metrics = self.compiled.results()?;
+        flush()?;
+        self.ahead.add(end);
+        if self.waits() {
+            self.catch_up().await?;
+        }
+        Ok(batches)
     }
-    let mut end = Unread::new(Event::Pass(phase));
-    end.metrics = compiled.results()?;
-    flush()?;
-    ahead.add(end);
-    if company.waits() {
-        ahead.catch_up(company, run).await?;
-    }
-    Ok(batches)
-}
 
-/// Calls the ops of a step.
-#[allow(clippy::too_many_arguments)] // The loop's state.
-fn step(
-    phase: Phase,
-    model: &dyn AnyModel,
-    compiled: &Compiled,
-    number: usize,
-    batch: &crate::data::Batch,
-    company: &mut Company<'_, '_>,
-    run: &mut Run<'_>,
-    wanted: BatchLogs,
-) -> Result<Unread> {
-    for callback in company.callbacks.iter_mut() {
-        match phase {
-            Phase::Train => callback.on_train_batch_begin(number, run)?,
-            Phase::Test | Phase::Validate => callback.on_test_batch_begin(number, run)?,
-        }
+    /// Lets the callbacks save the training after so many batches of an epoch.
+    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
+    pub(super) async fn back_up(&mut self, batches: usize, feed: &Feed<'_>) -> Result<()> {
+        let (epoch, sums) = (&self.run.backup.epoch, &self.ahead.sums);
+        self.run.backup.place =
+            super::backup::bytes(epoch, batches, sums, &self.compiled, feed).await?;
+        self.each(|callback, run| callback.back_up(run))
     }
-    let logs = match phase {
-        Phase::Train => model.train_step(batch)?,
-        Phase::Test => model.test_step(batch)?,
-        Phase::Validate => model.test_step(batch).map_err(|error| {
-            error.reworded(|text| message!("{}: batch {number}: {text}", super::feed::VALIDATION))
-        })?,
-    };
-    // An optimizer has already flushed; with this, other steps also run as separate plans.
-    flush()?;
-    let metrics = match wanted {
-        BatchLogs::Unused => Vec::new(),
-        _ => {
-            let results = compiled.results()?;
-            flush()?;
-            results
-        }
-    };
-    for callback in company.callbacks.iter_mut() {
-        if callback.batch_logs() == BatchLogs::Unused {
-            batch_end(phase, &mut **callback, number, &Logs::new(), run)?;
-        }
+
+    /// Calls the ops of a step.
+    fn step(
+        &mut self,
+        phase: Phase,
+        number: usize,
+        batch: &crate::data::Batch,
+        wanted: BatchLogs,
+    ) -> Result<Unread> {
+        self.each(|callback, run| match phase {
+            Phase::Train => callback.on_train_batch_begin(number, run),
+            Phase::Test | Phase::Validate => callback.on_test_batch_begin(number, run),
+        })?;
+        let logs = match phase {
+            Phase::Train => self.model.train_step(batch)?,
+            Phase::Test => self.model.test_step(batch)?,
+            Phase::Validate => self.model.test_step(batch).map_err(|error| {
+                error.reworded(|text| {
+                    message!("{}: batch {number}: {text}", super::feed::VALIDATION)
+                })
+            })?,
+        };
+        // An optimizer has already flushed; with this, other steps also run as separate plans.
+        flush()?;
+        let metrics = match wanted {
+            BatchLogs::Unused => Vec::new(),
+            _ => {
+                let results = self.compiled.results()?;
+                flush()?;
+                results
+            }
+        };
+        self.each(|callback, run| match callback.batch_logs() {
+            BatchLogs::Unused => batch_end(phase, callback, number, &Logs::new(), run),
+            _ => Ok(()),
+        })?;
+        let event = Event::Step { phase, batch: number, examples: batch.len() };
+        Ok(Unread { event, logs, metrics })
     }
-    Ok(Unread { event: Event::Step { phase, batch: number, examples: batch.len() }, logs, metrics })
 }
 
 fn batch_end(
