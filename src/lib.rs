@@ -58,6 +58,8 @@ pub mod image;
 pub mod interop;
 pub mod io;
 #[cfg(feature = "keras")]
+// The parts of checkpoints are compiled where nothing saves or resumes, too.
+#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
 pub mod keras;
 mod mixer;
 mod ops;
@@ -73,6 +75,7 @@ pub mod summary;
 mod tape;
 mod tensor;
 mod text_table;
+#[cfg_attr(not(feature = "checkpoint"), allow(dead_code, unused_imports))]
 mod trackable;
 #[cfg(feature = "checkpoint")]
 pub mod train;

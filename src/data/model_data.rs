@@ -13,7 +13,6 @@ use super::dataset::Dataset;
 use super::images::Images;
 use super::item::{Item, ItemSpec};
 use super::iterator::DatasetIter;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use super::iterator::IteratorState;
 use crate::error::{Error, Result, message};
 use crate::tensor::{HostElement, Tensor};
@@ -45,13 +44,11 @@ pub(crate) type Batches<'a> = Box<dyn BatchPass + 'a>;
 /// A pass, which may be able to report its position.
 pub(crate) trait BatchPass: Iterator<Item = Result<Batch>> {
     /// The position of the pass; `None` if only counting its batches determines it.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn state(&self) -> Result<Option<IteratorState>> {
         Ok(None)
     }
 
     /// Continues a saved pass after this many batches.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn go_on(&mut self, _state: Option<&IteratorState>, given: usize) -> Result<()> {
         for _ in 0..given {
             match self.next() {
@@ -88,12 +85,10 @@ impl<T: Item + IntoBatch> Iterator for OfDataset<T> {
 }
 
 impl<T: Item + IntoBatch> BatchPass for OfDataset<T> {
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn state(&self) -> Result<Option<IteratorState>> {
         self.0.save().map(Some)
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn go_on(&mut self, state: Option<&IteratorState>, _given: usize) -> Result<()> {
         state.map_or(Ok(()), |state| self.0.restore(state))
     }

@@ -45,7 +45,6 @@ pub mod layers;
 mod lists;
 pub mod losses;
 pub mod metrics;
-#[cfg(feature = "checkpoint")]
 mod operations;
 pub mod optimizers;
 mod pad_sequences;

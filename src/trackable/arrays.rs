@@ -79,7 +79,6 @@ pub(crate) enum Scope {
     /// Only variables: a file of weights.
     Variables,
     /// Generators and counts, too.
-    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     Checkpoint,
 }
 
@@ -102,15 +101,12 @@ pub(crate) struct Everything {
     /// The paths of the parts that store variables for other variables, such as optimizers.
     owners: Vec<String>,
     /// The entries that such a part stores.
-    #[cfg(feature = "checkpoint")]
     pub(crate) kept: Vec<Kept>,
     /// The owners, and the names of the variables for which each stores some, in order.
-    #[cfg(feature = "checkpoint")]
     pub(crate) listed: Vec<(String, Vec<String>)>,
 }
 
 /// An entry that an optimizer stores for a variable.
-#[cfg(feature = "checkpoint")]
 pub(crate) struct Kept {
     /// The entry's name.
     pub(crate) name: String,
@@ -126,7 +122,6 @@ pub(crate) enum Item {
     Variable(Variable),
     ToBe(Slot),
     /// `None` is a shape that varies. The bytes exist if values were requested.
-    #[cfg(feature = "checkpoint")]
     State {
         dtype: &'static str,
         shape: Option<&'static [usize]>,
@@ -144,23 +139,17 @@ impl Everything {
         Everything::found(&|parts| root.track(parts), scope, false)
     }
 
-    #[cfg(feature = "checkpoint")]
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Item)> {
         self.entries.iter().map(|(name, item)| (&**name, item))
     }
 
-    #[cfg(feature = "checkpoint")]
     pub(crate) fn into_entries(self) -> Vec<(String, Item)> {
         self.entries
     }
 
     pub(super) fn found(track: Track<'_>, scope: Scope, values: bool) -> Self {
-        // Only a checkpoint includes states.
-        #[cfg(not(feature = "checkpoint"))]
-        let _ = (scope, values);
         let mut entries = Vec::new();
         let (mut owners, mut slots) = (Vec::new(), Vec::new());
-        #[cfg(feature = "checkpoint")]
         let mut lists: Vec<(String, Vec<u64>)> = Vec::new();
         let mut visit = |path: &str, leaf: Leaf<'_>| {
             // The root itself has no path.
@@ -170,7 +159,7 @@ impl Everything {
                     entries.push((name.to_string(), Item::Variable(variable.clone())))
                 }
                 Leaf::ToBe(slot) => entries.push((name.to_string(), Item::ToBe(slot.clone()))),
-                #[cfg(feature = "checkpoint")]
+                // Only a checkpoint includes states.
                 Leaf::State(state) if scope == Scope::Checkpoint => {
                     let (dtype, shape) = state.form();
                     let bytes = values.then(|| state.get());
@@ -178,7 +167,6 @@ impl Everything {
                 }
                 Leaf::Slots(owner) => {
                     owners.push(path.to_string());
-                    #[cfg(feature = "checkpoint")]
                     lists.push((path.to_string(), owner.listed()));
                     // The walk may visit their variables later.
                     let kept = owner.slots().into_iter();
@@ -196,7 +184,6 @@ impl Everything {
         }
         // A slot's name ends in the path to its variable, or in a number if there is no path.
         let (mut unknown, mut named) = (HashIndex::default(), Vec::new());
-        #[cfg(feature = "checkpoint")]
         let mut kept = Vec::new();
         for (at, owner, (of, name, slot)) in slots {
             let of = match places.get(&of) {
@@ -211,11 +198,9 @@ impl Everything {
                 None => Item::ToBe(slot),
             };
             let full = join(&owner, &format!("{name}/{of}"));
-            #[cfg(feature = "checkpoint")]
             kept.push(Kept { name: full.clone(), owner, slot: name, of });
             named.push((at, (full, item)));
         }
-        #[cfg(feature = "checkpoint")]
         let listed = {
             let mut name = |id: u64| match places.get(&id) {
                 Some(&place) => entries[place as usize].0.clone(),
@@ -239,14 +224,7 @@ impl Everything {
             everything.push(entry);
         }
         everything.extend(named.map(|(_, slot)| slot));
-        Everything {
-            entries: everything,
-            owners,
-            #[cfg(feature = "checkpoint")]
-            kept,
-            #[cfg(feature = "checkpoint")]
-            listed,
-        }
+        Everything { entries: everything, owners, kept, listed }
     }
 
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
@@ -264,7 +242,6 @@ impl Everything {
             Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
         let array = |(name, item): (String, Item)| {
             let (dtype, shape, bytes) = match item {
-                #[cfg(feature = "checkpoint")]
                 Item::State { dtype, shape, bytes } => {
                     let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
                         error.reworded(|text| message!("save: '{name}': {text}"))
@@ -384,7 +361,6 @@ impl Item {
         match self {
             Item::Variable(variable) => Some(variable.id()),
             Item::ToBe(slot) => Some(slot.id()),
-            #[cfg(feature = "checkpoint")]
             Item::State { .. } => None,
         }
     }
@@ -459,7 +435,6 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
     }
     // All checks come before any change.
     let (mut values, mut left) = (Vec::new(), Vec::new());
-    #[cfg(feature = "checkpoint")]
     let (mut states, mut state_names) = (Vec::new(), Vec::new());
     for (name, item) in &all.entries {
         let Some(place) = given.place(name) else {
@@ -468,7 +443,6 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
             let form = match item {
                 Item::Variable(variable) => format!(" {:?}", variable.shape()),
-                #[cfg(feature = "checkpoint")]
                 Item::State { dtype, shape: Some(shape), .. } => format!(" {shape:?} of {dtype}"),
                 _ => String::new(),
             };
@@ -488,7 +462,6 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
                 values.push((variable, value));
             }
             Item::ToBe(slot) => left.push((slot, array.into_owned())),
-            #[cfg(feature = "checkpoint")]
             Item::State { dtype, shape, .. } => {
                 let size = if *dtype == "U64" { 8 } else { 4 };
                 let fits = |shape: &[usize]| {
@@ -509,7 +482,6 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
         }
     }
-    #[cfg(feature = "checkpoint")]
     set_states(root, call, &state_names, &states)?;
     for (slot, array) in left {
         // If another thread has made the variable in the meantime, it gets the value like the others.
@@ -534,7 +506,6 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
 }
 
 /// Restores the states of these names from their bytes.
-#[cfg(feature = "checkpoint")]
 fn set_states(
     root: &dyn Trackable,
     call: &str,

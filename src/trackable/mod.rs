@@ -17,17 +17,12 @@ mod walk;
 pub(crate) mod weights;
 
 pub use arrays::NamedArray;
-#[cfg(all(feature = "checkpoint", any(feature = "safetensors", not(target_family = "wasm"))))]
-pub(crate) use arrays::set;
-#[cfg(feature = "checkpoint")]
-pub(crate) use arrays::{Everything, Given, Item, Scope, set_given};
+pub(crate) use arrays::{Everything, Given, Item, Scope, set, set_given};
 pub(crate) use class::{CallForm, ExtraVariable, PartNames, Positions, Role, SlotNames};
 pub use class::{Class, Layout, PyTorchParameter};
 pub(crate) use impls::{VALUE, plain, value};
-#[cfg(feature = "checkpoint")]
-pub(crate) use parts::Leaf;
 pub use parts::Parts;
-pub(crate) use parts::{Described, HostState, Origin, SlotOwner};
+pub(crate) use parts::{Described, HostState, Leaf, Origin, SlotOwner};
 #[cfg(feature = "summary")]
 pub(crate) use picture::layer_nodes;
 pub(crate) use slot::Slot;

@@ -94,7 +94,6 @@ pub(crate) struct Described {
     /// The origins of the inputs of all calls.
     pub(crate) from: Vec<Origin>,
     /// Its number in the model's `_operations` in Keras.
-    #[cfg(feature = "checkpoint")]
     pub(crate) number: Option<usize>,
 }
 
@@ -110,7 +109,6 @@ pub(crate) struct Origin {
 }
 
 /// Numbers on the host that belong to a checkpoint.
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 pub(crate) trait HostState {
     /// The dtype by its safetensors name, and the shape; `None` for bytes whose number varies.
     fn form(&self) -> (&'static str, Option<&'static [usize]>);
@@ -133,7 +131,6 @@ pub(crate) trait SlotOwner {
     fn slots(&self) -> Vec<(u64, String, Slot)>;
 
     /// The identities of the variables that it handles, in order, including those for which it stores nothing.
-    #[cfg(feature = "checkpoint")]
     fn listed(&self) -> Vec<u64>;
 
     /// Stores a value for the slot `name` of the variable `of`, which does not exist yet.
@@ -244,7 +241,6 @@ impl<'a> Parts<'a> {
     }
 }
 
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Later<'a, 'g>(&'a dyn Fn() -> &'g Generator);
 
 impl HostState for Later<'_, '_> {
@@ -261,7 +257,6 @@ impl HostState for Later<'_, '_> {
     }
 }
 
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Number<G, S> {
     get: G,
     set: S,

@@ -78,7 +78,6 @@ impl Slot {
     }
 
     /// Whether training changes the variable.
-    #[cfg(feature = "checkpoint")]
     pub(crate) fn trainable(&self) -> bool {
         self.0.trainable && !self.frozen()
     }

@@ -276,7 +276,6 @@ impl Functional {
                 .flat_map(|call| call.inputs.iter().chain(&call.mask))
                 .map(from)
                 .collect(),
-            #[cfg(feature = "checkpoint")]
             number: None,
         }
     }
@@ -305,16 +304,13 @@ impl Trackable for InputLayer {
 
 impl Trackable for Functional {
     fn track(&self, parts: &mut Parts<'_>) {
-        #[cfg(feature = "checkpoint")]
         let numbers = std::cell::OnceCell::new();
-        #[cfg_attr(not(feature = "checkpoint"), allow(unused_variables))]
         for (at, layer) in self.network.layers.iter().enumerate() {
             let part: &dyn Trackable = match &layer.operation {
                 Some(operation) => operation.callable.part(),
                 None => &InputLayer,
             };
             parts.add_described(&layer.name, part, &|| Described {
-                #[cfg(feature = "checkpoint")]
                 number: numbers.get_or_init(|| self.network.keras_numbers()).get(at).copied(),
                 ..self.described(layer)
             });

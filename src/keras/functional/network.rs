@@ -62,7 +62,6 @@ struct Step {
     operation: Arc<Operation>,
     layer: usize,
     /// Which call of the layer.
-    #[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
     call: usize,
     inputs: Vec<usize>,
     mask: Option<usize>,
@@ -397,9 +396,12 @@ impl Network {
     }
 
     /// Keras's number of each layer.
-    #[cfg(feature = "checkpoint")]
     pub(super) fn keras_numbers(&self) -> Vec<usize> {
         use crate::keras::operations::{LayerCall, keras_numbers};
+        // Only checkpoints need them, and a web page without checkpoints has less code.
+        if cfg!(not(feature = "checkpoint")) {
+            return Vec::new();
+        }
         let (mut calls, mut place) = (Vec::new(), HashMap::new());
         let ranks = |call: &Call| call.outputs.iter().map(SymbolicTensor::rank).collect();
         for (layer, known) in self.layers.iter().enumerate() {

@@ -111,7 +111,6 @@ impl Memory {
     }
 
     /// The variables in order, including those without slots.
-    #[cfg(feature = "checkpoint")]
     pub(super) fn listed(&self) -> Vec<u64> {
         self.kept.iter().map(|(of, _)| *of).collect()
     }

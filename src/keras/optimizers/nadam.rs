@@ -45,7 +45,6 @@ impl Trackable for Nadam {
 }
 
 /// `U_t`, which Keras stores in checkpoints. Here, restoring the count of steps restores it.
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Product<'a>(&'a Nadam);
 
 impl HostState for Product<'_> {

@@ -178,7 +178,6 @@ impl Trackable for OptimizerState {
     }
 }
 
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code))]
 struct Rate<'a>(&'a OptimizerState);
 
 impl HostState for Rate<'_> {
@@ -201,7 +200,6 @@ impl SlotOwner for OptimizerState {
         self.memory().all()
     }
 
-    #[cfg(feature = "checkpoint")]
     fn listed(&self) -> Vec<u64> {
         self.memory().listed()
     }

@@ -180,15 +180,17 @@ impl Sequential {
             inputs: input.filter(|_| output.is_some()).into_iter().cloned().collect(),
             outputs: output.into_iter().cloned().collect(),
             from: from.into_iter().collect(),
-            #[cfg(feature = "checkpoint")]
             number: None,
         }
     }
 
     /// Keras's number of each layer, counted after the input.
-    #[cfg(feature = "checkpoint")]
     fn keras_numbers(&self) -> Vec<usize> {
         use super::operations::{LayerCall, keras_numbers};
+        // Only checkpoints need them, and a web page without checkpoints has less code.
+        if cfg!(not(feature = "checkpoint")) {
+            return Vec::new();
+        }
         let mut calls = vec![LayerCall::default()];
         // A layer shared by several pointers counts once.
         let mut first = std::collections::HashMap::new();
@@ -223,11 +225,9 @@ impl Sequential {
 
 impl Trackable for Sequential {
     fn track(&self, parts: &mut Parts<'_>) {
-        #[cfg(feature = "checkpoint")]
         let numbers = std::cell::OnceCell::new();
         for (at, (name, layer)) in self.layers.iter().enumerate() {
             parts.add_described(name, &**layer, &|| Described {
-                #[cfg(feature = "checkpoint")]
                 number: numbers.get_or_init(|| self.keras_numbers()).get(at).copied(),
                 ..self.described(at)
             });

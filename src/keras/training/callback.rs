@@ -197,13 +197,11 @@ pub trait Callback {
 
     /// Whether the callback requests a backup of the training, after so many batches of the epoch, or with `None` after the
     /// epoch. The training then reads its results and calls `back_up`.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     #[doc(hidden)]
     fn wants_backup(&mut self, batches: Option<usize>) -> bool {
         false
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     #[doc(hidden)]
     fn back_up(&mut self, run: &mut Run<'_>) -> Result<()> {
         Ok(())
@@ -236,12 +234,10 @@ macro_rules! pointers {
                 on_predict_batch_end(batch: usize)
             }
 
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             fn wants_backup(&mut self, batches: Option<usize>) -> bool {
                 (**self).wants_backup(batches)
             }
 
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             fn back_up(&mut self, run: &mut Run<'_>) -> Result<()> {
                 (**self).back_up(run)
             }
@@ -268,7 +264,6 @@ pub struct Run<'a> {
     steps: Option<usize>,
     stopped: bool,
     batch_logs: Logs,
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) backup: Backup,
 }
 
@@ -283,7 +278,6 @@ impl std::fmt::Debug for Run<'_> {
 }
 
 /// The state at the beginning of an epoch, for a backup.
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) number: usize,
@@ -293,7 +287,6 @@ pub(super) struct Epoch {
 }
 
 /// The state that a callback that saves backups shares with the loop.
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 #[derive(Default)]
 pub(super) struct Backup {
     /// The current epoch.
@@ -307,7 +300,6 @@ pub(super) struct Backup {
     pub(super) interrupted: bool,
 }
 
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 impl Run<'_> {
     /// In `back_up`: the position of the training, as bytes.
     pub(crate) fn place(&self) -> &[u8] {
@@ -340,7 +332,6 @@ impl<'a> Run<'a> {
             steps,
             stopped: false,
             batch_logs: Logs::new(),
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             backup: Backup::default(),
         }
     }

@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::IteratorState;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
 use crate::data::{
     Arrays, Batch, BatchSource, Batches, Cardinality, DataKind, ItemSpec, ModelData, Origin,
@@ -386,7 +384,6 @@ impl<'a> Feed<'a> {
     }
 }
 
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 impl Feed<'_> {
     /// Writes the position of the feed.
     pub(super) fn save(&self, out: &mut Writer) -> Result<()> {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::any_model::AnyModel;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use super::backup;
 use super::callback::{Callback, Run};
 use super::checks;
@@ -59,7 +58,6 @@ impl Validation<'_, '_> {
         }
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn bytes(&self) -> Result<Vec<u8>> {
         match self {
             Validation::Split(feed) => backup::of_feed(feed),
@@ -67,7 +65,6 @@ impl Validation<'_, '_> {
         }
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn put(&mut self, place: &backup::FitProgress) -> Result<()> {
         match self {
             Validation::Split(feed) => place.put_validation(feed),
@@ -150,10 +147,7 @@ async fn train(
     if !last.is_empty() {
         running.compiled.optimizer().finalize_variable_values(model)?;
     }
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-    {
-        running.run.backup.interrupted = running.history.interrupted();
-    }
+    running.run.backup.interrupted = running.history.interrupted();
     running.each(|callback, run| callback.on_train_end(&last, run))
 }
 
@@ -169,10 +163,8 @@ async fn epochs(
     feed: &mut Feed<'_>,
     validation: &mut Option<Validation<'_, '_>>,
 ) -> Result<()> {
-    #[allow(unused_mut)] // Not used in builds without backups.
     let mut first = plan.epochs.start;
     running.each(|callback, run| callback.on_train_begin(run))?;
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     let mut resumed = match running.run.backup.go_on.take() {
         Some(bytes) => {
             let place = backup::FitProgress::read(&bytes)?;
@@ -187,20 +179,16 @@ async fn epochs(
         if running.run.stopped() {
             break;
         }
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if running.run.backup.wanted {
             running.run.backup.epoch.validation =
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
         }
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         let rate = backup::begin(epoch, resumed.as_ref(), &mut running.run)?;
         running.each(|callback, run| callback.on_epoch_begin(epoch, run))?;
-        #[allow(unused_mut)] // Not used in builds without backups.
-        let mut begun = None;
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
-        if let Some(place) = resumed.take() {
-            begun = place.go_on(rate, &running.compiled, &running.run)?;
-        }
+        let begun = match resumed.take() {
+            Some(place) => place.go_on(rate, &running.compiled, &running.run)?,
+            None => None,
+        };
         running.progress.begin(Some((epoch, plan.epochs.end)), feed.steps());
         let batches = running.pass(Phase::Train, feed, begun).await?;
         let interrupted = running.interrupted();
@@ -219,7 +207,6 @@ async fn epochs(
         if running.waits() {
             running.catch_up().await?;
         }
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         if !interrupted && backup::is_wanted(running.callbacks, None) {
             running.catch_up().await?;
             running.run.backup.epoch.number = epoch + 1;

@@ -4,7 +4,6 @@
 //! device and read the results later, so that the device never waits for the host.
 
 mod any_model;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 mod backup;
 mod callback;
 mod checks;

@@ -267,7 +267,6 @@ impl Loop<'_, '_> {
                 self.progress.called();
             }
             batches += 1;
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             let backs_up =
                 phase == Phase::Train && super::backup::is_wanted(self.callbacks, Some(batches));
             if wanted == BatchLogs::Now {
@@ -282,7 +281,6 @@ impl Loop<'_, '_> {
                 }
                 self.read().await?;
             }
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             if backs_up {
                 self.catch_up().await?;
                 self.ahead.sums.set_metrics(self.compiled.results()?).await?;
@@ -300,7 +298,6 @@ impl Loop<'_, '_> {
     }
 
     /// Lets the callbacks save the training after so many batches of an epoch.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) async fn back_up(&mut self, batches: usize, feed: &Feed<'_>) -> Result<()> {
         let (epoch, sums) = (&self.run.backup.epoch, &self.ahead.sums);
         self.run.backup.place =

@@ -8,7 +8,6 @@ use std::task::Poll;
 use super::feed::VALIDATION;
 use super::logs::{Logs, StepLogs};
 use super::phase::Phase;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -170,7 +169,6 @@ impl Sums {
     }
 
     /// Reads the metrics' results.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) async fn set_metrics(&mut self, metrics: Vec<(String, Tensor)>) -> Result<()> {
         let now = Unread { metrics, ..Unread::new(Event::Pass(Phase::Train)) };
         for told in Read::start(vec![now]).await.finish().await? {
@@ -179,7 +177,6 @@ impl Sums {
         Ok(())
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) fn save(&self, out: &mut Writer) {
         out.number(self.examples.to_bits());
         for list in [&self.scalars, &self.metrics] {
@@ -191,7 +188,6 @@ impl Sums {
         }
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) fn read(from: &mut Reader<'_>) -> Result<Self> {
         let examples = f64::from_bits(from.number()?);
         let mut list = || -> Result<Vec<(String, f64)>> {

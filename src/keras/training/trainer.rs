@@ -16,7 +16,6 @@ use crate::keras::DTypePolicy;
 use crate::keras::metrics::Metric;
 use crate::keras::optimizers::Optimizer;
 use crate::tensor::Tensor;
-#[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
 use crate::trackable::{NamedArray, Scope, set};
 use crate::trackable::{Parts, Trackable};
 
@@ -96,7 +95,6 @@ impl Trainer {
             },
             outlets: OnceLock::new(),
             checked_labels: AtomicBool::new(false),
-            #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
             waiting: Mutex::default(),
         };
         self.state().compiled = Some(Arc::new(compiled));
@@ -142,7 +140,6 @@ pub(crate) struct Compiled {
     /// Whether the labels of the next batches are known to be right.
     checked_labels: AtomicBool,
     /// The states from a backup of metrics that do not exist yet.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     waiting: Mutex<Vec<Vec<NamedArray<'static>>>>,
 }
 
@@ -163,7 +160,6 @@ impl Compiled {
             None => {
                 let made = outlets(&self.recipe, names(), &batch.y, y_pred)?;
                 let made = self.outlets.get_or_init(|| made);
-                #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
                 self.fill_metrics()?;
                 made
             }
@@ -285,13 +281,11 @@ impl Compiled {
     }
 
     /// Sets states for the metrics in use, which need not exist yet.
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     pub(super) fn leave_metrics(&self, states: Vec<Vec<NamedArray<'static>>>) -> Result<()> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = states;
         if self.outlets.get().is_some() { self.fill_metrics() } else { Ok(()) }
     }
 
-    #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
     fn fill_metrics(&self) -> Result<()> {
         let states =
             std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -311,7 +305,6 @@ impl Compiled {
     }
 
     pub(super) fn reset_metrics(&self) -> Result<()> {
-        #[cfg(all(feature = "checkpoint", not(target_family = "wasm")))]
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.metrics_in_use().try_for_each(|(_, metric)| metric.reset_state())
     }
