@@ -28,4 +28,13 @@ impl Cardinality {
             other => other,
         }
     }
+
+    /// For a stage that may make more or fewer elements of each, but none of nothing.
+    #[must_use]
+    pub(crate) fn varies(self) -> Self {
+        match self {
+            Cardinality::Known(0) => self,
+            _ => Cardinality::Unknown,
+        }
+    }
 }

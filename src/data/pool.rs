@@ -33,6 +33,7 @@ fn panicked(stage: &str, panic: &(dyn Any + Send)) -> Error {
 }
 
 /// Jobs that run, and results that have not been fetched.
+#[derive(Clone)]
 pub(crate) struct Jobs<R> {
     shared: Arc<Shared<R>>,
 }

@@ -12,6 +12,8 @@ pub use scalar::ItemScalar;
 pub use spec::ItemSpec;
 pub use tuples::same_rows;
 
+use std::collections::VecDeque;
+
 use super::codec::{Reader, Writer};
 use crate::error::{Error, Result};
 
@@ -131,4 +133,30 @@ pub(crate) fn read_result<T: Item>(from: &mut Reader<'_>) -> Result<Result<T>> {
         true => Ok(Ok(T::read(from)?)),
         false => Ok(Err(from.error()?)),
     }
+}
+
+/// Writes elements after their number.
+pub(crate) fn write_items<'a, T: Item>(
+    items: impl IntoIterator<Item = &'a T, IntoIter: ExactSizeIterator>,
+    out: &mut Writer,
+) -> Result<()> {
+    let mut items = items.into_iter();
+    out.number(items.len() as u64);
+    items.try_for_each(|item| item.write(out))
+}
+
+/// Reads the output of [`write_items`].
+pub(crate) fn read_items<T: Item, C: FromIterator<T>>(from: &mut Reader<'_>) -> Result<C> {
+    (0..from.count(1)?).map(|_| T::read(from)).collect()
+}
+
+/// Writes elements and errors after their number.
+pub(crate) fn write_results<T: Item>(items: &VecDeque<Result<T>>, out: &mut Writer) -> Result<()> {
+    out.number(items.len() as u64);
+    items.iter().try_for_each(|item| write_result(item, out))
+}
+
+/// Reads the output of [`write_results`].
+pub(crate) fn read_results<T: Item>(from: &mut Reader<'_>) -> Result<VecDeque<Result<T>>> {
+    (0..from.count(1)?).map(|_| read_result(from)).collect()
 }

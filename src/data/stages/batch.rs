@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::item::{Item, ItemSpec, read_items, write_items};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
@@ -65,65 +65,48 @@ pub(super) fn group<T: Item, B: Item>(
     }
     let whole = input.cardinality().known().is_some_and(|count| count % size == 0);
     let spec = spec(input.element_spec(), (drop || whole).then_some(size));
-    Dataset::new(Group { name, input: input.clone(), size, drop, spec, stack: Arc::new(stack) })
+    let (stack, items) = (Arc::new(stack), Vec::new());
+    input.stage(Group { name, size, drop, spec, stack, items, given: 0 })
 }
 
 type Stack<T, B> = Arc<dyn Fn(Vec<T>) -> Result<B> + Send + Sync>;
 
-struct Group<T: Item, B> {
+#[derive(Clone)]
+struct Group<T, B> {
     name: &'static str,
-    input: Dataset<T>,
     size: usize,
     drop: bool,
     spec: ItemSpec,
-    stack: Stack<T, B>,
-}
-
-struct GroupStream<T, B> {
-    name: &'static str,
-    input: BoxStream<T>,
-    pass: Pass,
-    size: usize,
-    drop: bool,
     stack: Stack<T, B>,
     /// The elements of a batch that was interrupted by an error.
     items: Vec<T>,
     given: u64,
 }
 
-impl<T: Item, B: Item> Node<B> for Group<T, B> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<B>> {
-        Ok(Box::new(GroupStream {
-            name: self.name,
-            stack: self.stack.clone(),
-            input: self.input.open(pass)?,
-            pass: pass.clone(),
-            size: self.size,
-            drop: self.drop,
-            items: Vec::new(),
-            given: 0,
-        }))
+impl<T: Item, B: Item> Stage<T> for Group<T, B> {
+    type Out = B;
+
+    fn name(&self) -> &'static str {
+        self.name
     }
 
-    fn cardinality(&self) -> Cardinality {
-        self.input.cardinality().map(|count| match self.drop {
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        input.cardinality().map(|count| match self.drop {
             true => count / self.size,
             false => count.div_ceil(self.size),
         })
     }
 
-    fn spec(&self) -> ItemSpec {
+    fn spec(&self, _input: ItemSpec) -> ItemSpec {
         self.spec.clone()
     }
-}
 
-impl<T: Item, B: Item> Stream<B> for GroupStream<T, B> {
-    fn next(&mut self) -> Option<Result<B>> {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<B>> {
         while self.items.len() < self.size {
-            if self.pass.stopped() {
+            if input.stopped() {
                 return None;
             }
-            match self.input.next() {
+            match input.next() {
                 Some(Ok(item)) => self.items.push(item),
                 Some(Err(error)) => return Some(Err(error)),
                 None if self.drop => return None,
@@ -145,19 +128,13 @@ impl<T: Item, B: Item> Stream<B> for GroupStream<T, B> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name(self.name, out);
         out.number(self.given);
-        out.number(self.items.len() as u64);
-        self.items.iter().try_for_each(|item| item.write(out))?;
-        self.input.save(out)
+        write_items(&self.items, out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name(self.name, from)?;
         self.given = from.number()?;
-        for _ in 0..from.count(0)? {
-            self.items.push(T::read(from)?);
-        }
-        self.input.restore(from)
+        self.items = read_items(from)?;
+        Ok(())
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec, PaddedShapes};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::item::{Item, ItemSpec, PaddedShapes, read_items, write_items};
 use crate::data::pool::guarded;
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
@@ -95,8 +95,9 @@ impl<T: Item> Dataset<T> {
         if let Err(error) = options.padded_shapes.check(NAME, self.element_spec().arrays()) {
             return Dataset::refused(error);
         }
-        Dataset::new(Bucket {
-            input: self.clone(),
+        self.stage(Bucket {
+            buckets: vec![Vec::new(); bucket_batch_sizes.len()],
+            ended: false,
             rule: Arc::new(Rule {
                 length: Box::new(element_length_func),
                 boundaries: bucket_boundaries.to_vec(),
@@ -138,52 +139,37 @@ impl<T: Item> Rule<T> {
     }
 }
 
+#[derive(Clone)]
 struct Bucket<T: Item> {
-    input: Dataset<T>,
-    rule: Arc<Rule<T>>,
-}
-
-struct BucketStream<T: Item> {
-    pass: Pass,
-    input: BoxStream<T>,
     rule: Arc<Rule<T>>,
     buckets: Vec<Vec<T>>,
     ended: bool,
 }
 
-impl<T: Item> Node<T::Batch> for Bucket<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Batch>> {
-        Ok(Box::new(BucketStream {
-            pass: pass.clone(),
-            input: self.input.open(pass)?,
-            rule: self.rule.clone(),
-            buckets: self.rule.sizes.iter().map(|_| Vec::new()).collect(),
-            ended: false,
-        }))
+impl<T: Item> Stage<T> for Bucket<T> {
+    type Out = T::Batch;
+
+    fn name(&self) -> &'static str {
+        NAME
     }
 
-    fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        input.cardinality().varies()
     }
 
-    fn spec(&self) -> ItemSpec {
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
         match self.rule.options.no_padding {
-            true => self.input.element_spec().batched(None),
-            false => self.rule.options.padded_shapes.spec(self.input.element_spec(), None),
+            true => input.batched(None),
+            false => self.rule.options.padded_shapes.spec(input, None),
         }
     }
-}
 
-impl<T: Item> Stream<T::Batch> for BucketStream<T> {
-    fn next(&mut self) -> Option<Result<T::Batch>> {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T::Batch>> {
         while !self.ended {
-            if self.pass.stopped() {
+            if input.stopped() {
                 return None;
             }
-            let item = match self.input.next() {
+            let item = match input.next() {
                 Some(Ok(item)) => item,
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
@@ -209,23 +195,15 @@ impl<T: Item> Stream<T::Batch> for BucketStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name(NAME, out);
         out.flag(self.ended);
-        for items in &self.buckets {
-            out.number(items.len() as u64);
-            items.iter().try_for_each(|item| item.write(out))?;
-        }
-        self.input.save(out)
+        self.buckets.iter().try_for_each(|items| write_items(items, out))
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name(NAME, from)?;
         self.ended = from.flag()?;
         for items in &mut self.buckets {
-            for _ in 0..from.count(0)? {
-                items.push(T::read(from)?);
-            }
+            *items = read_items(from)?;
         }
-        self.input.restore(from)
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec};
+use crate::data::item::{Item, ItemSpec, read_items, write_items};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
 
@@ -138,8 +138,7 @@ impl<T: Item> Stream<T> for CacheStream<T> {
         };
         out.number(kind);
         let items = items.unwrap_or_default();
-        out.number(items.len() as u64);
-        items.iter().try_for_each(|item| item.write(out))?;
+        write_items(&*items, out)?;
         out.number(at as u64);
         match kind {
             2 => Ok(()),
@@ -150,10 +149,7 @@ impl<T: Item> Stream<T> for CacheStream<T> {
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
         expect_name("cache", from)?;
         let kind = from.number()?;
-        let mut items = Vec::new();
-        for _ in 0..from.count(1)? {
-            items.push(T::read(from)?);
-        }
+        let items: Vec<T> = read_items(from)?;
         let at = from.size()?;
         self.state = match kind {
             0 => State::Begin,

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crate::data::cardinality::Cardinality;
-use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{IntoItem, Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::guarded;
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
@@ -26,65 +25,40 @@ impl<T: Item> Dataset<T> {
         &self,
         predicate: impl Fn(&T) -> R + Send + Sync + 'static,
     ) -> Dataset<T> {
-        let predicate: Predicate<T> = Arc::new(move |item| predicate(item).into_item());
-        Dataset::new(Filter { input: self.clone(), predicate })
+        self.stage(Filter(Arc::new(move |item| predicate(item).into_item())))
     }
 }
 
-type Predicate<T> = Arc<dyn Fn(&T) -> Result<bool> + Send + Sync>;
+#[derive(Clone)]
+struct Filter<T>(Arc<dyn Fn(&T) -> Result<bool> + Send + Sync>);
 
-struct Filter<T: Item> {
-    input: Dataset<T>,
-    predicate: Predicate<T>,
-}
+impl<T: Item> Stage<T> for Filter<T> {
+    type Out = T;
 
-struct FilterStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
-    predicate: Predicate<T>,
-}
-
-impl<T: Item> Node<T> for Filter<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let input = self.input.open(pass)?;
-        Ok(Box::new(FilterStream { pass: pass.clone(), input, predicate: self.predicate.clone() }))
+    fn name(&self) -> &'static str {
+        "filter"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        input.cardinality().varies()
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
-}
 
-impl<T: Item> Stream<T> for FilterStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
-        while !self.pass.stopped() {
-            let item = match self.input.next()? {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
+        while !input.stopped() {
+            let item = match input.next()? {
                 Ok(item) => item,
                 error => return Some(error),
             };
-            match guarded("filter", || (self.predicate)(&item)) {
+            match guarded("filter", || (self.0)(&item)) {
                 Ok(true) => return Some(Ok(item)),
                 Ok(false) => {}
                 Err(error) => return Some(Err(error)),
             }
         }
         None
-    }
-
-    fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("filter", out);
-        self.input.save(out)
-    }
-
-    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("filter", from)?;
-        self.input.restore(from)
     }
 }

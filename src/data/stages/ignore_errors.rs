@@ -7,7 +7,7 @@ use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
 use crate::options::options;
 
@@ -55,47 +55,18 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[must_use]
     pub fn ignore_errors_with(&self, options: IgnoreErrorsOptions) -> Dataset<T> {
-        Dataset::new(IgnoreErrors { input: self.clone(), options })
+        self.stage(IgnoreErrors { options, ignored: 0, ended: false })
     }
 }
 
-struct IgnoreErrors<T: Item> {
-    input: Dataset<T>,
-    options: IgnoreErrorsOptions,
-}
-
-struct IgnoreErrorsStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct IgnoreErrors {
     options: IgnoreErrorsOptions,
     ignored: u64,
     ended: bool,
 }
 
-impl<T: Item> Node<T> for IgnoreErrors<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        Ok(Box::new(IgnoreErrorsStream {
-            pass: pass.clone(),
-            input: self.input.open(pass)?,
-            options: self.options.clone(),
-            ignored: 0,
-            ended: false,
-        }))
-    }
-
-    fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(1..) => Cardinality::Unknown,
-            other => other,
-        }
-    }
-
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
-    }
-}
-
-impl<T> IgnoreErrorsStream<T> {
+impl IgnoreErrors {
     fn count(&mut self, error: &Error) {
         self.ignored += 1;
         if let Some(counter) = &self.options.counter {
@@ -107,10 +78,27 @@ impl<T> IgnoreErrorsStream<T> {
     }
 }
 
-impl<T: Item> Stream<T> for IgnoreErrorsStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
-        while !self.ended && !self.pass.stopped() {
-            match self.input.next() {
+impl<T: Item> Stage<T> for IgnoreErrors {
+    type Out = T;
+
+    fn name(&self) -> &'static str {
+        "ignore_errors"
+    }
+
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        match input.cardinality() {
+            Cardinality::Known(1..) => Cardinality::Unknown,
+            other => other,
+        }
+    }
+
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
+    }
+
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
+        while !self.ended && !input.stopped() {
+            match input.next() {
                 Some(Ok(item)) => return Some(Ok(item)),
                 Some(Err(error)) => self.count(&error),
                 None => {
@@ -128,16 +116,14 @@ impl<T: Item> Stream<T> for IgnoreErrorsStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("ignore_errors", out);
         out.number(self.ignored);
         out.flag(self.ended);
-        self.input.save(out)
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("ignore_errors", from)?;
         self.ignored = from.number()?;
         self.ended = from.flag()?;
-        self.input.restore(from)
+        Ok(())
     }
 }

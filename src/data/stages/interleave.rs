@@ -7,7 +7,7 @@ use crate::data::AUTOTUNE;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, read_result, write_result};
+use crate::data::item::{Item, read_results, write_results};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::{self, Jobs, guarded};
 use crate::error::{Error, Result, message};
@@ -202,10 +202,7 @@ impl<T: Item, U: Item> Node<U> for Interleave<T, U> {
     }
 
     fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+        self.input.cardinality().varies()
     }
 }
 
@@ -342,15 +339,6 @@ fn write_optional<T: Item, U>(inner: Option<&mut Inner<T, U>>, out: &mut Writer)
     inner.map_or(Ok(()), |inner| write_inner(inner, out))
 }
 
-fn write_items<U: Item>(items: &VecDeque<Result<U>>, out: &mut Writer) -> Result<()> {
-    out.number(items.len() as u64);
-    items.iter().try_for_each(|item| write_result(item, out))
-}
-
-fn read_items<U: Item>(from: &mut Reader<'_>) -> Result<VecDeque<Result<U>>> {
-    (0..from.count(1)?).map(|_| read_result(from)).collect()
-}
-
 impl<T: Item, U: Item> Stream<U> for InterleaveStream<T, U> {
     fn next(&mut self) -> Option<Result<U>> {
         match self.rule.calls {
@@ -368,10 +356,10 @@ impl<T: Item, U: Item> Stream<U> for InterleaveStream<T, U> {
         self.turns.iter_mut().try_for_each(|inner| write_optional(inner.as_mut(), out))?;
         out.number(self.now.as_ref().map_or(0, |(_, left)| *left as u64));
         write_optional(self.now.as_mut().map(|(inner, _)| inner), out)?;
-        write_items(&self.items, out)?;
+        write_results(&self.items, out)?;
         out.number(self.made.len() as u64);
         for block in &mut self.made {
-            write_items(&block.items, out)?;
+            write_results(&block.items, out)?;
             write_optional(block.inner.as_mut(), out)?;
         }
         self.input.save(out)
@@ -387,9 +375,9 @@ impl<T: Item, U: Item> Stream<U> for InterleaveStream<T, U> {
         }
         let left = from.size()?.max(1);
         self.now = self.read_optional(from)?.map(|inner| (inner, left));
-        self.items = read_items(from)?;
+        self.items = read_results(from)?;
         for _ in 0..from.count(9)? {
-            let (items, inner) = (read_items(from)?, self.read_optional(from)?);
+            let (items, inner) = (read_results(from)?, self.read_optional(from)?);
             self.made.push_back(Block { items, inner });
         }
         self.input.restore(from)

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::data::AUTOTUNE;
-use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{IntoItem, Item, read_result, write_result};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::item::{IntoItem, Item, read_results, write_results};
 use crate::data::pool::{self, Jobs, guarded};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
 use crate::options::options;
 
@@ -46,7 +45,7 @@ impl<T: Item> Dataset<T> {
         function: impl Fn(T) -> R + Send + Sync + 'static,
     ) -> Dataset<R::Item> {
         let function = Arc::new(move |item| function(item).into_item());
-        Dataset::new(Map { input: self.clone(), function, limit: 1, in_order: true })
+        self.stage(Map::new(function, 1, true))
     }
 
     /// As [`Dataset::map`], with several elements computed at the same time.
@@ -82,41 +81,14 @@ impl<T: Item> Dataset<T> {
             calls => calls,
         };
         let function = Arc::new(move |item| function(item).into_item());
-        let in_order = options.deterministic;
-        Dataset::new(Map { input: self.clone(), function, limit, in_order })
+        self.stage(Map::new(function, limit, options.deterministic))
     }
 }
 
 type Function<T, U> = Arc<dyn Fn(T) -> Result<U> + Send + Sync>;
 
-struct Map<T: Item, U> {
-    input: Dataset<T>,
-    function: Function<T, U>,
-    limit: usize,
-    in_order: bool,
-}
-
-impl<T: Item, U: Item> Node<U> for Map<T, U> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<U>> {
-        let (input, function) = (self.input.open(pass)?, self.function.clone());
-        Ok(Box::new(MapStream {
-            input,
-            function,
-            limit: self.limit,
-            in_order: self.in_order,
-            ended: false,
-            jobs: Jobs::new(),
-            ready: VecDeque::new(),
-        }))
-    }
-
-    fn cardinality(&self) -> Cardinality {
-        self.input.cardinality()
-    }
-}
-
-struct MapStream<T, U> {
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct Map<T, U> {
     function: Function<T, U>,
     limit: usize,
     in_order: bool,
@@ -126,17 +98,34 @@ struct MapStream<T, U> {
     ready: VecDeque<Result<U>>,
 }
 
-impl<T: Item, U: Item> Stream<U> for MapStream<T, U> {
-    fn next(&mut self) -> Option<Result<U>> {
+impl<T: Item, U: Item> Map<T, U> {
+    fn new(function: Function<T, U>, limit: usize, in_order: bool) -> Self {
+        let (jobs, ready) = (Jobs::new(), VecDeque::new());
+        Map { function, limit, in_order, ended: false, jobs, ready }
+    }
+}
+
+impl<T: Item, U: Item> Stage<T> for Map<T, U> {
+    type Out = U;
+
+    fn name(&self) -> &'static str {
+        "map"
+    }
+
+    fn begin(&self) -> Self {
+        Map::new(self.function.clone(), self.limit, self.in_order)
+    }
+
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<U>> {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
         }
         if self.limit == 1 {
-            let item = self.input.next()?;
+            let item = input.next()?;
             return Some(item.and_then(|item| guarded("map", || (self.function)(item))));
         }
         while !self.ended && self.jobs.len() < self.limit {
-            match self.input.next() {
+            match input.next() {
                 Some(Ok(item)) => {
                     let function = self.function.clone();
                     self.jobs.push(move || guarded("map", || function(item)));
@@ -149,22 +138,16 @@ impl<T: Item, U: Item> Stream<U> for MapStream<T, U> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("map", out);
         while let Some(result) = self.jobs.pop(true) {
             self.ready.push_back(result);
         }
         out.flag(self.ended);
-        out.number(self.ready.len() as u64);
-        self.ready.iter().try_for_each(|result| write_result(result, out))?;
-        self.input.save(out)
+        write_results(&self.ready, out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("map", from)?;
         self.ended = from.flag()?;
-        for _ in 0..from.count(1)? {
-            self.ready.push_back(read_result(from)?);
-        }
-        self.input.restore(from)
+        self.ready = read_results(from)?;
+        Ok(())
     }
 }

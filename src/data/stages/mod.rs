@@ -19,6 +19,7 @@ mod repeat;
 mod save;
 mod scan;
 mod shuffle;
+mod stage;
 mod take;
 mod take_while;
 mod to_tensors;

@@ -7,7 +7,7 @@ use crate::data::AUTOTUNE;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec, read_result, write_result};
+use crate::data::item::{Item, ItemSpec, read_results, write_results};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::guarded;
 use crate::error::Result;
@@ -187,8 +187,7 @@ impl<T: Item> Stream<T> for PrefetchStream<T> {
         let mut input = lock(&self.shared.input);
         let queue = lock(&self.shared.queue);
         out.flag(queue.ended);
-        out.number(queue.items.len() as u64);
-        queue.items.iter().try_for_each(|item| write_result(item, out))?;
+        write_results(&queue.items, out)?;
         input.save(out)
     }
 
@@ -196,9 +195,7 @@ impl<T: Item> Stream<T> for PrefetchStream<T> {
         expect_name("prefetch", from)?;
         let mut queue = lock(&self.shared.queue);
         queue.ended = from.flag()?;
-        for _ in 0..from.count(1)? {
-            queue.items.push_back(read_result(from)?);
-        }
+        queue.items = read_results(from)?;
         lock(&self.shared.input).restore(from)
     }
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{IntoItem, Item};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::guarded;
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
@@ -29,7 +28,7 @@ impl<T: Item> Dataset<T> {
     ) -> Dataset<U> {
         let function: Function<S, T, U> =
             Arc::new(move |state, item| scan_func(state, item).into_item());
-        Dataset::new(Scan { input: self.clone(), initial: initial_state, function })
+        self.stage(Scan { state: initial_state, function })
     }
 
     /// Calls `reduce_func` with the state and each element, and returns the last state (`Dataset.reduce`). It may return a
@@ -60,33 +59,21 @@ impl<T: Item> Dataset<T> {
 
 type Function<S, T, U> = Arc<dyn Fn(S, T) -> Result<(S, U)> + Send + Sync>;
 
-struct Scan<S, T: Item, U> {
-    input: Dataset<T>,
-    initial: S,
-    function: Function<S, T, U>,
-}
-
-struct ScanStream<S, T, U> {
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct Scan<S, T, U> {
     state: S,
     function: Function<S, T, U>,
 }
 
-impl<S: Item, T: Item, U: Item> Node<U> for Scan<S, T, U> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<U>> {
-        let (input, state) = (self.input.open(pass)?, self.initial.clone());
-        Ok(Box::new(ScanStream { input, state, function: self.function.clone() }))
+impl<S: Item, T: Item, U: Item> Stage<T> for Scan<S, T, U> {
+    type Out = U;
+
+    fn name(&self) -> &'static str {
+        "scan"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        self.input.cardinality()
-    }
-}
-
-impl<S: Item, T: Item, U: Item> Stream<U> for ScanStream<S, T, U> {
-    fn next(&mut self) -> Option<Result<U>> {
-        let next = self
-            .input
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<U>> {
+        let next = input
             .next()?
             .and_then(|item| guarded("scan", || (self.function)(self.state.clone(), item)));
         Some(next.map(|(state, item)| {
@@ -96,14 +83,11 @@ impl<S: Item, T: Item, U: Item> Stream<U> for ScanStream<S, T, U> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("scan", out);
-        self.state.write(out)?;
-        self.input.save(out)
+        self.state.write(out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("scan", from)?;
         self.state = S::read(from)?;
-        self.input.restore(from)
+        Ok(())
     }
 }

@@ -2,12 +2,11 @@
 
 use fastrand::Rng;
 
-use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::item::{Item, ItemSpec, read_items, write_items};
 use crate::data::seed::Seed;
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
 use crate::options::options;
 
@@ -59,61 +58,49 @@ impl<T: Item> Dataset<T> {
                     .into(),
             ));
         }
-        Dataset::new(Shuffle {
-            input: self.clone(),
+        self.stage(Shuffle {
             size: buffer_size,
             seed: Seed::new(options.seed),
             alike: !options.reshuffle_each_iteration,
+            rng: Rng::with_seed(0),
+            buffer: Vec::new(),
+            ended: false,
         })
     }
 }
 
-struct Shuffle<T: Item> {
-    input: Dataset<T>,
+#[derive(Clone)]
+struct Shuffle<T> {
     size: usize,
     seed: Seed,
     alike: bool,
-}
-
-struct ShuffleStream<T> {
-    input: BoxStream<T>,
-    pass: Pass,
-    size: usize,
-    seed: Seed,
+    /// The numbers of the pass.
     rng: Rng,
     buffer: Vec<T>,
     ended: bool,
 }
 
-impl<T: Item> Node<T> for Shuffle<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        Ok(Box::new(ShuffleStream {
-            input: self.input.open(pass)?,
-            pass: pass.clone(),
-            size: self.size,
-            seed: self.seed.clone(),
-            rng: self.seed.begin(self.alike),
-            buffer: Vec::new(),
-            ended: false,
-        }))
+impl<T: Item> Stage<T> for Shuffle<T> {
+    type Out = T;
+
+    fn name(&self) -> &'static str {
+        "shuffle"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        self.input.cardinality()
+    fn begin(&self) -> Self {
+        Shuffle { rng: self.seed.begin(self.alike), ..self.clone() }
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
-}
 
-impl<T: Item> Stream<T> for ShuffleStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
         while !self.ended && self.buffer.len() < self.size {
-            if self.pass.stopped() {
+            if input.stopped() {
                 return None;
             }
-            match self.input.next() {
+            match input.next() {
                 Some(Ok(item)) => self.buffer.push(item),
                 None => self.ended = true,
                 error => return error,
@@ -126,23 +113,17 @@ impl<T: Item> Stream<T> for ShuffleStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("shuffle", out);
         out.number(self.rng.get_seed());
         self.seed.save(out);
         out.flag(self.ended);
-        out.number(self.buffer.len() as u64);
-        self.buffer.iter().try_for_each(|item| item.write(out))?;
-        self.input.save(out)
+        write_items(&self.buffer, out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("shuffle", from)?;
         self.rng = Rng::with_seed(from.number()?);
         self.seed.restore(from)?;
         self.ended = from.flag()?;
-        for _ in 0..from.count(1)? {
-            self.buffer.push(T::read(from)?);
-        }
-        self.input.restore(from)
+        self.buffer = read_items(from)?;
+        Ok(())
     }
 }

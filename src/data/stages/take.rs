@@ -4,7 +4,7 @@ use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::Result;
 
 impl<T: Item> Dataset<T> {
@@ -21,38 +21,32 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[must_use]
     pub fn take(&self, count: usize) -> Dataset<T> {
-        Dataset::new(Take { input: self.clone(), skip: 0, take: Some(count) })
+        self.stage(Take { skip: 0, take: Some(count) })
     }
 
     /// All but the first `count` elements (`Dataset.skip`). An error among the elements counts as one, and is skipped, too.
     #[must_use]
     pub fn skip(&self, count: usize) -> Dataset<T> {
-        Dataset::new(Take { input: self.clone(), skip: count, take: None })
+        self.stage(Take { skip: count, take: None })
     }
 }
 
-struct Take<T: Item> {
-    input: Dataset<T>,
+/// How many elements are still to be skipped, and to be returned.
+#[derive(Clone)]
+struct Take {
     skip: usize,
     take: Option<usize>,
 }
 
-struct TakeStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
-    /// How many elements are still to be skipped, and to be returned.
-    skip: usize,
-    take: Option<usize>,
-}
+impl<T: Item> Stage<T> for Take {
+    type Out = T;
 
-impl<T: Item> Node<T> for Take<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let input = self.input.open(pass)?;
-        Ok(Box::new(TakeStream { pass: pass.clone(), input, skip: self.skip, take: self.take }))
+    fn name(&self) -> &'static str {
+        "take"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        let count = self.input.cardinality().map(|count| count.saturating_sub(self.skip));
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        let count = input.cardinality().map(|count| count.saturating_sub(self.skip));
         match (count, self.take) {
             (_, Some(0)) => Cardinality::Known(0),
             (Cardinality::Known(count), Some(take)) => Cardinality::Known(count.min(take)),
@@ -61,40 +55,30 @@ impl<T: Item> Node<T> for Take<T> {
         }
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
-}
 
-impl<T: Item> Stream<T> for TakeStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
-        while self.skip > 0 {
-            if self.pass.stopped() {
-                return None;
-            }
-            self.input.next()?.ok();
-            self.skip -= 1;
-        }
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
+        input.skip(&mut self.skip)?;
         if let Some(take) = &mut self.take {
             *take = take.checked_sub(1)?;
         }
-        self.input.next()
+        input.next()
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("take", out);
         out.number(self.skip as u64);
         out.number(self.take.map_or(u64::MAX, |take| take as u64));
-        self.input.save(out)
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("take", from)?;
         self.skip = from.size()?;
         let take = from.number()?;
         if self.take.is_some() {
             self.take = Some(usize::try_from(take).unwrap_or(usize::MAX));
         }
-        self.input.restore(from)
+        Ok(())
     }
 }

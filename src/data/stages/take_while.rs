@@ -6,8 +6,8 @@ use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{IntoItem, Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::guarded;
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
 
 impl<T: Item> Dataset<T> {
@@ -27,7 +27,7 @@ impl<T: Item> Dataset<T> {
         predicate: impl Fn(&T) -> R + Send + Sync + 'static,
     ) -> Dataset<T> {
         let predicate: Predicate<T> = Arc::new(move |item| predicate(item).into_item());
-        Dataset::new(TakeWhile { input: self.clone(), predicate })
+        self.stage(TakeWhile { predicate, ended: false })
     }
 
     /// Element `index` and each `num_shards`-th after it (`Dataset.shard`), so that several programs share the elements. An
@@ -49,47 +49,38 @@ impl<T: Item> Dataset<T> {
                 "shard: index is {index} and num_shards {num_shards}; the index must be below the number."
             )));
         }
-        Dataset::new(Shard { input: self.clone(), of: num_shards, index })
+        self.stage(Shard { of: num_shards, skip: index })
     }
 }
 
 type Predicate<T> = Arc<dyn Fn(&T) -> Result<bool> + Send + Sync>;
 
-struct TakeWhile<T: Item> {
-    input: Dataset<T>,
-    predicate: Predicate<T>,
-}
-
-struct TakeWhileStream<T> {
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct TakeWhile<T> {
     predicate: Predicate<T>,
     ended: bool,
 }
 
-impl<T: Item> Node<T> for TakeWhile<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let input = self.input.open(pass)?;
-        Ok(Box::new(TakeWhileStream { input, predicate: self.predicate.clone(), ended: false }))
+impl<T: Item> Stage<T> for TakeWhile<T> {
+    type Out = T;
+
+    fn name(&self) -> &'static str {
+        "take_while"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        input.cardinality().varies()
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
-}
 
-impl<T: Item> Stream<T> for TakeWhileStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
         if self.ended {
             return None;
         }
-        let item = match self.input.next()? {
+        let item = match input.next()? {
             Ok(item) => item,
             error => return Some(error),
         };
@@ -104,70 +95,51 @@ impl<T: Item> Stream<T> for TakeWhileStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("take_while", out);
         out.flag(self.ended);
-        self.input.save(out)
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("take_while", from)?;
         self.ended = from.flag()?;
-        self.input.restore(from)
+        Ok(())
     }
 }
 
-struct Shard<T: Item> {
-    input: Dataset<T>,
-    of: usize,
-    index: usize,
-}
-
-struct ShardStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct Shard {
     of: usize,
     /// The number of elements to skip before the next one.
     skip: usize,
 }
 
-impl<T: Item> Node<T> for Shard<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T>> {
-        let input = self.input.open(pass)?;
-        Ok(Box::new(ShardStream { pass: pass.clone(), input, of: self.of, skip: self.index }))
+impl<T: Item> Stage<T> for Shard {
+    type Out = T;
+
+    fn name(&self) -> &'static str {
+        "shard"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        let count = self.input.cardinality();
-        count.map(|count| count.saturating_sub(self.index).div_ceil(self.of))
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        input.cardinality().map(|count| count.saturating_sub(self.skip).div_ceil(self.of))
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
-}
 
-impl<T: Item> Stream<T> for ShardStream<T> {
-    fn next(&mut self) -> Option<Result<T>> {
-        while self.skip > 0 {
-            if self.pass.stopped() {
-                return None;
-            }
-            self.input.next()?.ok();
-            self.skip -= 1;
-        }
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T>> {
+        input.skip(&mut self.skip)?;
         self.skip = self.of - 1;
-        self.input.next()
+        input.next()
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("shard", out);
         out.number(self.skip as u64);
-        self.input.save(out)
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("shard", from)?;
         self.skip = from.size()?;
-        self.input.restore(from)
+        Ok(())
     }
 }

@@ -3,11 +3,9 @@
 use ndarray::{Array, Dimension};
 
 use crate::data::AUTOTUNE;
-use crate::data::cardinality::Cardinality;
-use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemScalar, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::Result;
 use crate::tensor::{HostElement, HostOptions, Tensor};
 
@@ -78,42 +76,25 @@ impl<T: ToTensors> Dataset<T> {
     /// ```
     #[must_use]
     pub fn to_tensors(&self) -> Dataset<T::Tensors> {
-        Dataset::new(Upload { input: self.prefetch(AUTOTUNE) })
+        self.prefetch(AUTOTUNE).stage(Upload)
     }
 }
 
-struct Upload<T: Item> {
-    input: Dataset<T>,
-}
+#[derive(Clone)]
+struct Upload;
 
-struct UploadStream<T>(BoxStream<T>);
+impl<T: ToTensors> Stage<T> for Upload {
+    type Out = T::Tensors;
 
-impl<T: ToTensors> Node<T::Tensors> for Upload<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Tensors>> {
-        Ok(Box::new(UploadStream(self.input.open(pass)?)))
+    fn name(&self) -> &'static str {
+        "to_tensors"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        self.input.cardinality()
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec()
-    }
-}
-
-impl<T: ToTensors> Stream<T::Tensors> for UploadStream<T> {
-    fn next(&mut self) -> Option<Result<T::Tensors>> {
-        Some(self.0.next()?.and_then(|item| item.to_tensors()))
-    }
-
-    fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("to_tensors", out);
-        self.0.save(out)
-    }
-
-    fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("to_tensors", from)?;
-        self.0.restore(from)
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T::Tensors>> {
+        Some(input.next()?.and_then(|item| item.to_tensors()))
     }
 }

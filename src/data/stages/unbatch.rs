@@ -4,8 +4,8 @@ use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::stages::batch::{BatchOptions, group};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
 
 impl<T: Item> Dataset<T> {
@@ -25,7 +25,7 @@ impl<T: Item> Dataset<T> {
     /// An element without a first axis, or whose arrays differ in it, is replaced by an [`Error::Shape`].
     #[must_use]
     pub fn unbatch(&self) -> Dataset<T::Batch> {
-        Dataset::new(Unbatch { input: self.clone() })
+        self.stage(Unbatch { element: None })
     }
 }
 
@@ -56,25 +56,21 @@ impl<T: Item<Batch = T>> Dataset<T> {
     }
 }
 
-struct Unbatch<T: Item> {
-    input: Dataset<T>,
-}
-
-struct UnbatchStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
+#[derive(Clone)]
+struct Unbatch<T> {
     /// An element, its number of rows, and how many of them were returned.
     element: Option<(T, usize, usize)>,
 }
 
-impl<T: Item> Node<T::Batch> for Unbatch<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<T::Batch>> {
-        let input = self.input.open(pass)?;
-        Ok(Box::new(UnbatchStream { pass: pass.clone(), input, element: None }))
+impl<T: Item> Stage<T> for Unbatch<T> {
+    type Out = T::Batch;
+
+    fn name(&self) -> &'static str {
+        "unbatch"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        match (self.input.cardinality(), self.input.element_spec().rows()) {
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        match (input.cardinality(), input.element_spec().rows()) {
             (Cardinality::Known(0), _) => Cardinality::Known(0),
             (Cardinality::Known(count), Some(rows)) => {
                 count.checked_mul(rows).map_or(Cardinality::Infinite, Cardinality::Known)
@@ -84,17 +80,15 @@ impl<T: Item> Node<T::Batch> for Unbatch<T> {
         }
     }
 
-    fn spec(&self) -> ItemSpec {
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
         let row = |shape: Option<Vec<Option<usize>>>| {
             shape.map(|shape| shape.get(1..).map_or_else(Vec::new, <[_]>::to_vec))
         };
-        self.input.element_spec().map(&row)
+        input.map(&row)
     }
-}
 
-impl<T: Item> Stream<T::Batch> for UnbatchStream<T> {
-    fn next(&mut self) -> Option<Result<T::Batch>> {
-        while !self.pass.stopped() {
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<T::Batch>> {
+        while !input.stopped() {
             if let Some((element, rows, at)) = &mut self.element {
                 if at < rows {
                     *at += 1;
@@ -102,7 +96,7 @@ impl<T: Item> Stream<T::Batch> for UnbatchStream<T> {
                 }
             }
             self.element = None;
-            match self.input.next()?.and_then(|item| Ok((item.rows()?, item))) {
+            match input.next()?.and_then(|item| Ok((item.rows()?, item))) {
                 Ok((rows, item)) => self.element = Some((item, rows, 0)),
                 Err(error) => return Some(Err(error)),
             }
@@ -111,17 +105,15 @@ impl<T: Item> Stream<T::Batch> for UnbatchStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("unbatch", out);
         out.flag(self.element.is_some());
         if let Some((element, _, at)) = &self.element {
             out.number(*at as u64);
             element.write(out)?;
         }
-        self.input.save(out)
+        Ok(())
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("unbatch", from)?;
         if from.flag()? {
             let at = from.number()?;
             let element = T::read(from)?;
@@ -133,6 +125,6 @@ impl<T: Item> Stream<T::Batch> for UnbatchStream<T> {
             })?;
             self.element = Some((element, rows, at));
         }
-        self.input.restore(from)
+        Ok(())
     }
 }

@@ -6,8 +6,8 @@ use std::ops::Deref;
 use crate::data::cardinality::Cardinality;
 use crate::data::codec::{Reader, Writer};
 use crate::data::dataset::Dataset;
-use crate::data::item::{Item, ItemSpec, PadTo};
-use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
+use crate::data::item::{Item, ItemSpec, PadTo, read_items, write_items};
+use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
 use crate::options::options;
 
@@ -91,16 +91,11 @@ impl<T: Item> Item for Window<T> {
     }
 
     fn write(&self, out: &mut Writer) -> Result<()> {
-        out.number(self.len() as u64);
-        self.0.iter().try_for_each(|item| item.write(out))
+        write_items(&self.0, out)
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self> {
-        let mut items = Vec::new();
-        for _ in 0..from.count(1)? {
-            items.push(T::read(from)?);
-        }
-        Ok(Window(items))
+        read_items(from).map(Window)
     }
 }
 
@@ -152,32 +147,19 @@ impl<T: Item> Dataset<T> {
         // A position after all elements is far enough.
         let span = (size - 1).saturating_mul(stride).saturating_add(1);
         let drop = options.drop_remainder;
-        Dataset::new(Windows {
-            input: self.clone(),
-            rule: Rule { size, shift, stride, span, drop },
-        })
+        let (buffer, skip, ended) = (VecDeque::new(), 0, false);
+        self.stage(Windows { size, shift, stride, span, drop, buffer, skip, ended })
     }
 }
 
-#[derive(Clone, Copy)]
-struct Rule {
+#[derive(Clone)]
+struct Windows<T> {
     size: usize,
     shift: usize,
     stride: usize,
     /// The distance from the first element of a window to its last.
     span: usize,
     drop: bool,
-}
-
-struct Windows<T: Item> {
-    input: Dataset<T>,
-    rule: Rule,
-}
-
-struct WindowStream<T> {
-    pass: Pass,
-    input: BoxStream<T>,
-    rule: Rule,
     /// The elements from the first of the next window on.
     buffer: VecDeque<T>,
     /// The number of elements to skip before that.
@@ -185,39 +167,32 @@ struct WindowStream<T> {
     ended: bool,
 }
 
-impl<T: Item> Node<Window<T>> for Windows<T> {
-    fn open(&self, pass: &Pass) -> Result<BoxStream<Window<T>>> {
-        Ok(Box::new(WindowStream {
-            pass: pass.clone(),
-            input: self.input.open(pass)?,
-            rule: self.rule,
-            buffer: VecDeque::new(),
-            skip: 0,
-            ended: false,
-        }))
+impl<T: Item> Stage<T> for Windows<T> {
+    type Out = Window<T>;
+
+    fn name(&self) -> &'static str {
+        "window"
     }
 
-    fn cardinality(&self) -> Cardinality {
-        let Rule { shift, span, drop, .. } = self.rule;
-        self.input.cardinality().map(|count| match drop {
+    fn cardinality(&self, input: &Dataset<T>) -> Cardinality {
+        let Windows { shift, span, drop, .. } = *self;
+        input.cardinality().map(|count| match drop {
             true => count.checked_sub(span).map_or(0, |rest| rest / shift + 1),
             false => count.div_ceil(shift),
         })
     }
 
-    fn spec(&self) -> ItemSpec {
-        self.input.element_spec().batched(self.rule.drop.then_some(self.rule.size))
+    fn spec(&self, input: ItemSpec) -> ItemSpec {
+        input.batched(self.drop.then_some(self.size))
     }
-}
 
-impl<T: Item> Stream<Window<T>> for WindowStream<T> {
-    fn next(&mut self) -> Option<Result<Window<T>>> {
-        let Rule { shift, stride, span, drop, .. } = self.rule;
+    fn next(&mut self, input: &mut Input<T>) -> Option<Result<Window<T>>> {
+        let Windows { shift, stride, span, drop, .. } = *self;
         while !self.ended && (self.skip > 0 || self.buffer.len() < span) {
-            if self.pass.stopped() {
+            if input.stopped() {
                 return None;
             }
-            match self.input.next() {
+            match input.next() {
                 Some(Ok(_)) if self.skip > 0 => self.skip -= 1,
                 Some(Ok(item)) => self.buffer.push_back(item),
                 Some(Err(error)) => return Some(Err(error)),
@@ -235,21 +210,15 @@ impl<T: Item> Stream<Window<T>> for WindowStream<T> {
     }
 
     fn save(&mut self, out: &mut Writer) -> Result<()> {
-        write_name("window", out);
         out.number(self.skip as u64);
         out.flag(self.ended);
-        out.number(self.buffer.len() as u64);
-        self.buffer.iter().try_for_each(|item| item.write(out))?;
-        self.input.save(out)
+        write_items(&self.buffer, out)
     }
 
     fn restore(&mut self, from: &mut Reader<'_>) -> Result<()> {
-        expect_name("window", from)?;
         self.skip = from.size()?;
         self.ended = from.flag()?;
-        for _ in 0..from.count(0)? {
-            self.buffer.push_back(T::read(from)?);
-        }
-        self.input.restore(from)
+        self.buffer = read_items(from)?;
+        Ok(())
     }
 }
