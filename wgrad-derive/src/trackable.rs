@@ -101,7 +101,8 @@ fn arm(wgrad: &Path, pattern: TokenStream, fields: &Fields) -> syn::Result<Token
         }
         bindings.push(quote!(#member: #bound));
         // An error about the field's type is shown at the type.
-        let place = field.ty.span();
+        // Names resolve here also where a macro names the type.
+        let place = field.ty.span().resolved_at(proc_macro2::Span::call_site());
         calls.push(match options.flatten {
             true => quote_spanned!(place=> #wgrad::Trackable::track(#bound, parts);),
             false => {

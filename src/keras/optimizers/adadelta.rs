@@ -1,8 +1,7 @@
 //! [`Adadelta`]: divides steps by recent gradients, and multiplies them by recent steps.
 
-use super::options::Within;
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::{Class, SlotNames, Trackable};
@@ -14,35 +13,21 @@ static CLASS: Class = Class::new("Adadelta").slots(&[
     SlotNames::new("accumulated_delta_var").keras_2("accum_var"),
 ]);
 
-/// Adadelta (Zeiler 2012) in Keras's form: `a = rho a + (1 - rho) g^2`, `d = -sqrt(b + epsilon) / sqrt(a + epsilon) g`,
-/// `b = rho b + (1 - rho) d^2`, `w += lr d`.
-///
-/// The paper's learning rate is 1.
-#[derive(Debug, Trackable)]
-#[track(class = &CLASS)]
-pub struct Adadelta {
-    #[track(flatten)]
-    state: OptimizerState,
-    rho: f64,
-    epsilon: f64,
-}
-
-impl Adadelta {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.95, an epsilon of 1e-7.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("adadelta", learning_rate);
-        Adadelta { state, rho: 0.95, epsilon: 1e-7 }
-    }
-
-    /// Sets the number that determines the size of the first steps and prevents division by zero.
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.state.require("epsilon", epsilon, Within::NotNegative);
-        self.epsilon = epsilon;
-        self
+optimizer! {
+    /// Adadelta (Zeiler 2012) in Keras's form: `a = rho a + (1 - rho) g^2`, `d = -sqrt(b + epsilon) / sqrt(a + epsilon) g`,
+    /// `b = rho b + (1 - rho) d^2`, `w += lr d`.
+    ///
+    /// The paper's learning rate is 1.
+    #[derive(Debug, Trackable)]
+    #[track(class = &CLASS)]
+    pub struct Adadelta("adadelta") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.95, an epsilon of 1e-7.
+        new,
+        rho: f64 = 0.95,
+        /// Sets the number that determines the size of the first steps and prevents division by zero.
+        epsilon: f64 in NotNegative = 1e-7,
     }
 }
-
-setters!(Adadelta: rho);
 
 impl Optimizer for Adadelta {
     fn state(&self) -> &OptimizerState {

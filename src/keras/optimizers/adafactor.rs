@@ -1,7 +1,7 @@
 //! [`Adafactor`]: Adam that stores the mean squares of a matrix by rows and columns.
 
-use super::options::Within;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
@@ -11,69 +11,27 @@ use crate::variable::Variable;
 /// What checkpoints know of it.
 static CLASS: Class = Class::new("Adafactor").unlisted_slots(&["r", "c", "velocity"]);
 
-/// Adafactor (Shazeer and Stern 2018) in Keras's form, at step `t` from 1, without momentum: with `b = 1 - t^beta_2_decay`,
-/// the means `r` of `g^2 + epsilon_1` along the last axis and `c` along the one before it, both
-/// moving by `b`, and `v = r / mean(r) c` (for vectors and scalars the moving mean itself):
-/// `w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)` for `u = g / sqrt(v)`.
-#[derive(Debug, Trackable)]
-#[track(class = &CLASS)]
-pub struct Adafactor {
-    #[track(flatten)]
-    state: OptimizerState,
-    beta_2_decay: f64,
-    epsilon_1: f64,
-    epsilon_2: f64,
-    clip_threshold: f64,
-    relative_step: bool,
-}
-
-impl Adafactor {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001) and the defaults of the paper.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("adafactor", learning_rate);
-        Adafactor {
-            state,
-            beta_2_decay: -0.8,
-            epsilon_1: 1e-30,
-            epsilon_2: 1e-3,
-            clip_threshold: 1.0,
-            relative_step: true,
-        }
-    }
-
-    /// Sets the exponent of the decay of `b`.
-    pub fn beta_2_decay(mut self, beta_2_decay: f64) -> Self {
-        self.state.require("beta_2_decay", beta_2_decay, Within::Finite);
-        self.beta_2_decay = beta_2_decay;
-        self
-    }
-
-    /// Sets the number that is added to squares.
-    pub fn epsilon_1(mut self, epsilon_1: f64) -> Self {
-        self.state.require("epsilon_1", epsilon_1, Within::NotNegative);
-        self.epsilon_1 = epsilon_1;
-        self
-    }
-
-    /// Sets the minimum that is assumed for the root mean square of a variable.
-    pub fn epsilon_2(mut self, epsilon_2: f64) -> Self {
-        self.state.require("epsilon_2", epsilon_2, Within::NotNegative);
-        self.epsilon_2 = epsilon_2;
-        self
-    }
-
-    /// Sets the root mean square above which updates are scaled down.
-    pub fn clip_threshold(mut self, clip_threshold: f64) -> Self {
-        self.state.require("clip_threshold", clip_threshold, Within::Positive);
-        self.clip_threshold = clip_threshold;
-        self
-    }
-
-    /// Sets whether the learning rate is at most `1 / sqrt(t)`. As in Keras, the formula uses the minimum of both in either
-    /// case.
-    pub fn relative_step(mut self, relative_step: bool) -> Self {
-        self.relative_step = relative_step;
-        self
+optimizer! {
+    /// Adafactor (Shazeer and Stern 2018) in Keras's form, at step `t` from 1, without momentum: with `b = 1 - t^beta_2_decay`,
+    /// the means `r` of `g^2 + epsilon_1` along the last axis and `c` along the one before it, both
+    /// moving by `b`, and `v = r / mean(r) c` (for vectors and scalars the moving mean itself):
+    /// `w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold)` for `u = g / sqrt(v)`.
+    #[derive(Debug, Trackable)]
+    #[track(class = &CLASS)]
+    pub struct Adafactor("adafactor") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001) and the defaults of the paper.
+        new,
+        /// Sets the exponent of the decay of `b`.
+        beta_2_decay: f64 in Finite = -0.8,
+        /// Sets the number that is added to squares.
+        epsilon_1: f64 in NotNegative = 1e-30,
+        /// Sets the minimum that is assumed for the root mean square of a variable.
+        epsilon_2: f64 in NotNegative = 1e-3,
+        /// Sets the root mean square above which updates are scaled down.
+        clip_threshold: f64 in Positive = 1.0,
+        /// Sets whether the learning rate is at most `1 / sqrt(t)`. As in Keras, the formula uses the minimum of both in either
+        /// case.
+        relative_step: bool = true,
     }
 }
 

@@ -1,55 +1,36 @@
 //! [`Adagrad`]: divides steps by the size of all gradients so far.
 
-use super::options::Within;
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::variable::Variable;
 
-/// Adagrad (Duchi et al. 2011) in Keras's form: `a += g^2`, `w -= lr g / sqrt(a + epsilon)`; `a` starts at 0.1.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::optimizers::{Optimizer, Adagrad};
-/// let w = tf::Variable::new(tf::constant(3.0)?);
-/// Adagrad::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
-/// // The sum of squares is that of this gradient, nearly.
-/// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-4);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Trackable)]
-pub struct Adagrad {
-    #[track(flatten)]
-    state: OptimizerState,
-    initial_accumulator_value: f64,
-    epsilon: f64,
-}
-
-impl Adagrad {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), sums that start at 0.1, an epsilon of
-    /// 1e-7.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("adagrad", learning_rate);
-        Adagrad { state, initial_accumulator_value: 0.1, epsilon: 1e-7 }
-    }
-
-    /// Sets the initial value of the sums of squares.
-    pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
-        self.state.require(
-            "initial_accumulator_value",
-            initial_accumulator_value,
-            Within::NotNegative,
-        );
-        self.initial_accumulator_value = initial_accumulator_value;
-        self
+optimizer! {
+    /// Adagrad (Duchi et al. 2011) in Keras's form: `a += g^2`, `w -= lr g / sqrt(a + epsilon)`; `a` starts at 0.1.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Adagrad};
+    /// let w = tf::Variable::new(tf::constant(3.0)?);
+    /// Adagrad::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+    /// // The sum of squares is that of this gradient, nearly.
+    /// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Trackable)]
+    pub struct Adagrad("adagrad") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), sums that start at 0.1, an epsilon of
+        /// 1e-7.
+        new,
+        /// Sets the initial value of the sums of squares.
+        initial_accumulator_value: f64 in NotNegative = 0.1,
+        epsilon: f64 = 1e-7,
     }
 }
-
-setters!(Adagrad: epsilon);
 
 impl Optimizer for Adagrad {
     fn state(&self) -> &OptimizerState {

@@ -1,6 +1,6 @@
 //! [`Adam`] and [`AdamW`]: adapt the step size of each element to its gradients.
 
-use super::setters::setters;
+use super::setters::setter;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -46,14 +46,16 @@ impl Adam {
         Adam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7, amsgrad: None }
     }
 
+    setter!(beta_1: f64);
+    setter!(beta_2: f64);
+    setter!(epsilon: f64);
+
     /// Sets whether the formula uses the largest `v` so far (Reddi et al. 2018).
     pub fn amsgrad(mut self, amsgrad: bool) -> Self {
         self.amsgrad = amsgrad.then_some(|a, b| a.maximum(b));
         self
     }
 }
-
-setters!(Adam: beta_1, beta_2, epsilon);
 
 impl Optimizer for Adam {
     fn state(&self) -> &OptimizerState {

@@ -1,8 +1,7 @@
 //! [`Adamax`]: Adam with the largest gradients instead of the mean of their squares.
 
-use super::options::Within;
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::{Class, SlotNames, Trackable};
@@ -14,47 +13,33 @@ static CLASS: Class = Class::new("Adamax").slots(&[
     SlotNames::new("norm").list("_u").keras_2("v"),
 ]);
 
-/// Adamax (Kingma and Ba 2015) in Keras's form, at step `t` from 1: `m += (g - m)(1 - b1)`, `u = max(b2 u, |g|)`,
-/// `w -= lr / (1 - b1^t) m / (u + epsilon)`.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::optimizers::{Optimizer, Adamax};
-/// let w = tf::Variable::new(tf::constant(3.0)?);
-/// Adamax::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
-/// // The first step has the size of the learning rate, whatever the gradient's.
-/// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-5);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Trackable)]
-#[track(class = &CLASS)]
-pub struct Adamax {
-    #[track(flatten)]
-    state: OptimizerState,
-    beta_1: f64,
-    beta_2: f64,
-    epsilon: f64,
-}
-
-impl Adamax {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of
-    /// 1e-7.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("adamax", learning_rate);
-        Adamax { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
-    }
-
-    /// Sets the decay rate of the largest gradient, from 0 to below 1.
-    pub fn beta_2(mut self, beta_2: f64) -> Self {
-        self.state.require("beta_2", beta_2, Within::Share);
-        self.beta_2 = beta_2;
-        self
+optimizer! {
+    /// Adamax (Kingma and Ba 2015) in Keras's form, at step `t` from 1: `m += (g - m)(1 - b1)`, `u = max(b2 u, |g|)`,
+    /// `w -= lr / (1 - b1^t) m / (u + epsilon)`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Adamax};
+    /// let w = tf::Variable::new(tf::constant(3.0)?);
+    /// Adamax::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+    /// // The first step has the size of the learning rate, whatever the gradient's.
+    /// assert!((w.read().item::<f32>()? - 2.9).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Trackable)]
+    #[track(class = &CLASS)]
+    pub struct Adamax("adamax") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of
+        /// 1e-7.
+        new,
+        beta_1: f64 = 0.9,
+        /// Sets the decay rate of the largest gradient, from 0 to below 1.
+        beta_2: f64 in Share = 0.999,
+        epsilon: f64 = 1e-7,
     }
 }
-
-setters!(Adamax: beta_1, epsilon);
 
 impl Optimizer for Adamax {
     fn state(&self) -> &OptimizerState {

@@ -1,106 +1,37 @@
 //! [`Ftrl`]: follow the regularized leader, which makes many weights exactly 0.
 
-use super::options::Within;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::variable::Variable;
 
-/// FTRL-Proximal (McMahan et al. 2013) in Keras's form, with `p = learning_rate_power`, the slots `a` (which starts at 0.1)
-/// and `z`:
-///
-/// - `a' = a + g^2`, `z += g + 2 shrinkage w - (a'^-p - a^-p) / lr w`
-/// - `w = (clip(z, -l1, l1) - z) / (a'^-p / lr + 2 l2 + beta / lr)`
-///
-/// A learning rate of 0 is refused, because the formula divides by it.
-#[derive(Debug, Trackable)]
-pub struct Ftrl {
-    #[track(flatten)]
-    state: OptimizerState,
-    learning_rate_power: f64,
-    initial_accumulator_value: f64,
-    l1_regularization_strength: f64,
-    l2_regularization_strength: f64,
-    l2_shrinkage_regularization_strength: f64,
-    beta: f64,
-}
-
-impl Ftrl {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a power of -0.5, sums that start at 0.1, and
-    /// without regularization.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("ftrl", learning_rate);
-        Ftrl {
-            state,
-            learning_rate_power: -0.5,
-            initial_accumulator_value: 0.1,
-            l1_regularization_strength: 0.0,
-            l2_regularization_strength: 0.0,
-            l2_shrinkage_regularization_strength: 0.0,
-            beta: 0.0,
-        }
-    }
-
-    /// Sets the exponent with which steps become smaller, at most 0; with 0 they do not.
-    pub fn learning_rate_power(mut self, learning_rate_power: f64) -> Self {
-        self.state.require("learning_rate_power", learning_rate_power, Within::NotPositive);
-        self.learning_rate_power = learning_rate_power;
-        self
-    }
-
-    /// Sets the initial value of the sums of squares.
-    pub fn initial_accumulator_value(mut self, initial_accumulator_value: f64) -> Self {
-        self.state.require(
-            "initial_accumulator_value",
-            initial_accumulator_value,
-            Within::NotNegative,
-        );
-        self.initial_accumulator_value = initial_accumulator_value;
-        self
-    }
-
-    /// Sets the strength of the penalty that makes weights exactly 0.
-    pub fn l1_regularization_strength(mut self, l1_regularization_strength: f64) -> Self {
-        self.state.require(
-            "l1_regularization_strength",
-            l1_regularization_strength,
-            Within::NotNegative,
-        );
-        self.l1_regularization_strength = l1_regularization_strength;
-        self
-    }
-
-    /// Sets the strength of the penalty on large weights.
-    pub fn l2_regularization_strength(mut self, l2_regularization_strength: f64) -> Self {
-        self.state.require(
-            "l2_regularization_strength",
-            l2_regularization_strength,
-            Within::NotNegative,
-        );
-        self.l2_regularization_strength = l2_regularization_strength;
-        self
-    }
-
-    /// Sets a penalty on large weights that is part of the gradient.
-    pub fn l2_shrinkage_regularization_strength(
-        mut self,
-        l2_shrinkage_regularization_strength: f64,
-    ) -> Self {
-        self.state.require(
-            "l2_shrinkage_regularization_strength",
-            l2_shrinkage_regularization_strength,
-            Within::NotNegative,
-        );
-        self.l2_shrinkage_regularization_strength = l2_shrinkage_regularization_strength;
-        self
-    }
-
-    /// Sets the paper's beta, which makes the first steps smaller.
-    pub fn beta(mut self, beta: f64) -> Self {
-        self.state.require("beta", beta, Within::Finite);
-        self.beta = beta;
-        self
+optimizer! {
+    /// FTRL-Proximal (McMahan et al. 2013) in Keras's form, with `p = learning_rate_power`, the slots `a` (which starts at 0.1)
+    /// and `z`:
+    ///
+    /// - `a' = a + g^2`, `z += g + 2 shrinkage w - (a'^-p - a^-p) / lr w`
+    /// - `w = (clip(z, -l1, l1) - z) / (a'^-p / lr + 2 l2 + beta / lr)`
+    ///
+    /// A learning rate of 0 is refused, because the formula divides by it.
+    #[derive(Debug, Trackable)]
+    pub struct Ftrl("ftrl") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), a power of -0.5, sums that start at 0.1, and
+        /// without regularization.
+        new,
+        /// Sets the exponent with which steps become smaller, at most 0; with 0 they do not.
+        learning_rate_power: f64 in NotPositive = -0.5,
+        /// Sets the initial value of the sums of squares.
+        initial_accumulator_value: f64 in NotNegative = 0.1,
+        /// Sets the strength of the penalty that makes weights exactly 0.
+        l1_regularization_strength: f64 in NotNegative = 0.0,
+        /// Sets the strength of the penalty on large weights.
+        l2_regularization_strength: f64 in NotNegative = 0.0,
+        /// Sets a penalty on large weights that is part of the gradient.
+        l2_shrinkage_regularization_strength: f64 in NotNegative = 0.0,
+        /// Sets the paper's beta, which makes the first steps smaller.
+        beta: f64 in Finite = 0.0,
     }
 }
 

@@ -1,46 +1,38 @@
 //! [`Lamb`]: Adam with steps proportional to the size of each variable.
 
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::ops::where_;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::variable::Variable;
 
-/// LAMB (You et al. 2020) in Keras's form, for large batches: with Adam's `m`, `v` and
-/// `u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)`, `w -= lr |w| / |u| u`. The ratio of the norms is 1 where one of
-/// them is 0.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::optimizers::{Optimizer, Lamb};
-/// let w = tf::Variable::new(tf::constant(3.0)?);
-/// Lamb::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
-/// // The step is a tenth of the weight, whatever the gradient's size.
-/// assert!((w.read().item::<f32>()? - 2.7).abs() < 1e-5);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Trackable)]
-pub struct Lamb {
-    #[track(flatten)]
-    state: OptimizerState,
-    beta_1: f64,
-    beta_2: f64,
-    epsilon: f64,
-}
-
-impl Lamb {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("lamb", learning_rate);
-        Lamb { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
+optimizer! {
+    /// LAMB (You et al. 2020) in Keras's form, for large batches: with Adam's `m`, `v` and
+    /// `u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)`, `w -= lr |w| / |u| u`. The ratio of the norms is 1 where one of
+    /// them is 0.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Lamb};
+    /// let w = tf::Variable::new(tf::constant(3.0)?);
+    /// Lamb::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+    /// // The step is a tenth of the weight, whatever the gradient's size.
+    /// assert!((w.read().item::<f32>()? - 2.7).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Trackable)]
+    pub struct Lamb("lamb") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), betas of 0.9 and 0.999, an epsilon of 1e-7.
+        new,
+        beta_1: f64 = 0.9,
+        beta_2: f64 = 0.999,
+        epsilon: f64 = 1e-7,
     }
 }
-
-setters!(Lamb: beta_1, beta_2, epsilon);
 
 impl Optimizer for Lamb {
     fn state(&self) -> &OptimizerState {

@@ -1,6 +1,6 @@
 //! [`Nadam`]: Adam with Nesterov's momentum.
 
-use super::setters::setters;
+use super::setters::setter;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -27,9 +27,11 @@ impl Nadam {
         let state = OptimizerState::new("nadam", learning_rate);
         Nadam { state, beta_1: 0.9, beta_2: 0.999, epsilon: 1e-7 }
     }
-}
 
-setters!(Nadam: beta_1, beta_2, epsilon);
+    setter!(beta_1: f64);
+    setter!(beta_2: f64);
+    setter!(epsilon: f64);
+}
 
 impl Trackable for Nadam {
     fn track(&self, parts: &mut Parts<'_>) {

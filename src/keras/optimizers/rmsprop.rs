@@ -1,7 +1,7 @@
 //! [`RmsProp`]: divides steps by the root mean square of an element's recent gradients.
 
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 use crate::trackable::{Class, SlotNames, Trackable};
@@ -11,49 +11,36 @@ use crate::variable::Variable;
 static CLASS: Class = Class::new("RMSprop")
     .slots(&[SlotNames::new("momentum").group(3), SlotNames::new("average_gradient").group(4)]);
 
-/// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
-///
-/// The centered form subtracts the square of the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`.
-/// With momentum `p` the steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::optimizers::{Optimizer, RmsProp};
-/// let w = tf::Variable::new(tf::constant(3.0)?);
-/// RmsProp::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
-/// // At the first step v is a tenth of g^2, so the step is the rate times sqrt(10), whatever the gradient's size.
-/// assert!((w.read().item::<f32>()? - 2.683772).abs() < 1e-5);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Trackable)]
-#[track(class = &CLASS)]
-pub struct RmsProp {
-    #[track(flatten)]
-    state: OptimizerState,
-    rho: f64,
-    momentum: f64,
-    epsilon: f64,
-    centered: bool,
-}
-
-impl RmsProp {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no
-    /// momentum, not centered.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        let state = OptimizerState::new("rmsprop", learning_rate);
-        RmsProp { state, rho: 0.9, momentum: 0.0, epsilon: 1e-7, centered: false }
-    }
-
-    /// Sets whether the mean square is centered around the mean gradient.
-    pub fn centered(mut self, centered: bool) -> Self {
-        self.centered = centered;
-        self
+optimizer! {
+    /// RMSprop (Hinton 2012) in Keras's form: `v = rho v + (1 - rho) g^2`, `w -= lr g / sqrt(v + epsilon)`.
+    ///
+    /// The centered form subtracts the square of the mean gradient `a = rho a + (1 - rho) g`: `sqrt(v - a^2 + epsilon)`.
+    /// With momentum `p` the steps accumulate: `b = p b + lr g / sqrt(..)`, `w -= b`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, RmsProp};
+    /// let w = tf::Variable::new(tf::constant(3.0)?);
+    /// RmsProp::new(0.1).apply_gradients(&[Some(tf::constant(50.0)?)], &w)?;
+    /// // At the first step v is a tenth of g^2, so the step is the rate times sqrt(10), whatever the gradient's size.
+    /// assert!((w.read().item::<f32>()? - 2.683772).abs() < 1e-5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Trackable)]
+    #[track(class = &CLASS)]
+    pub struct RmsProp("rmsprop") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.001), a rho of 0.9, an epsilon of 1e-7, no
+        /// momentum, not centered.
+        new,
+        rho: f64 = 0.9,
+        momentum: f64 = 0.0,
+        epsilon: f64 = 1e-7,
+        /// Sets whether the mean square is centered around the mean gradient.
+        centered: bool = false,
     }
 }
-
-setters!(RmsProp: rho, momentum, epsilon);
 
 impl Optimizer for RmsProp {
     fn state(&self) -> &OptimizerState {

@@ -1,44 +1,71 @@
-//! `setters!`: setters for the parameters that several optimizers share, with the same bounds; `options_of_all!`: the options
-//! that every optimizer has.
+//! `optimizer!`: an optimizer's parameters, with their defaults, bounds and setters; `options_of_all!`: the options that every
+//! optimizer has.
 
-/// Defines a setter for each listed parameter of the optimizer.
-macro_rules! setters {
-    ($optimizer:ident: $($name:ident),*) => {
+/// Defines an optimizer's struct, its constructor, and a setter for each parameter. Parameters without bounds are those that
+/// several optimizers share.
+macro_rules! optimizer {
+    (
+        $(#[$meta:meta])*
+        pub struct $optimizer:ident($name:literal) {
+            $(#[$new:meta])*
+            new,
+            $($(#[$doc:meta])* $field:ident: $type:ident $(in $bounds:ident)? = $default:expr,)*
+        }
+    ) => {
+        $(#[$meta])*
+        pub struct $optimizer {
+            #[track(flatten)]
+            state: $crate::keras::optimizers::OptimizerState,
+            $($field: $type,)*
+        }
+
         impl $optimizer {
-            $(setters!(@ $name);)*
+            $(#[$new])*
+            pub fn new(learning_rate: impl Into<$crate::keras::optimizers::LearningRate>) -> Self {
+                let state = $crate::keras::optimizers::OptimizerState::new($name, learning_rate);
+                $optimizer { state, $($field: $default,)* }
+            }
+
+            $($crate::keras::optimizers::setters::setter! {
+                $(#[$doc])* $field: $type $(in $bounds)?
+            })*
         }
     };
-    (@ beta_1) => {
-        setters! {
+}
+
+/// Defines a setter.
+macro_rules! setter {
+    (beta_1: f64) => {
+        $crate::keras::optimizers::setters::setter! {
             /// Sets the decay rate of the mean of gradients, from 0 to below 1.
-            beta_1 in Share
+            beta_1: f64 in Share
         }
     };
-    (@ beta_2) => {
-        setters! {
+    (beta_2: f64) => {
+        $crate::keras::optimizers::setters::setter! {
             /// Sets the decay rate of the mean of squared gradients, from 0 to below 1.
-            beta_2 in Share
+            beta_2: f64 in Share
         }
     };
-    (@ rho) => {
-        setters! {
+    (rho: f64) => {
+        $crate::keras::optimizers::setters::setter! {
             /// Sets the decay rate of the means, from 0 to below 1.
-            rho in Share
+            rho: f64 in Share
         }
     };
-    (@ momentum) => {
-        setters! {
+    (momentum: f64) => {
+        $crate::keras::optimizers::setters::setter! {
             /// Sets the fraction of the last step that the next one repeats, from 0 to 1.
-            momentum in Unit
+            momentum: f64 in Unit
         }
     };
-    (@ epsilon) => {
-        setters! {
+    (epsilon: f64) => {
+        $crate::keras::optimizers::setters::setter! {
             /// Sets the number that prevents division by zero if gradients are tiny.
-            epsilon in NotNegative
+            epsilon: f64 in NotNegative
         }
     };
-    ($(#[$doc:meta])* $name:ident in $bounds:ident) => {
+    ($(#[$doc:meta])* $name:ident: f64 in $bounds:ident) => {
         $(#[$doc])*
         pub fn $name(mut self, $name: f64) -> Self {
             self.state.require(stringify!($name), $name, $crate::keras::optimizers::options::Within::$bounds);
@@ -46,91 +73,45 @@ macro_rules! setters {
             self
         }
     };
+    ($(#[$doc:meta])* $name:ident: bool) => {
+        $(#[$doc])*
+        pub fn $name(mut self, $name: bool) -> Self {
+            self.$name = $name;
+            self
+        }
+    };
 }
-// `setters!(Lamb: beta_1, epsilon);` becomes `impl Lamb { pub fn beta_1(mut self, beta_1: f64) -> Self {..} .. }`.
+// `setter!(epsilon: f64)` becomes `pub fn epsilon(mut self, epsilon: f64) -> Self {..}`.
 
 /// Defines the options of all optimizers as inherent methods of each optimizer, so that a program need not import the trait.
 macro_rules! options_of_all {
     ($([$($generics:tt)*] $optimizer:ty;)*) => {$(
         impl<$($generics)*> $optimizer {
-            /// Same as [`Optimizer::with_name`].
-            #[must_use]
-            pub fn with_name(self, name: impl Into<String>) -> Self {
-                Optimizer::with_name(self, name)
+            $crate::keras::optimizers::setters::options_of_all! {
+                with_name[](name: impl Into<String>)
+                weight_decay[](weight_decay: f64)
+                exclude_from_weight_decay[N: Into<String>](var_names: impl IntoIterator<Item = N>)
+                exclude_variables_from_weight_decay[](variables: &dyn Trackable)
+                clipnorm[](clipnorm: f64)
+                clipvalue[](clipvalue: f64)
+                global_clipnorm[](global_clipnorm: f64)
+                use_ema[](use_ema: bool)
+                ema_momentum[](ema_momentum: f64)
+                ema_overwrite_frequency[](ema_overwrite_frequency: u64)
+                loss_scale_factor[](loss_scale_factor: f64)
+                gradient_accumulation_steps[](gradient_accumulation_steps: u64)
             }
-
-            /// Same as [`Optimizer::weight_decay`].
-            #[must_use]
-            pub fn weight_decay(self, weight_decay: f64) -> Self {
-                Optimizer::weight_decay(self, weight_decay)
-            }
-
-            /// Same as [`Optimizer::exclude_from_weight_decay`].
-            #[must_use]
-            pub fn exclude_from_weight_decay<N: Into<String>>(
-                self,
-                var_names: impl IntoIterator<Item = N>,
-            ) -> Self {
-                Optimizer::exclude_from_weight_decay(self, var_names)
-            }
-
-            /// Same as [`Optimizer::exclude_variables_from_weight_decay`].
-            #[must_use]
-            pub fn exclude_variables_from_weight_decay(self, variables: &dyn Trackable) -> Self {
-                Optimizer::exclude_variables_from_weight_decay(self, variables)
-            }
-
-            /// Same as [`Optimizer::clipnorm`].
-            #[must_use]
-            pub fn clipnorm(self, clipnorm: f64) -> Self {
-                Optimizer::clipnorm(self, clipnorm)
-            }
-
-            /// Same as [`Optimizer::clipvalue`].
-            #[must_use]
-            pub fn clipvalue(self, clipvalue: f64) -> Self {
-                Optimizer::clipvalue(self, clipvalue)
-            }
-
-            /// Same as [`Optimizer::global_clipnorm`].
-            #[must_use]
-            pub fn global_clipnorm(self, global_clipnorm: f64) -> Self {
-                Optimizer::global_clipnorm(self, global_clipnorm)
-            }
-
-            /// Same as [`Optimizer::use_ema`].
-            #[must_use]
-            pub fn use_ema(self, use_ema: bool) -> Self {
-                Optimizer::use_ema(self, use_ema)
-            }
-
-            /// Same as [`Optimizer::ema_momentum`].
-            #[must_use]
-            pub fn ema_momentum(self, ema_momentum: f64) -> Self {
-                Optimizer::ema_momentum(self, ema_momentum)
-            }
-
-            /// Same as [`Optimizer::ema_overwrite_frequency`].
-            #[must_use]
-            pub fn ema_overwrite_frequency(self, ema_overwrite_frequency: u64) -> Self {
-                Optimizer::ema_overwrite_frequency(self, ema_overwrite_frequency)
-            }
-
-            /// Same as [`Optimizer::loss_scale_factor`].
-            #[must_use]
-            pub fn loss_scale_factor(self, loss_scale_factor: f64) -> Self {
-                Optimizer::loss_scale_factor(self, loss_scale_factor)
-            }
-
-            /// Same as [`Optimizer::gradient_accumulation_steps`].
-            #[must_use]
-            pub fn gradient_accumulation_steps(self, gradient_accumulation_steps: u64) -> Self {
-                Optimizer::gradient_accumulation_steps(self, gradient_accumulation_steps)
-            }
+        }
+    )*};
+    ($($option:ident[$($generics:tt)*]($value:ident: $type:ty))*) => {$(
+        #[doc = concat!("Same as [`Optimizer::", stringify!($option), "`].")]
+        #[must_use]
+        pub fn $option<$($generics)*>(self, $value: $type) -> Self {
+            Optimizer::$option(self, $value)
         }
     )*};
 }
 // `options_of_all!([] Adam;);` becomes `impl Adam { pub fn with_name(self, ..) -> Self { Optimizer::with_name(self, ..)
 // } .. }`.
 
-pub(super) use {options_of_all, setters};
+pub(super) use {optimizer, options_of_all, setter};

@@ -1,7 +1,7 @@
 //! [`Sgd`]: gradient descent, with or without momentum.
 
-use super::setters::setters;
-use super::{LearningRate, Optimizer, OptimizerState, Step};
+use super::setters::optimizer;
+use super::{Optimizer, OptimizerState, Step};
 use crate::error::Result;
 use crate::tensor::Tensor;
 use crate::trackable::{Class, SlotNames, Trackable};
@@ -10,41 +10,29 @@ use crate::variable::Variable;
 /// What checkpoints know of it.
 static CLASS: Class = Class::new("SGD").slots(&[SlotNames::new("momentum").list("momentums")]);
 
-/// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
-///
-/// ```
-/// # fn main() -> wgrad::Result<()> {
-/// use wgrad as tf;
-/// use tf::keras::optimizers::{Optimizer, Sgd};
-/// let w = tf::Variable::new(&tf::constant(3.0)?);
-/// Sgd::new(0.1).apply_gradients(&[Some(tf::constant(2.0)?)], &w)?;
-/// assert!((w.read().item::<f32>()? - 2.8).abs() < 1e-6);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Trackable)]
-#[track(class = &CLASS)]
-pub struct Sgd {
-    #[track(flatten)]
-    state: OptimizerState,
-    momentum: f64,
-    nesterov: bool,
-}
-
-impl Sgd {
-    /// Creates an optimizer with this learning rate (Keras's default is 0.01), without momentum.
-    pub fn new(learning_rate: impl Into<LearningRate>) -> Self {
-        Sgd { state: OptimizerState::new("sgd", learning_rate), momentum: 0.0, nesterov: false }
-    }
-
-    /// Sets whether to use Nesterov momentum (Nesterov 1983).
-    pub fn nesterov(mut self, nesterov: bool) -> Self {
-        self.nesterov = nesterov;
-        self
+optimizer! {
+    /// `w -= lr g`; with momentum `p`: `v = p v - lr g`, `w += v`; with Nesterov's: `w += p v - lr g` for the new `v`.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::keras::optimizers::{Optimizer, Sgd};
+    /// let w = tf::Variable::new(&tf::constant(3.0)?);
+    /// Sgd::new(0.1).apply_gradients(&[Some(tf::constant(2.0)?)], &w)?;
+    /// assert!((w.read().item::<f32>()? - 2.8).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[derive(Debug, Trackable)]
+    #[track(class = &CLASS)]
+    pub struct Sgd("sgd") {
+        /// Creates an optimizer with this learning rate (Keras's default is 0.01), without momentum.
+        new,
+        momentum: f64 = 0.0,
+        /// Sets whether to use Nesterov momentum (Nesterov 1983).
+        nesterov: bool = false,
     }
 }
-
-setters!(Sgd: momentum);
 
 impl Optimizer for Sgd {
     fn state(&self) -> &OptimizerState {
