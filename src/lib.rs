@@ -69,7 +69,6 @@ pub mod prelude;
 pub mod random;
 mod runtime;
 mod shape;
-mod sorted;
 #[cfg(feature = "summary")]
 pub mod summary;
 mod tape;

@@ -14,7 +14,6 @@ use super::kernel_ir::{Code, KernelIr};
 use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
 use crate::graph::{HashIndex, Input, Mixer};
-use crate::sorted::sorted_by_key;
 
 /// The most bytes that a group in a shared kernel reads and writes. A GPU moves them in about the time that it needs to
 /// start a kernel.
@@ -298,10 +297,10 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
     // Units of one form are adjacent, so that no text depends on the order in which a program called them. The sort is
     // stable.
     let forms: Vec<u64> = units.iter().map(|unit| unit.ir.form()).collect();
-    let open = (0..units.len()).filter(|&at| !placed[at]);
+    let mut open: Vec<usize> = (0..units.len()).filter(|&at| !placed[at]).collect();
     let mut bins: Vec<Bin> = Vec::new();
-    let order = |at: &usize| if caps.cpu { forms[*at] } else { 0 };
-    for at in sorted_by_key(open, order) {
+    open.sort_by_key(|at| if caps.cpu { forms[*at] } else { 0 });
+    for at in open {
         let unit = &units[at];
         let mut own: Vec<LoadSource> = Vec::new();
         unit.singles().for_each(|single| {

@@ -2,8 +2,6 @@
 //! locally (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006), so that a join
 //! costs only the work for the groups in between.
 
-use crate::sorted::sorted_by_key;
-
 /// The position of each group, before all groups that it leads to.
 pub(super) struct Order {
     places: Vec<u32>,
@@ -92,7 +90,9 @@ impl Order {
         // Positions in ascending order, each with its group.
         let in_order = |groups: &[u32]| {
             let placed = groups.iter().map(|&group| (self.places[group as usize], group));
-            sorted_by_key(placed, |placed| *placed)
+            let mut placed: Vec<(u32, u32)> = placed.collect();
+            placed.sort_unstable();
+            placed
         };
         // The groups on either side keep their order.
         let (before, after) = (in_order(&before), in_order(&after));

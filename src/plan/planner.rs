@@ -21,7 +21,6 @@ use crate::device::{Access, Caps};
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, Input};
-use crate::sorted::sorted_by_key;
 
 /// Which nodes share kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +143,9 @@ impl<'a> Planner<'a, '_> {
             // overwritten.
             let inside =
                 |i: &usize| matches!(ir.loads[*i].source, LoadSource::Value(Input::Node(_)));
-            let fits = sorted_by_key(ir.replaceable(k), inside).into_iter().find_map(|i| {
+            let mut replaceable = ir.replaceable(k);
+            replaceable.sort_by_key(inside);
+            let fits = replaceable.into_iter().find_map(|i| {
                 let LoadSource::Value(input) = ir.loads[i].source else { return None };
                 let alone = readers.total(input) == 1;
                 let ends_here = lives.last(input) == Some(at) && alone;
@@ -403,7 +404,7 @@ impl<'a> Planner<'a, '_> {
         let lowering = |node: u32| &self.context.lowerings[node as usize];
         let constant =
             |node: u32| matches!(lowering(node), Lowering::Elementwise(p) if p.is_uniform());
-        let computed: Vec<u32> = match ir {
+        let mut computed: Vec<u32> = match ir {
             Some(ir) => {
                 let all = ir.instances.len() == 1;
                 let nodes = ir.instances.iter().map(|instance| instance.node);
@@ -415,7 +416,7 @@ impl<'a> Planner<'a, '_> {
                 group.members.iter().copied().filter(own).collect()
             }
         };
-        let mut computed = sorted_by_key(computed, |node| *node);
+        computed.sort_unstable();
         computed.dedup();
         let outputs = group.outputs.iter().map(|&node| nodes[node as usize].spec.shape.clone());
         Note {

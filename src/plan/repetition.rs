@@ -13,7 +13,6 @@ use super::context::PlanContext;
 use super::ir_builder::{CALL, STRIDED};
 use crate::graph::lower::Lowering;
 use crate::graph::{HashIndex, Input, Mixer};
-use crate::sorted::sorted_by_key;
 
 /// The turns that a node, or all nodes of a group, belong to; at most one of each run.
 pub(super) type Labels = SmallVec<[Label; 2]>;
@@ -202,7 +201,9 @@ fn periods(symbols: &[u64]) -> Vec<usize> {
         often.insert(often.partition_point(|known| *known > counted), counted);
         often.truncate(PERIODS);
     }
-    sorted_by_key(often.into_iter().map(|(_, period)| period), |period| *period)
+    let mut periods: Vec<usize> = often.into_iter().map(|(_, period)| period).collect();
+    periods.sort_unstable();
+    periods
 }
 
 /// The best position in the period for the beginning of a turn: where the fewest values are passed to a kernel that

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use super::known_texts::KnownTexts;
 use super::reader::read;
 use super::shader;
-use crate::sorted::sorted_by_key;
 
 /// A function that kernels share.
 pub(super) struct Function {
@@ -65,7 +64,8 @@ fn functions() -> &'static [Function] {
     FUNCTIONS.get_or_init(|| {
         let blocks = shader!(include_str!("../../shaders/prelude.wgsl")).split("\n\n");
         let named = blocks.filter_map(|text| Some((name_of(text)?, text.trim_end())));
-        let named = sorted_by_key(named, |(name, _)| *name);
+        let mut named: Vec<(&str, &str)> = named.collect();
+        named.sort_by_key(|(name, _)| *name);
         let functions = named.iter().map(|&(name, text)| {
             let measured = COSTS.iter().find(|(known, _)| *known == name);
             let unmeasured = if name.ends_with("_4") { VECTORS } else { 0 };

@@ -5,7 +5,6 @@ use std::hash::BuildHasherDefault;
 
 use crate::error::Result;
 use crate::graph::{HashIndex, Mixer};
-use crate::sorted::sorted_by_key;
 use crate::tensor::Tensor;
 use crate::trackable::{NamedArray, Slot, to_tensor_if_exact};
 use crate::variable::Variable;
@@ -66,9 +65,7 @@ impl Memory {
                 let own = || within(names).map_or(0, |at| at + 1);
                 within(&OPTIONS).unwrap_or_else(|| OPTIONS.len() + own())
             };
-            if !kept.is_sorted_by_key(place) {
-                *kept = sorted_by_key(std::mem::take(kept), place);
-            }
+            kept.sort_by_key(place);
         }
         Ok(slots)
     }

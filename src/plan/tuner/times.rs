@@ -3,8 +3,6 @@
 
 use web_time::Duration;
 
-use crate::sorted::sorted_by_key;
-
 /// The times of one variant's runs.
 #[derive(Debug, Default)]
 pub(super) struct Times(Vec<Duration>);
@@ -45,17 +43,22 @@ impl Times {
     /// The step of the clock, if it is long for these times.
     fn coarse(&self) -> Option<Duration> {
         let median = median(&self.0).filter(|_| self.0.len() >= ENOUGH)?;
-        let sorted = sorted_by_key(&self.0, |time| *time);
-        let before = std::iter::once(Duration::ZERO).chain(sorted.iter().map(|time| **time));
-        let gaps = before.zip(&sorted).map(|(before, time)| **time - before);
+        let sorted = sorted(&self.0);
+        let before = std::iter::once(Duration::ZERO).chain(sorted.iter().copied());
+        let gaps = before.zip(&sorted).map(|(before, time)| *time - before);
         let step = gaps.filter(|gap| !gap.is_zero()).min()?;
         (step * FINE > median).then_some(step)
     }
 }
 
 fn median(times: &[Duration]) -> Option<Duration> {
-    let sorted = sorted_by_key(times, |time| *time);
-    sorted.get(sorted.len() / 2).map(|time| **time)
+    sorted(times).get(times.len() / 2).copied()
+}
+
+fn sorted(times: &[Duration]) -> Vec<Duration> {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times
 }
 
 #[cfg(test)]
