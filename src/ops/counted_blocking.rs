@@ -10,86 +10,35 @@ use crate::error::Result;
 use crate::shape::Axis;
 use crate::tensor::Tensor;
 
-impl Tensor {
-    /// As [`Tensor::where_indices_async`]; blocks until the device has counted.
-    ///
-    /// # Errors
-    /// As [`Tensor::where_indices_async`].
-    pub fn where_indices(&self) -> Result<Tensor> {
-        block_on(self.where_indices_async())
-    }
+macro_rules! blocking {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $twin:ident, until $done:literal;)*) => {
+        impl Tensor {$(
+            #[doc = concat!("As [`Tensor::", stringify!($twin), "`]; blocks until ", $done, ".")]
+            ///
+            /// # Errors
+            #[doc = concat!("As [`Tensor::", stringify!($twin), "`].")]
+            pub fn $name(&self, $($argument: $type),*) -> $result {
+                block_on(self.$twin($($argument),*))
+            }
+        )*}
+    };
+}
 
-    /// As [`Tensor::boolean_mask_async`]; blocks until the device has counted.
-    ///
-    /// # Errors
-    /// As [`Tensor::boolean_mask_async`].
-    pub fn boolean_mask(&self, mask: &Tensor, axis: impl Into<Axis>) -> Result<Tensor> {
-        block_on(self.boolean_mask_async(mask, axis))
-    }
-
-    /// As [`Tensor::unique_async`]; blocks until the device has counted.
-    ///
-    /// # Errors
-    /// As [`Tensor::unique_async`].
-    pub fn unique(&self) -> Result<(Tensor, Tensor)> {
-        block_on(self.unique_async())
-    }
-
-    /// As [`Tensor::unique_with_counts_async`]; blocks until the device has counted.
-    ///
-    /// # Errors
-    /// As [`Tensor::unique_with_counts_async`].
-    pub fn unique_with_counts(&self) -> Result<(Tensor, Tensor, Tensor)> {
-        block_on(self.unique_with_counts_async())
-    }
-
-    /// As [`Tensor::bincount_async`]; blocks until the device has found the largest number.
-    ///
-    /// # Errors
-    /// As [`Tensor::bincount_async`].
-    pub fn bincount(&self, options: BincountOptions) -> Result<Tensor> {
-        block_on(self.bincount_async(options))
-    }
-
-    /// As [`Tensor::segment_sum_async`]; blocks until the ids are there.
-    ///
-    /// # Errors
-    /// As [`Tensor::segment_sum_async`].
-    pub fn segment_sum(&self, ids: &Tensor) -> Result<Tensor> {
-        block_on(self.segment_sum_async(ids))
-    }
-
-    /// As [`Tensor::segment_mean_async`]; blocks until the ids are there.
-    ///
-    /// # Errors
-    /// As [`Tensor::segment_mean_async`].
-    pub fn segment_mean(&self, ids: &Tensor) -> Result<Tensor> {
-        block_on(self.segment_mean_async(ids))
-    }
-
-    /// As [`Tensor::segment_prod_async`]; blocks until the ids are there.
-    ///
-    /// # Errors
-    /// As [`Tensor::segment_prod_async`].
-    pub fn segment_prod(&self, ids: &Tensor) -> Result<Tensor> {
-        block_on(self.segment_prod_async(ids))
-    }
-
-    /// As [`Tensor::segment_max_async`]; blocks until the ids are there.
-    ///
-    /// # Errors
-    /// As [`Tensor::segment_max_async`].
-    pub fn segment_max(&self, ids: &Tensor) -> Result<Tensor> {
-        block_on(self.segment_max_async(ids))
-    }
-
-    /// As [`Tensor::segment_min_async`]; blocks until the ids are there.
-    ///
-    /// # Errors
-    /// As [`Tensor::segment_min_async`].
-    pub fn segment_min(&self, ids: &Tensor) -> Result<Tensor> {
-        block_on(self.segment_min_async(ids))
-    }
+// The first becomes `pub fn where_indices(&self) -> Result<Tensor>`.
+blocking! {
+    where_indices() -> Result<Tensor> = where_indices_async, until "the device has counted";
+    boolean_mask(mask: &Tensor, axis: impl Into<Axis>) -> Result<Tensor>
+        = boolean_mask_async, until "the device has counted";
+    unique() -> Result<(Tensor, Tensor)> = unique_async, until "the device has counted";
+    unique_with_counts() -> Result<(Tensor, Tensor, Tensor)>
+        = unique_with_counts_async, until "the device has counted";
+    bincount(options: BincountOptions) -> Result<Tensor>
+        = bincount_async, until "the device has found the largest number";
+    segment_sum(ids: &Tensor) -> Result<Tensor> = segment_sum_async, until "the ids are there";
+    segment_mean(ids: &Tensor) -> Result<Tensor> = segment_mean_async, until "the ids are there";
+    segment_prod(ids: &Tensor) -> Result<Tensor> = segment_prod_async, until "the ids are there";
+    segment_max(ids: &Tensor) -> Result<Tensor> = segment_max_async, until "the ids are there";
+    segment_min(ids: &Tensor) -> Result<Tensor> = segment_min_async, until "the ids are there";
 }
 
 /// No call of these can be planned without a device, so a separate test checks their gradients.
@@ -97,6 +46,16 @@ const CHECKED: Gradient = Gradient::CheckedBy("sizes_from_the_device_have_gradie
 
 /// The dtypes of elements that are only moved.
 const MOVED: &[DType] = &[DType::F32, DType::F16, DType::I32, DType::U32, DType::Bool];
+
+macro_rules! segment {
+    ($name:literal, $method:ident, $dtypes:expr) => {
+        Entry::new(OpKind::Composed, $name, &[concat!("tf.math.", $name)], |c| {
+            one(c.x()?.$method(c.arg("ids")?))
+        })
+        .takes($dtypes)
+        .gradient(CHECKED)
+    };
+}
 
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[
@@ -129,29 +88,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     })
     .takes(&[DType::I32])
     .gradient(CHECKED),
-    Entry::new(OpKind::Composed, "segment_sum", &["tf.math.segment_sum"], |c| {
-        one(c.x()?.segment_sum(c.arg("ids")?))
-    })
-    .takes(NUMERIC)
-    .gradient(CHECKED),
-    Entry::new(OpKind::Composed, "segment_mean", &["tf.math.segment_mean"], |c| {
-        one(c.x()?.segment_mean(c.arg("ids")?))
-    })
-    .takes(FLOATS)
-    .gradient(CHECKED),
-    Entry::new(OpKind::Composed, "segment_prod", &["tf.math.segment_prod"], |c| {
-        one(c.x()?.segment_prod(c.arg("ids")?))
-    })
-    .takes(NUMERIC)
-    .gradient(CHECKED),
-    Entry::new(OpKind::Composed, "segment_max", &["tf.math.segment_max"], |c| {
-        one(c.x()?.segment_max(c.arg("ids")?))
-    })
-    .takes(NUMERIC)
-    .gradient(CHECKED),
-    Entry::new(OpKind::Composed, "segment_min", &["tf.math.segment_min"], |c| {
-        one(c.x()?.segment_min(c.arg("ids")?))
-    })
-    .takes(NUMERIC)
-    .gradient(CHECKED),
+    segment!("segment_sum", segment_sum, NUMERIC),
+    segment!("segment_mean", segment_mean, FLOATS),
+    segment!("segment_prod", segment_prod, NUMERIC),
+    segment!("segment_max", segment_max, NUMERIC),
+    segment!("segment_min", segment_min, NUMERIC),
 ];
