@@ -38,6 +38,9 @@ pub mod autodiff;
 mod cache_folder;
 #[cfg(any(feature = "checkpoint", feature = "tfrecord"))]
 mod checksum;
+#[cfg(test)]
+#[path = "../tests/support/compare.rs"]
+mod compare;
 #[cfg(feature = "data")]
 pub mod data;
 pub mod debugging;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::Numbers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wgrad::autodiff::ForwardAccumulator;
@@ -18,43 +19,6 @@ fn of_one(name: &str, values: Values, f: fn(&Tensor) -> Result<Tensor>) -> Case 
 
 fn rule(name: &str, inputs: &[Input], f: impl Fn(&[Tensor]) -> Result<Tensor> + 'static) -> Case {
     Case { name: name.into(), inputs: inputs.to_vec(), f: Box::new(f), second: true }
-}
-
-/// Random numbers on the host, the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> f64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f64 / (1u64 << 24) as f64
-    }
-
-    fn between(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * self.next()
-    }
-
-    fn sign(&mut self) -> f64 {
-        if self.next() < 0.5 { -1.0 } else { 1.0 }
-    }
-
-    fn values(&mut self, (shape, values): Input) -> Vec<f32> {
-        let n: usize = shape.iter().product();
-        match values {
-            Values::Within(low, high) => {
-                (0..n).map(|_| self.between(f64::from(low), f64::from(high)) as f32).collect()
-            }
-            Values::Away => (0..n).map(|_| (self.sign() * self.between(0.5, 1.5)) as f32).collect(),
-            Values::Distinct(by) => {
-                let mut places: Vec<usize> = (0..n).collect();
-                for i in (1..n).rev() {
-                    places.swap(i, (self.next() * (i + 1) as f64) as usize);
-                }
-                let middle = (n / 2) as f32;
-                places.iter().map(|&place| (place as f32 - middle) * 0.2 + by).collect()
-            }
-        }
-    }
 }
 
 /// The step of the differences; a power of two, so that adding it loses few bits.
@@ -157,17 +121,14 @@ impl Checked<'_> {
 }
 
 fn check(rule: &Case) -> Result<Vec<String>> {
-    let mut numbers = Numbers(rule.name.len() as u64 * 7 + 11);
+    let mut numbers = Numbers::new(rule.name.len() as u64 * 7 + 11);
     let start: Vec<Vec<f32>> = rule.inputs.iter().map(|input| numbers.values(*input)).collect();
     let none: Vec<Vec<f64>> = start.iter().map(|x| vec![0.0; x.len()]).collect();
     let mut checked = Checked { rule, start, weights: Vec::new(), weights2: Vec::new() };
     let x = checked.inputs(&none, 0.0)?;
     let y = (rule.f)(&x)?;
-    checked.weights = (0..y.len()).map(|_| numbers.between(0.5, 1.5) * numbers.sign()).collect();
-    checked.weights2 = none
-        .iter()
-        .map(|x| x.iter().map(|_| numbers.between(0.5, 1.5) * numbers.sign()).collect())
-        .collect();
+    checked.weights = (0..y.len()).map(|_| numbers.away()).collect();
+    checked.weights2 = none.iter().map(|x| x.iter().map(|_| numbers.away()).collect()).collect();
 
     let first = read(&checked.gradients(&x, false)?, &rule.inputs)?;
     let of_loss = size(&y.to_vec::<f32>()?, &checked.weights);
@@ -180,7 +141,7 @@ fn check(rule: &Case) -> Result<Vec<String>> {
     let mut failures = Vec::new();
     for _ in 0..3 {
         let direction: Vec<Vec<f64>> =
-            none.iter().map(|x| x.iter().map(|_| numbers.sign()).collect()).collect();
+            none.iter().map(|x| x.iter().map(|_| f64::from(numbers.sign())).collect()).collect();
         let mut compare = |order: &str, grads: &[Vec<f32>], scale: f64, want: f64| {
             let got: f64 = grads.iter().zip(&direction).map(|(g, v)| dot(g, v)).sum();
             let scale = scale + grads.iter().zip(&direction).map(|(g, v)| size(g, v)).sum::<f64>();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::Numbers;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use wgrad as tf;
@@ -9,47 +10,11 @@ use wgrad::autodiff::{
     ForwardAccumulator, gradient_check, gradients_function, hessian, hvp, implicit_gradients,
     implicit_value_and_gradients,
 };
-use wgrad::inventory::{self, Case, Input, OpKind, Values};
+use wgrad::inventory::{self, Case, OpKind, Values};
 use wgrad::{
     Device, Error, GradientOptions, GradientTape, JacobianOptions, PersistentTape, Result, Tensor,
     UnconnectedGradients, Variable, constant,
 };
-
-/// Random numbers on the host, the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> f32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 40) as f32 / (1u64 << 24) as f32
-    }
-
-    fn sign(&mut self) -> f32 {
-        if self.next() < 0.5 { -1.0 } else { 1.0 }
-    }
-
-    fn of(&mut self, (shape, values): Input) -> Result<Tensor> {
-        let n: usize = shape.iter().product();
-        let numbers: Vec<f32> = match values {
-            Values::Within(low, high) => (0..n).map(|_| low + (high - low) * self.next()).collect(),
-            Values::Away => (0..n).map(|_| self.sign() * (0.5 + self.next())).collect(),
-            Values::Distinct(by) => {
-                let mut places: Vec<usize> = (0..n).collect();
-                for i in (1..n).rev() {
-                    places.swap(i, (self.next() * (i + 1) as f32) as usize);
-                }
-                places.iter().map(|&at| (at as f32 - (n / 2) as f32) * 0.2 + by).collect()
-            }
-        };
-        Tensor::from_slice(&numbers, shape)
-    }
-
-    fn like(&mut self, x: &Tensor) -> Result<Tensor> {
-        let numbers: Vec<f32> = (0..x.len()).map(|_| self.next() - 0.5).collect();
-        Tensor::from_slice(&numbers, x.shape())
-    }
-}
 
 /// The largest difference relative to the magnitude of the numbers.
 fn off(got: &Tensor, want: &Tensor) -> Result<f32> {
@@ -65,7 +30,7 @@ const TOLERANCE: f32 = 1e-4;
 
 /// Checks the Jacobian J of a case: w J equals the tape's gradient for upstream w, and J v the forward-mode derivative along v.
 fn agrees(case: &Case) -> Result<Vec<String>> {
-    let mut numbers = Numbers(case.name.len() as u64 * 7 + 11);
+    let mut numbers = Numbers::new(case.name.len() as u64 * 7 + 11);
     let x: Vec<Tensor> =
         case.inputs.iter().map(|input| numbers.of(*input)).collect::<Result<_>>()?;
     let v: Vec<Tensor> = x.iter().map(|x| numbers.like(x)).collect::<Result<_>>()?;
@@ -159,7 +124,7 @@ fn jacobians_and_forward_mode_agree_with_the_tape_for_kernels() {
 
 /// Two layers, and the Jacobian of the outputs for the inputs.
 fn perceptron(inputs: usize, hidden: usize, outputs: usize) -> Result<[Tensor; 3]> {
-    let mut numbers = Numbers(5);
+    let mut numbers = Numbers::new(5);
     let mut of = |shape: &'static [usize]| numbers.of((shape, Values::Within(-0.3, 0.3)));
     assert_eq!((inputs, hidden), (64, 32));
     let w2 = match outputs {
@@ -213,7 +178,7 @@ fn rows_of_images_are_one_batch() -> Result<()> {
     device.scope(|| {
         let mut kernels = Vec::new();
         for outputs in [3, 30] {
-            let mut numbers = Numbers(8);
+            let mut numbers = Numbers::new(8);
             let x = numbers.of((&[2, 8, 8, 3], Values::Within(-1.0, 1.0)))?;
             let filters = numbers.of((&[3, 3, 3, 4], Values::Within(-0.5, 0.5)))?;
             let w = numbers
@@ -248,7 +213,7 @@ fn rows_of_images_are_one_batch() -> Result<()> {
 
 #[test]
 fn jacobians_of_batches_of_parts_and_of_what_is_not_connected() -> Result<()> {
-    let mut numbers = Numbers(9);
+    let mut numbers = Numbers::new(9);
     let x = numbers.of((&[4, 3], Values::Within(-1.0, 1.0)))?;
     let w = numbers.of((&[3, 2], Values::Within(-1.0, 1.0)))?;
     let tape = GradientTape::persistent();
@@ -357,7 +322,7 @@ fn jacobians_of_jacobians_of_windows() -> Result<()> {
         (&[2, 2, 2, 2], &|x, w| x.conv2d(w, options)?.square()?.avg_pool2d([2, 2], pool)),
     ];
     for (k, (filters, f)) in functions.into_iter().enumerate() {
-        let mut numbers = Numbers(12);
+        let mut numbers = Numbers::new(12);
         let x = numbers.of((&[1, 3, 2, 2], Values::Within(-1.0, 1.0)))?;
         let w = numbers.of((filters, Values::Within(-1.0, 1.0)))?;
         let outer = GradientTape::persistent();
@@ -649,7 +614,7 @@ fn chain(blocks: usize, recompute: bool) -> Result<(Vec<f32>, Vec<f32>, u64)> {
     let device = Device::new()?;
     device.scope(|| {
         const SIZE: usize = 64;
-        let mut numbers = Numbers(3);
+        let mut numbers = Numbers::new(3);
         let w = Variable::new(&numbers.of((&[SIZE, SIZE], Values::Within(-0.2, 0.2)))?);
         let x = numbers.of((&[1024, SIZE], Values::Within(-1.0, 1.0)))?;
         let block = {

@@ -1,7 +1,7 @@
 //! `image_dataset_from_directory` and `text_dataset_from_directory`.
 #![allow(clippy::unwrap_used)]
 
-use crate::root;
+use crate::support::root;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::datasets;
+use crate::support::datasets;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::datasets;
+use crate::support::datasets;
 
 use datasets::texts;
 use fastrand::Rng;

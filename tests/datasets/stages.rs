@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::datasets;
+use crate::support::datasets;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::folder;
+use crate::support::folder;
 
 use std::io::Write;
 use std::path::PathBuf;

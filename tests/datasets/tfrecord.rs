@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::folder;
-use crate::root;
+use crate::support::folder;
+use crate::support::root;
 
 use std::collections::BTreeSet;
 use std::fs;

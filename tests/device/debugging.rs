@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
 
 use wgrad as tf;
 use wgrad::debugging::{self, AssertNearOptions, PrintOptions};

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 
-use crate::child;
+use crate::support::child;
 
 use wgrad as tf;
 use wgrad::interop::{DeviceExt, TensorExt};

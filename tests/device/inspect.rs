@@ -1,7 +1,7 @@
 //! Information for programs: plans, their shaders, the time of each kernel, submissions, cached pipelines.
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
 
 use std::path::PathBuf;
 use std::time::Duration;

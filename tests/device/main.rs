@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../support/child.rs"]
-#[allow(dead_code)] // Which modules use it depends on the features.
-mod child;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod debugging;
 mod device;

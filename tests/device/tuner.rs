@@ -3,7 +3,7 @@
 //! Tuning results are stored in a folder that the environment names, so most parts run in a separate process.
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -6,7 +6,7 @@ use wgrad::Error;
 use wgrad::image::{self, DecodeOptions, EncodeJpegOptions, EncodePngOptions};
 
 fn file(name: &str) -> Vec<u8> {
-    std::fs::read(super::root::root().join("tests/data/images").join(name)).unwrap()
+    std::fs::read(super::support::root::root().join("tests/data/images").join(name)).unwrap()
 }
 
 /// The error of `decode_image` without its name.
@@ -235,7 +235,7 @@ fn a_files_name_is_in_the_error() {
     let error = wgrad::io::read_file("no/such/cat.jpg").unwrap_err();
     assert!(matches!(&error, Error::Io(io) if io.path.ends_with("cat.jpg")), "{error:?}");
     assert!(error.to_string().starts_with("no/such/cat.jpg: "), "{error}");
-    let folder = super::root::root().display().to_string();
+    let folder = super::support::root::root().display().to_string();
     let text = text(wgrad::io::read_file(&folder));
     assert_eq!(text, format!("{folder}: it is a folder and not a file"));
     let error = wgrad::io::write_file(format!("{folder}/Cargo.toml/cat.jpg"), b"").unwrap_err();

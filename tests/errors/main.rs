@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../support/root.rs"]
-mod root;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod axes;
 #[cfg(feature = "checkpoint")]

@@ -99,7 +99,7 @@ fn here(case: &str) -> Here {
 
 #[test]
 fn what_tensorflow_refuses_is_refused() {
-    let own = || super::root::root().join("tests/data/oracle").into();
+    let own = || super::support::root::root().join("tests/data/oracle").into();
     let folder = std::env::var_os("WGRAD_ORACLE").filter(|dir| !dir.is_empty());
     let path = std::path::PathBuf::from(folder.unwrap_or_else(own)).join("errors.json");
     let file: serde_json::Value =

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::peak;
+use crate::mutations::peak;
 
 use peak::peak;
 use wgrad::data::csv::{CsvOptions, CsvReader, by_name, required};

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::peak;
+use crate::mutations::peak;
 
 use peak::peak;
 use wgrad::keras::layers::Dense;

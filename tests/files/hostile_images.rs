@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::peak;
+use crate::mutations::peak;
 
 use std::fs;
 

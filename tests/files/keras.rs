@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::folder;
-use crate::root;
+use crate::support::compare::near;
+use crate::support::folder;
+use crate::support::root;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -41,19 +42,6 @@ fn call(model: &LoadedModel, inputs: &[Tensor]) -> Tensor {
     }
 }
 
-/// Keras sums in another order; the numbers are about 1 and the sums short.
-#[track_caller]
-fn close(got: &Tensor, want: &Tensor, name: &str) {
-    assert_eq!(got.shape(), want.shape(), "{name}");
-    let (got, want) = (got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
-    for (at, (got, want)) in got.iter().zip(&want).enumerate() {
-        assert!(
-            (got - want).abs() <= 2e-5 * (1.0 + want.abs()),
-            "{name} {at}: {got}, Keras's {want}"
-        );
-    }
-}
-
 const MODELS: [&str; 8] =
     ["cnn", "sequence", "attention", "two_inputs", "nested", "calls", "plain", "unused_inputs"];
 
@@ -62,7 +50,7 @@ fn models_of_keras_compute_what_they_did() {
     for name in MODELS {
         let model = saving::load_model(data(&format!("{name}.keras"))).unwrap();
         let (inputs, y) = io(name);
-        close(&call(&model, &inputs), &y, name);
+        near(name, &call(&model, &inputs), &y, 2e-5);
     }
 }
 
@@ -130,7 +118,7 @@ fn mixed_bfloat16_computes_in_float32() {
     copy.set_weights(&model.get_weights().unwrap()).unwrap();
     let got = copy.call(&inputs[0], INFERENCE).unwrap();
     assert_eq!(got.dtype(), wgrad::DType::F32);
-    close(&got, &y, "mixed_bfloat16");
+    near("mixed_bfloat16", &got, &y, 2e-5);
     let error = Sequential::from_json(&text.replace("mixed_bfloat16", "bfloat16")).err().unwrap();
     assert!(error.to_string().contains("devices have no bfloat16"), "{error}");
 }
@@ -219,14 +207,14 @@ fn weights_alone_go_into_a_model_of_the_same_layers() {
         // Before the first input, and after it.
         let model = nested();
         saving::load_weights(&model, data(file)).unwrap();
-        close(&model.call(&inputs[0], INFERENCE).unwrap(), &y, file);
+        near(file, &model.call(&inputs[0], INFERENCE).unwrap(), &y, 2e-5);
         let model = nested();
         model.build([2, 4]).unwrap();
         saving::load_weights(&model, data(file)).unwrap();
-        close(&model.call(&inputs[0], INFERENCE).unwrap(), &y, file);
+        near(file, &model.call(&inputs[0], INFERENCE).unwrap(), &y, 2e-5);
     }
     let old = saving::load_model(data("nested_legacy.h5")).unwrap();
-    close(&call(&old, &inputs), &y, "legacy");
+    near("legacy", &call(&old, &inputs), &y, 2e-5);
 }
 
 /// HDF5 stores the links of a group with such names in another format, and many links in a third one.

@@ -3,7 +3,8 @@
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
 
-use crate::root;
+use crate::support::compare::close;
+use crate::support::root;
 
 use wgrad::keras::layers::{
     BatchNormalization, Bidirectional, Conv1D, Conv1DTranspose, Conv2D, Dense, DepthwiseConv2D,
@@ -22,19 +23,6 @@ fn path(name: &str) -> std::path::PathBuf {
 fn io(name: &str) -> (Tensor, Tensor) {
     let file = SafetensorsFile::open(path(&format!("{name}.io"))).unwrap();
     (file.tensor("x0").unwrap(), file.tensor("y").unwrap())
-}
-
-/// PyTorch sums in another order; the numbers are about 1 and the sums short.
-#[track_caller]
-fn close(got: &Tensor, want: &Tensor) {
-    assert_eq!(got.shape(), want.shape());
-    let (got, want) = (got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap());
-    for (at, (got, want)) in got.iter().zip(&want).enumerate() {
-        assert!(
-            (got - want).abs() <= 2e-5 * (1.0 + want.abs()),
-            "{at}: {got} and PyTorch's {want}"
-        );
-    }
 }
 
 /// Loads, compares with PyTorch's output, and checks that the weights written for PyTorch equal PyTorch's own.

@@ -3,7 +3,7 @@
 #![cfg(feature = "safetensors")]
 #![allow(clippy::unwrap_used)]
 
-use crate::folder;
+use crate::support::folder;
 
 use folder::Folder;
 use half::{bf16, f16};

@@ -2,6 +2,9 @@
 //! step.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod by_hand;
 mod cost;
 mod ends;
@@ -14,6 +17,7 @@ mod outputs;
 mod steps;
 
 use ndarray::{Array1, Array2};
+use support::compare::noise;
 use wgrad as tf;
 use wgrad::keras::layers::Dense;
 use wgrad::keras::losses::SparseCategoricalCrossentropy;
@@ -35,19 +39,8 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Pseudorandom numbers between -1 and 1.
-fn noise(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
-
 fn data(rows: usize) -> (Array2<f32>, Array1<i32>) {
-    let x = Array2::from_shape_vec((rows, 6), noise(rows * 6, 1)).unwrap();
+    let x = Array2::from_shape_vec((rows, 6), noise(1, rows * 6)).unwrap();
     let y =
         x.rows().into_iter().map(|row| i32::from(row[0] + row[1] > 0.0) + i32::from(row[2] > 0.5));
     let y = y.collect();

@@ -1,6 +1,7 @@
 //! Loops without explicit flushes: where their streams are split, according to the counters, and their results.
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::near;
 use wgrad as tf;
 use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Layer};
@@ -41,13 +42,6 @@ fn one_plan_more((before, after): &(DeviceStats, DeviceStats)) {
     assert!(after.plan_misses <= before.plan_misses + 1, "{before:?}\n{after:?}");
     assert!(after.pipelines <= before.pipelines + 4, "{before:?}\n{after:?}");
     assert!(after.buffers <= before.buffers + 4, "{before:?}\n{after:?}");
-}
-
-#[track_caller]
-fn close(a: &[f32], b: &[f32]) {
-    assert_eq!(a.len(), b.len());
-    let near = |(x, y): (&f32, &f32)| (x - y).abs() <= 1e-5 * x.abs().max(1.0);
-    assert!(a.iter().zip(b).all(near), "{a:?} and {b:?}");
 }
 
 /// README's line, fitted manually.
@@ -92,7 +86,7 @@ fn a_line_fitted_by_hand_settles() -> Result<()> {
         let values = line.values()?;
         let flushed = Line::new()?;
         run(&device, 3000, |_| flushed.turn().and_then(|()| device.flush()))?;
-        close(&values, &flushed.values()?);
+        near("", &values, &flushed.values()?, 1e-5);
         assert!((values[0] - 3.0).abs() < 1e-3 && (values[1] - 2.0).abs() < 1e-3, "{values:?}");
         Ok(())
     })
@@ -138,7 +132,7 @@ fn an_image_optimized_by_hand_settles() -> Result<()> {
     let (stats, values) = image(3000, false)?;
     one_plan_more(&stats);
     assert!(stats.1.plan_misses <= 3 && stats.1.pipelines <= 12, "{:?}", stats.1);
-    close(&values, &image(3000, true)?.1);
+    near("", &values, &image(3000, true)?.1, 1e-5);
     Ok(())
 }
 
@@ -187,7 +181,7 @@ fn sixty_parameters_with_momentum_are_one_flush() -> Result<()> {
             m = m * 0.9 + w;
             w -= m * 0.1;
         }
-        close(&weights[59].read().to_vec::<f32>()?, &[w; 4]);
+        near("", &weights[59].read().to_vec::<f32>()?, &[w; 4], 1e-5);
         Ok(())
     })
 }

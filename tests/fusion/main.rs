@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../support/child.rs"]
-#[allow(dead_code)] // Which modules use it depends on the features.
-mod child;
-#[path = "../support/driver.rs"]
-mod driver;
 #[path = "../support/programs/mod.rs"]
 mod programs;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod bad_input;
 mod kernels;
@@ -21,3 +18,5 @@ mod rolls;
 mod sharing;
 mod side_by_side;
 mod training;
+
+use support::driver;

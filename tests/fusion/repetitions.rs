@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::near;
 use ndarray::s;
 use wgrad as tf;
 use wgrad::{DType, Device, GradientTape, Tensor, Variable, where_};
@@ -45,16 +46,6 @@ fn compiled<T>(device: &Device, f: impl FnOnce() -> tf::Result<T>) -> tf::Result
 /// Some numbers of either sign, with absolute values of at most 1.
 fn numbers(n: usize, from: usize) -> Vec<f32> {
     (from..from + n).map(|i| (i * 7 % 33) as f32 / 16.0 - 1.0).collect()
-}
-
-#[track_caller]
-fn near(what: &str, got: &[f32], want: impl IntoIterator<Item = f64>, bound: f64) {
-    let want: Vec<f64> = want.into_iter().collect();
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (i, (&got, want)) in got.iter().zip(want).enumerate() {
-        let off = (f64::from(got) - want).abs();
-        assert!(off <= bound * want.abs().max(1.0), "{what}: element {i} is {got}, not {want}");
-    }
 }
 
 /// Runs `f` with fusion off.
@@ -130,7 +121,7 @@ fn a_recurrent_net_s_gradients_have_one_set_of_kernels_for_all_lengths() -> tf::
         let (count, got) = compiled(&device, || lstm_step(steps))?;
         if steps % 7 == 5 {
             let want = apart(|| lstm_step(steps))?;
-            near(&format!("{steps} steps"), &got, want.into_iter().map(f64::from), 1e-4);
+            near(&format!("{steps} steps"), &got, &want, 1e-4);
         }
         Ok(count)
     };
@@ -178,7 +169,7 @@ fn a_recurrent_net_has_one_set_of_kernels_for_all_lengths() -> tf::Result<()> {
     let run = |steps: usize| -> tf::Result<u64> {
         let (count, h) = compiled(&device, || lstm(steps))?;
         // Most gates halve a difference, and it enters through products of length 8.
-        near(&format!("{steps} steps"), &h, lstm_in_f64(steps), 1e-4);
+        near(&format!("{steps} steps"), &h, &lstm_in_f64(steps), 1e-4);
         Ok(count)
     };
     let first = run(12)? + run(MOST_STEPS)?;
@@ -245,7 +236,7 @@ fn a_hundred_times_the_same_function() -> tf::Result<()> {
     })?;
     let want = |&x: &f32| (0..100).fold(f64::from(x), |x, _| x.tanh());
     // Errors of a driver's tanh, some units of 2^-23 each.
-    near("tanh", &y, start.iter().map(want), 1e-3);
+    near("tanh", &y, &start.iter().map(want).collect::<Vec<f64>>(), 1e-3);
     assert!(count <= CHAIN, "{count} texts");
     Ok(())
 }
@@ -265,7 +256,7 @@ fn the_mean_of_the_last_two_has_one_kernel_for_all_lengths() -> tf::Result<()> {
             b.to_vec::<f32>()
         })?;
         // (a + 2 b) / 3
-        near(&format!("{turns} turns"), &y, [2.0 / 3.0, 1.0, 3.0], 2e-6);
+        near(&format!("{turns} turns"), &y, &[2.0 / 3.0, 1.0, 3.0], 2e-6);
         counts.push(count);
     }
     assert!(counts.iter().all(|&count| count <= MEAN), "{counts:?} texts");
@@ -287,7 +278,7 @@ fn a_hundred_log_softmaxes() -> tf::Result<()> {
     };
     let row =
         |row: &[f32]| (0..100).fold(row.iter().map(|&v| f64::from(v)).collect(), |x, _| turn(x));
-    near("log-softmax", &y, start.chunks(10).flat_map(row), 1e-3);
+    near("log-softmax", &y, &start.chunks(10).flat_map(row).collect::<Vec<f64>>(), 1e-3);
     assert!(count <= LOG_SOFTMAX, "{count} texts");
     Ok(())
 }

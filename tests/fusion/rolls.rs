@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
 
 use wgrad as tf;
 use wgrad::interop::DeviceExt;

@@ -3,24 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
+use crate::support::compare::{near, noise};
 use wgrad as tf;
 use wgrad::Trackable;
 use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, PlanReport, Tensor};
-
-/// Numbers from -1 to 1, the same in every run.
-fn numbers(seed: u64, n: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..n).map(|_| next()).collect()
-}
 
 /// Like `tf.clip_by_global_norm`.
 fn clip_by_global_norm(gradients: &[Option<Tensor>], norm: f32) -> tf::Result<Vec<Option<Tensor>>> {
@@ -47,7 +37,7 @@ fn network() -> tf::Result<Sequential> {
     model.build([16, 40])?;
     let mut weights = model.get_weights()?;
     for (k, weight) in weights.iter_mut().enumerate() {
-        let values = numbers(k as u64 + 1, weight.len());
+        let values = noise(k as u64 + 1, weight.len());
         weight.iter_mut().zip(values).for_each(|(w, v)| *w = 0.3 * v);
     }
     model.set_weights(&weights)?;
@@ -56,7 +46,7 @@ fn network() -> tf::Result<Sequential> {
 
 /// A step whose gradients are clipped by their global norm.
 fn step(model: &Sequential, optimizer: &dyn Optimizer, seed: u64) -> tf::Result<Tensor> {
-    let x = Tensor::from_slice(&numbers(100 + seed, 16 * 40), [16, 40])?;
+    let x = Tensor::from_slice(&noise(100 + seed, 16 * 40), [16, 40])?;
     let labels: Vec<i32> = (0..16).map(|i| (i * 7 + seed as i32) % 10).collect();
     let labels = Tensor::from_slice(&labels, [16])?;
     let tape = tf::GradientTape::new();
@@ -94,9 +84,9 @@ fn held_gradients(fusion: bool) -> tf::Result<(PlanReport, Vec<Vec<f32>>)> {
         let (mut variables, mut gradients) = (Vec::new(), Vec::new());
         for k in 0..10 {
             let at = k as u64;
-            let value = Tensor::from_slice(&numbers(at, size(k)), [size(k)])?;
+            let value = Tensor::from_slice(&noise(at, size(k)), [size(k)])?;
             variables.push(tf::Variable::new(&value));
-            gradients.push(Some(Tensor::from_slice(&numbers(50 + at, size(k)), [size(k)])?));
+            gradients.push(Some(Tensor::from_slice(&noise(50 + at, size(k)), [size(k)])?));
         }
         let adam = Adam::new(0.01);
         for _ in 0..3 {
@@ -107,7 +97,7 @@ fn held_gradients(fusion: bool) -> tf::Result<(PlanReport, Vec<Vec<f32>>)> {
             variables.iter().map(|variable| variable.read().to_vec()).collect();
         // The held gradients are unchanged.
         for (at, gradient) in gradients.iter().flatten().enumerate() {
-            assert_eq!(gradient.to_vec::<f32>()?, numbers(50 + at as u64, size(at)));
+            assert_eq!(gradient.to_vec::<f32>()?, noise(50 + at as u64, size(at)));
         }
         Ok((plan, weights?))
     })
@@ -168,15 +158,6 @@ fn a_browser_s_eight_bindings_hold_two_steps_of_adam() {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-#[track_caller]
-fn assert_close(fused: &[f32], apart: &[f32]) {
-    assert_eq!(fused.len(), apart.len());
-    for (i, (fused, apart)) in fused.iter().zip(apart).enumerate() {
-        let far = (fused - apart).abs();
-        assert!(far <= 1e-5 * apart.abs().max(1.0), "{i}: {fused} and {apart}");
-    }
-}
-
 #[test]
 fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
     // Steps by the sign of a gradient, like almost Adam's first ones, would amplify errors in its last place.
@@ -186,16 +167,15 @@ fn the_numbers_are_those_of_single_ops() -> tf::Result<()> {
     // On a processor, a few small kernels are not merged.
     let processor = Device::current()?.adapter().kind == tf::AdapterKind::Cpu;
     assert_eq!(together, !processor || std::env::var_os("WGRAD_PORTABLE").is_some(), "{plan}");
-    assert_close(&fused, &trained(&momentum(), false)?.1);
+    near("", &fused, &trained(&momentum(), false)?.1, 1e-5);
     // Every run produces the same bits.
     assert_eq!(fused, trained(&momentum(), true)?.1);
 
     let (fused, apart) = (held_gradients(true)?.1, held_gradients(false)?.1);
     for (k, (fused, apart)) in fused.iter().zip(&apart).enumerate() {
-        assert_close(fused, apart);
+        near("", fused, apart, 1e-5);
         // Three steps of the learning rate against the gradient's sign, unless it is tiny.
-        let (before, gradient) =
-            (numbers(k as u64, fused.len()), numbers(50 + k as u64, fused.len()));
+        let (before, gradient) = (noise(k as u64, fused.len()), noise(50 + k as u64, fused.len()));
         for ((after, before), gradient) in fused.iter().zip(before).zip(gradient) {
             let step = -0.03 * gradient.signum();
             let far = (after - before - step).abs();
@@ -211,8 +191,8 @@ fn parts_of_every_kind_share_a_kernel() -> tf::Result<()> {
     device.set_fusion(true);
     device.scope(|| {
         // Odd sizes, transposed and broadcast views, other dtypes, one element of a larger tensor.
-        let a = Tensor::from_slice(&numbers(1, 35), [5, 7])?;
-        let b = Tensor::from_slice(&numbers(2, 24), [4, 6])?;
+        let a = Tensor::from_slice(&noise(1, 35), [5, 7])?;
+        let b = Tensor::from_slice(&noise(2, 24), [4, 6])?;
         let c = Tensor::from_slice(&[3i32, -4, 5], [3])?;
         let results = {
             let turned = a.transpose([1, 0])?.add(1.0)?;
@@ -225,7 +205,7 @@ fn parts_of_every_kind_share_a_kernel() -> tf::Result<()> {
         device.flush()?;
         let plan = device.last_plan().unwrap();
         assert_eq!(plan.kernels().len(), 1, "{plan}");
-        let (a, b) = (numbers(1, 35), numbers(2, 24));
+        let (a, b) = (noise(1, 35), noise(2, 24));
         let turned: Vec<f32> = (0..35).map(|i| a[i % 5 * 7 + i / 5] + 1.0).collect();
         assert_eq!(results[0].to_vec::<f32>()?, turned);
         let row: Vec<f32> = (0..18).map(|i| b[6 + i % 6] * 2.0).collect();
@@ -241,8 +221,8 @@ fn what_depends_on_small_work_waits_for_it() -> tf::Result<()> {
     let device = Device::new()?;
     device.set_fusion(true);
     device.scope(|| {
-        let x = Tensor::from_slice(&numbers(1, 64), [8, 8])?;
-        let y = Tensor::from_slice(&numbers(2, 20), [20])?;
+        let x = Tensor::from_slice(&noise(1, 64), [8, 8])?;
+        let y = Tensor::from_slice(&noise(2, 20), [20])?;
         let eye = Tensor::from_slice(
             &(0..64).map(|i| f32::from(i % 9 == 0)).collect::<Vec<_>>(),
             [8, 8],
@@ -256,7 +236,7 @@ fn what_depends_on_small_work_waits_for_it() -> tf::Result<()> {
             (y.multiply(2.0)?, product, late)
         };
         device.flush()?;
-        let (x, y) = (numbers(1, 64), numbers(2, 20));
+        let (x, y) = (noise(1, 64), noise(2, 20));
         let scale: f32 = x.iter().sum();
         let doubled: Vec<f32> = y.iter().map(|y| y * 2.0).collect();
         assert_eq!(sum.to_vec::<f32>()?, doubled);

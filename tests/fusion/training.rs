@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
+use crate::support::compare::noise;
 
 use ndarray::{ArrayD, IxDyn};
 use wgrad as tf;
@@ -12,17 +13,6 @@ use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Layer, MaxPooling2D}
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, DeviceStats, Tensor};
-
-/// Numbers from -1 to 1, the same in every run.
-fn numbers(seed: u64, n: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..n).map(|_| next()).collect()
-}
 
 /// The MNIST example's network without convolutions.
 fn mlp() -> Sequential {
@@ -56,7 +46,7 @@ fn set_weights(model: &Sequential, input: &[usize]) -> tf::Result<()> {
         let shape = weight.shape().to_vec();
         let fan: usize = shape[..shape.len() - 1].iter().product();
         let size = if shape.len() == 1 { 0.01 } else { (3.0 / fan as f32).sqrt() };
-        let values = numbers(k as u64 + 1, weight.len()).into_iter().map(|v| size * v).collect();
+        let values = noise(k as u64 + 1, weight.len()).into_iter().map(|v| size * v).collect();
         *weight = ArrayD::from_shape_vec(IxDyn(&shape), values).unwrap();
     }
     model.set_weights(&weights)
@@ -64,7 +54,7 @@ fn set_weights(model: &Sequential, input: &[usize]) -> tf::Result<()> {
 
 /// Batch number `step`: images `[n,size,size,1]` and labels.
 fn batch(step: u64, n: usize, size: usize) -> tf::Result<(Tensor, Tensor)> {
-    let images = numbers(1000 + step, n * size * size);
+    let images = noise(1000 + step, n * size * size);
     let labels: Vec<i32> = (0..n).map(|i| ((step as usize * 3 + i * 7) % 10) as i32).collect();
     Ok((Tensor::from_slice(&images, [n, size, size, 1])?, Tensor::from_slice(&labels, [n])?))
 }
@@ -148,10 +138,10 @@ fn nothing_grows_in_ten_thousand_steps() -> tf::Result<()> {
         let model = Sequential::new().add(Dense::new(4).activation(Activation::Tanh));
         set_weights(&model, &[8, 3])?;
         let optimizer = Sgd::new(0.05).momentum(0.5);
-        let target = Tensor::from_slice(&numbers(9, 32), [8, 4])?;
+        let target = Tensor::from_slice(&noise(9, 32), [8, 4])?;
         let mut loss = None;
         let mut step = |i: u64| -> tf::Result<()> {
-            let x = Tensor::from_slice(&numbers(i % 5, 24), [8, 3])?;
+            let x = Tensor::from_slice(&noise(i % 5, 24), [8, 3])?;
             let tape = tf::GradientTape::new();
             let y = model.call(&x, TRAINING)?;
             let error = y.squared_difference(&target)?.reduce_mean(())?;

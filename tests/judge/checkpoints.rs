@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::folder;
+use crate::support::folder;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,9 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "../support/folder.rs"]
-#[allow(dead_code)] // Which modules use it depends on the features.
-mod folder;
+#[path = "../support/mod.rs"]
+mod support;
 
 mod checkpoints;
 #[cfg(all(feature = "gzip", feature = "npy", feature = "tfrecord"))]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::{fill, near, wave};
 use wgrad::keras::layers::{
     AdditiveAttention, AttendOptions, Attention, Dense, GroupQueryAttention, LayerNormalization,
     MultiHeadAttention, ScoreMode,
@@ -9,27 +10,6 @@ use wgrad::keras::layers::{
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, INFERENCE, Layer, TRAINING};
 use wgrad::{Device, GradientTape, Result, Tensor, Trackable, constant, random};
-
-/// `0.5 sin(0.7 i + phase)` for the elements in order, as in the NumPy script.
-fn wave(shape: &[usize], phase: f32) -> Tensor {
-    let values: Vec<f32> =
-        (0..shape.iter().product()).map(|i: usize| 0.5 * (0.7 * i as f32 + phase).sin()).collect();
-    Tensor::from_slice(&values, shape).unwrap()
-}
-
-/// Sets each weight to a wave: the first one with phase 1, the next with phase 2.
-fn fill(layer: &dyn Trackable) {
-    for (k, variable) in layer.variables().iter().enumerate() {
-        variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
-    }
-}
-
-fn near(name: &str, got: &Tensor, want: &[f32]) {
-    let got = got.to_vec::<f32>().unwrap();
-    // Keras's numbers are rounded to six digits.
-    let close = got.iter().zip(want).all(|(a, b)| (a - b).abs() < 3e-6);
-    assert!(close && got.len() == want.len(), "{name}: {got:?}, not {want:?}");
-}
 
 fn query_value_key() -> [Tensor; 3] {
     [wave(&[2, 3, 4], 0.3), wave(&[2, 5, 4], 0.9), wave(&[2, 5, 4], 1.7)]

@@ -1,7 +1,7 @@
 //! Callbacks: when they are called, their effects on training, and Keras's rules.
 #![allow(clippy::unwrap_used)]
 
-use crate::child;
+use crate::support::child;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

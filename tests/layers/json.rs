@@ -3,7 +3,9 @@
 #![cfg(feature = "json")]
 #![allow(clippy::unwrap_used)]
 
-use crate::root;
+use crate::support::compare::close;
+use crate::support::root;
+use crate::values;
 
 use std::sync::Arc;
 
@@ -13,10 +15,6 @@ use wgrad::keras::{
     Sequential,
 };
 use wgrad::{DType, Result, Tensor, Trackable};
-
-fn values(x: &Tensor) -> Vec<f32> {
-    x.to_vec().unwrap()
-}
 
 /// A file that Keras 3.15 wrote.
 fn keras(name: &str) -> String {
@@ -42,18 +40,11 @@ fn counted(shape: &[usize]) -> Tensor {
     Tensor::from_slice(&numbers, shape).unwrap()
 }
 
-#[track_caller]
-fn near(got: &Tensor, want: &[f32]) {
-    let got = values(got);
-    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5;
-    assert!(got.len() == want.len() && got.iter().zip(want).all(close), "{got:?} is not {want:?}");
-}
-
 #[test]
 fn a_stack_of_keras_is_read() {
     let model = Sequential::from_json(&keras("stack")).unwrap();
     count_weights(&model);
-    near(&model.call(&counted(&[2, 8, 8, 1]), INFERENCE).unwrap(), STACK);
+    close(&model.call(&counted(&[2, 8, 8, 1]), INFERENCE).unwrap(), STACK);
     assert!(model.summary().starts_with("Model: \"stack\""));
     let again = Sequential::from_json(&model.to_json().unwrap()).unwrap();
     assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
@@ -66,8 +57,8 @@ fn a_graph_of_keras_is_read() {
     assert_eq!(model.output_names(), ["inner", "minus"]);
     count_weights(&model);
     let y = model.call(&[counted(&[2, 4]), counted(&[2, 6])], INFERENCE).unwrap();
-    near(&y[0], GRAPH_0);
-    near(&y[1], GRAPH_1);
+    close(&y[0], GRAPH_0);
+    close(&y[1], GRAPH_1);
     // The frozen layer is frozen.
     assert!(model.get_layer("frozen").unwrap().trainable_variables().is_empty());
     let again = Functional::from_json(&model.to_json().unwrap()).unwrap();
@@ -80,7 +71,7 @@ fn masks_that_keras_writes_are_read() {
     let model = Functional::from_json(&keras("masked")).unwrap();
     count_weights(&model);
     let words = wgrad::constant([[1, 2, 0, 0], [3, 9, 4, 0]]).unwrap();
-    near(&model.call(&words, INFERENCE).unwrap(), MASKED);
+    close(&model.call(&words, INFERENCE).unwrap(), MASKED);
 }
 
 #[test]
@@ -90,7 +81,7 @@ fn sequences_under_masks_are_those_of_keras() {
     let words = wgrad::constant([[1, 2, 0, 0], [3, 9, 4, 0]]).unwrap();
     model.call(&words, INFERENCE).unwrap();
     count_weights(&model);
-    near(
+    close(
         &model.call(&words, INFERENCE).unwrap(),
         &[0.3799315, 0.3951745, 0.4104174, 0.3835585, 0.3988821, 0.4142057],
     );
@@ -361,7 +352,7 @@ fn hostile_calls_of_ops_are_errors() -> Result<()> {
     let letters = format!("ab{}->ab", ",".repeat(1000));
     let ones = vec!["1.0"; 1000].join(",");
     let y = of_op("Einsum", &format!(r#"{{"subscripts": "{letters}"}}"#), &ones, &x)?;
-    near(&y, &values(&x));
+    close(&y, &values(&x));
     Ok(())
 }
 

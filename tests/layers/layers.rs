@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::close;
+use crate::values;
 use wgrad::image::{FillMode, Interpolation, ResizeMethod};
 use wgrad::keras::layers::*;
 use wgrad::keras::{
@@ -9,18 +11,6 @@ use wgrad::keras::{
 };
 use wgrad::random::Generator;
 use wgrad::{DType, GradientTape, Padding, Tensor, Trackable, constant, range};
-
-fn values(x: &Tensor) -> Vec<f32> {
-    x.to_vec().unwrap()
-}
-
-/// Within the rounding of `f32` sums of a few terms.
-#[track_caller]
-fn near(got: &Tensor, want: &[f32]) {
-    let got = values(got);
-    let fits = |(a, b): (&f32, &f32)| (a - b).abs() <= 2e-5 * (1.0 + b.abs());
-    assert!(got.len() == want.len() && got.iter().zip(want).all(fits), "{got:?}, not {want:?}");
-}
 
 /// 0, 1, 2, ... in this shape.
 fn counted<const N: usize>(shape: [usize; N]) -> Tensor {
@@ -38,29 +28,32 @@ fn run(layer: impl Layer, x: &Tensor) -> Tensor {
 fn activations_have_keras_names_and_values() {
     let x = constant([[-2.5, -0.7, -0.2, 0.1, 0.6, 3.0]]).unwrap();
     let of = |name: &str| name.parse::<Activation>().unwrap().apply(&x).unwrap();
-    near(&of("hard_tanh"), &[-1.0, -0.7, -0.2, 0.1, 0.6, 1.0]);
-    near(&of("hard_shrink"), &[-2.5, -0.7, 0.0, 0.0, 0.6, 3.0]);
-    near(&of("soft_shrink"), &[-2.0, -0.2, 0.0, 0.0, 0.1, 2.5]);
+    close(&of("hard_tanh"), &[-1.0, -0.7, -0.2, 0.1, 0.6, 1.0]);
+    close(&of("hard_shrink"), &[-2.5, -0.7, 0.0, 0.0, 0.6, 3.0]);
+    close(&of("soft_shrink"), &[-2.0, -0.2, 0.0, 0.0, 0.1, 2.5]);
     // (x + sqrt(x^2 + 4)) / 2
     let squareplus = |x: f32| (x + (x * x + 4.0).sqrt()) / 2.0;
-    near(&of("squareplus"), &[-2.5, -0.7, -0.2, 0.1, 0.6, 3.0].map(squareplus));
+    close(&of("squareplus"), &[-2.5, -0.7, -0.2, 0.1, 0.6, 3.0].map(squareplus));
     // (x + 1)^2 / 4 within -1 to 1
-    near(&of("sparse_plus"), &[0.0, 0.0225, 0.16, 0.3025, 0.64, 3.0]);
-    near(&of("sparse_sigmoid"), &[0.0, 0.15, 0.4, 0.55, 0.8, 1.0]);
+    close(&of("sparse_plus"), &[0.0, 0.0225, 0.16, 0.3025, 0.64, 3.0]);
+    close(&of("sparse_sigmoid"), &[0.0, 0.15, 0.4, 0.55, 0.8, 1.0]);
     // max(x - 2, 0): the largest exceeds the others by more than 1.
-    near(&of("sparsemax"), &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+    close(&of("sparsemax"), &[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
     // For 0.5 and 0.1 in the middle: (0.6 + 0.1 - 1) / 2 = -0.15.
     let pair = constant([[0.6, 0.1], [-3.0, -3.0]]).unwrap();
-    near(&Activation::sparsemax().apply(&pair).unwrap(), &[0.75, 0.25, 0.5, 0.5]);
+    close(&Activation::sparsemax().apply(&pair).unwrap(), &[0.75, 0.25, 0.5, 0.5]);
     let sigmoid = |x: f32| 1.0 / (1.0 + (-x).exp());
-    near(&of("glu"), &[-2.5 * sigmoid(0.1), -0.7 * sigmoid(0.6), -0.2 * sigmoid(3.0)]);
-    near(
+    close(&of("glu"), &[-2.5 * sigmoid(0.1), -0.7 * sigmoid(0.6), -0.2 * sigmoid(3.0)]);
+    close(
         &of("celu"),
         &[-2.5f32, -0.7, -0.2, 0.1, 0.6, 3.0].map(|x| if x > 0.0 { x } else { x.exp_m1() }),
     );
     let own = Activation::new(|x| x.square()?.add(1.0));
-    near(&Activate::new(own).call(&x, INFERENCE).unwrap(), &[7.25, 1.49, 1.04, 1.01, 1.36, 10.0]);
-    near(&Activation::threshold(0.5, -1.0).apply(&x).unwrap(), &[-1.0, -1.0, -1.0, -1.0, 0.6, 3.0]);
+    close(&Activate::new(own).call(&x, INFERENCE).unwrap(), &[7.25, 1.49, 1.04, 1.01, 1.36, 10.0]);
+    close(
+        &Activation::threshold(0.5, -1.0).apply(&x).unwrap(),
+        &[-1.0, -1.0, -1.0, -1.0, 0.6, 3.0],
+    );
 }
 
 #[test]
@@ -68,7 +61,7 @@ fn rectifiers_follow_their_options() {
     let x = constant([[-1.0, 0.5, 1.0, 1.5, 3.0]]).unwrap();
     let layer = Relu::new().max_value(2.0).negative_slope(0.5).threshold(1.0);
     // 0.5 (x - 1) below 1; at 1 itself the output is 0, as in Keras's formula.
-    near(&run(layer, &x), &[-1.0, -0.25, 0.0, 1.5, 2.0]);
+    close(&run(layer, &x), &[-1.0, -0.25, 0.0, 1.5, 2.0]);
     let nan = constant([f32::NAN, f32::NEG_INFINITY]).unwrap();
     let y = values(&run(Relu::new().threshold(1.0), &nan));
     assert!(y[0].is_nan() && y[1] == 0.0, "{y:?}");
@@ -78,7 +71,7 @@ fn rectifiers_follow_their_options() {
 fn softmax_over_several_axes_and_masked_adds_up_to_one() {
     let x = counted([2, 2, 3]);
     let y = run(Softmax::new().axis([1, 2]), &x);
-    near(&y.reduce_sum([1, 2]).unwrap(), &[1.0, 1.0]);
+    close(&y.reduce_sum([1, 2]).unwrap(), &[1.0, 1.0]);
     let mask = constant([[true, false, true], [false, false, false]]).unwrap();
     let y = Softmax::new().call(
         &constant([[1.0, 7.0, 1.0], [1.0, 2.0, 3.0]]).unwrap(),
@@ -92,17 +85,17 @@ fn softmax_over_several_axes_and_masked_adds_up_to_one() {
 #[test]
 fn reshaping_moves_what_it_says() {
     let x = counted([1, 2, 3]);
-    near(&run(Permute::new([2, 1]), &x), &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
-    near(
+    close(&run(Permute::new([2, 1]), &x), &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+    close(
         &run(UpSampling1D::new(2), &x),
         &[0.0, 1.0, 2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 3.0, 4.0, 5.0],
     );
-    near(&run(Cropping1D::new((1, 0)), &x), &[3.0, 4.0, 5.0]);
+    close(&run(Cropping1D::new((1, 0)), &x), &[3.0, 4.0, 5.0]);
     assert_eq!(run(ZeroPadding1D::new((2, 1)), &x).shape(), [1, 5, 3]);
     let volume = counted([1, 2, 2, 2, 1]);
     assert_eq!(run(UpSampling3D::new([1, 2, 3]), &volume).shape(), [1, 2, 4, 6, 1]);
     assert_eq!(run(ZeroPadding3D::new([1, 2, 3]), &volume).shape(), [1, 4, 6, 8, 1]);
-    near(&run(Cropping3D::new([(1, 0), (0, 1), (1, 0)]), &volume), &[5.0]);
+    close(&run(Cropping3D::new([(1, 0), (0, 1), (1, 0)]), &volume), &[5.0]);
     // An empty batch keeps the sizes of its examples.
     let empty = Tensor::zeros([0, 4, 3]).unwrap();
     assert_eq!(run(Reshape::new([-1, 2]), &empty).shape(), [0, 6, 2]);
@@ -148,21 +141,21 @@ fn convolutions_of_every_rank_count_their_windows() {
     let x = counted([1, 3, 4]);
     // Groups: [0 + 1 + 4 + 5, .., 2 + 3 + 6 + 7, ..].
     let layer = Conv1D::new(4, 2).groups(2).kernel_initializer(ones());
-    near(&run(layer, &x), &[10.0, 10.0, 18.0, 18.0, 26.0, 26.0, 34.0, 34.0]);
+    close(&run(layer, &x), &[10.0, 10.0, 18.0, 18.0, 26.0, 26.0, 34.0, 34.0]);
     let causal = Conv1D::new(1, 2).padding(SignalPadding::Causal).dilation_rate(2);
     let signal = constant([1.0, 2.0, 3.0, 4.0]).unwrap().reshape([1, 4, 1]).unwrap();
-    near(&run(causal.kernel_initializer(ones()), &signal), &[1.0, 2.0, 4.0, 6.0]);
+    close(&run(causal.kernel_initializer(ones()), &signal), &[1.0, 2.0, 4.0, 6.0]);
     let image = counted([1, 2, 2, 2]);
     let layer = Conv2D::new(2, [2, 2]).groups(2).kernel_initializer(ones());
-    near(&run(layer, &image), &[12.0, 16.0]);
+    close(&run(layer, &image), &[12.0, 16.0]);
     let volume = counted([1, 1, 2, 2, 2]);
     let layer = Conv3D::new(2, [1, 2, 2]).groups(2).kernel_initializer(ones());
-    near(&run(layer, &volume), &[12.0, 16.0]);
+    close(&run(layer, &volume), &[12.0, 16.0]);
     let layer = DepthwiseConv1D::new(2).depth_multiplier(2).depthwise_initializer(ones());
-    near(&run(layer, &signal), &[3.0, 3.0, 5.0, 5.0, 7.0, 7.0]);
+    close(&run(layer, &signal), &[3.0, 3.0, 5.0, 5.0, 7.0, 7.0]);
     let layer = SeparableConv1D::new(1, 2).depth_multiplier(2);
     let layer = layer.depthwise_initializer(ones()).pointwise_initializer(ones());
-    near(&run(layer, &signal), &[6.0, 10.0, 14.0]);
+    close(&run(layer, &signal), &[6.0, 10.0, 14.0]);
 }
 
 #[test]
@@ -170,8 +163,8 @@ fn transposed_convolutions_are_as_long_as_in_keras() {
     let x = constant([1.0, 2.0, 3.0]).unwrap().reshape([1, 3, 1]).unwrap();
     let layer = || Conv1DTranspose::new(1, 3).strides(2).kernel_initializer(Initializer::Ones);
     // Each element is added to three, two apart.
-    near(&run(layer(), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0]);
-    near(&run(layer().output_padding(1), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0, 0.0]);
+    close(&run(layer(), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0]);
+    close(&run(layer().output_padding(1), &x), &[1.0, 1.0, 3.0, 2.0, 5.0, 3.0, 3.0, 0.0]);
     assert_eq!(run(layer().padding(Padding::Same), &x).shape(), [1, 6, 1]);
     assert_eq!(run(layer().padding(Padding::Same).output_padding(0), &x).shape(), [1, 5, 1]);
     let wide = Conv2DTranspose::new(2, [1, 1]).strides([3, 2]);
@@ -183,18 +176,18 @@ fn transposed_convolutions_are_as_long_as_in_keras() {
 #[test]
 fn pools_take_what_they_say() {
     let x = counted([1, 5, 1]);
-    near(&run(MaxPooling1D::new(2), &x), &[1.0, 3.0]);
+    close(&run(MaxPooling1D::new(2), &x), &[1.0, 3.0]);
     // One position of the last window is outside, and does not count.
-    near(&run(AveragePooling1D::new(2).padding(Padding::Same), &x), &[0.5, 2.5, 4.0]);
-    near(&run(AdaptiveMaxPooling1D::new(2), &x), &[2.0, 4.0]);
+    close(&run(AveragePooling1D::new(2).padding(Padding::Same), &x), &[0.5, 2.5, 4.0]);
+    close(&run(AdaptiveMaxPooling1D::new(2), &x), &[2.0, 4.0]);
     let volume = counted([1, 2, 2, 2, 1]);
-    near(&run(AveragePooling3D::new([2, 2, 2]), &volume), &[3.5]);
-    near(&run(MaxPooling3D::new([1, 2, 2]), &volume), &[3.0, 7.0]);
+    close(&run(AveragePooling3D::new([2, 2, 2]), &volume), &[3.5]);
+    close(&run(MaxPooling3D::new([1, 2, 2]), &volume), &[3.0, 7.0]);
     let y = run(GlobalAveragePooling3D::new().keepdims(true), &volume);
     assert_eq!((y.shape(), values(&y)), (&[1, 1, 1, 1, 1][..], vec![3.5]));
     let image = counted([1, 2, 2, 2]);
-    near(&run(GlobalMaxPooling2D::new(), &image), &[6.0, 7.0]);
-    near(&run(AdaptiveAveragePooling2D::new([1, 1]), &image), &[3.0, 4.0]);
+    close(&run(GlobalMaxPooling2D::new(), &image), &[6.0, 7.0]);
+    close(&run(AdaptiveAveragePooling2D::new([1, 1]), &image), &[3.0, 4.0]);
 }
 
 // ---- normalization ------------------------------------------------------------------------------------------
@@ -209,18 +202,18 @@ fn batch_normalization_moves_its_statistics_only_while_it_trains() {
     let layer = BatchNormalization::new().momentum(0.5);
     let x = constant([[1.0, 10.0], [3.0, 30.0]]).unwrap();
     let root = |variance: f32| 1.0 / (variance + 1e-3).sqrt();
-    near(
+    close(
         &layer.call(&x, TRAINING).unwrap(),
         &[-root(1.0), -10.0 * root(100.0), root(1.0), 10.0 * root(100.0)],
     );
     // Half of 0 and half of the mean; half of 1 and half of the biased variance.
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
     assert_eq!(state(&layer, "moving_variance"), [1.0, 50.5]);
-    near(&layer.call(&x, INFERENCE).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
+    close(&layer.call(&x, INFERENCE).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
     // A frozen layer runs in inference mode.
     layer.set_trainable(false);
-    near(&layer.call(&x, TRAINING).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
+    close(&layer.call(&x, TRAINING).unwrap(), &[0.0, 0.0, 2.0 * root(1.0), 20.0 * root(50.5)]);
     assert_eq!(state(&layer, "moving_mean"), [1.0, 10.0]);
     layer.set_trainable(true);
     layer.call(&x, TRAINING).unwrap();
@@ -234,20 +227,20 @@ fn batch_normalization_leaves_masked_steps_out() {
     let x = constant([[[1.0], [3.0], [100.0]]]).unwrap();
     let mask = constant([[true, true, false]]).unwrap();
     let y = layer.call(&x, TRAINING.with_mask(Some(&mask))).unwrap();
-    near(&y, &[-1.0, 1.0, 98.0]);
+    close(&y, &[-1.0, 1.0, 98.0]);
     // Keras's numbers.
     let x = constant([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 10.0]]]).unwrap();
     let other = BatchNormalization::new();
     let y = other.call(&x, TRAINING.with_mask(Some(&mask))).unwrap();
-    near(
+    close(
         &y.slice(&[0, 1, 0], &[1, -1, -1]).unwrap(),
         &[0.99978, 0.99978, 0.99978, 2.99933, 2.99933, 3.66585],
     );
-    near(
+    close(
         &constant([state(&other, "moving_mean")[2], state(&other, "moving_variance")[2]]).unwrap(),
         &[0.045, 1.0125],
     );
-    near(
+    close(
         &constant([state(&layer, "moving_mean")[0], state(&layer, "moving_variance")[0]]).unwrap(),
         &[2.0, 1.0],
     );
@@ -260,7 +253,7 @@ fn batch_normalization_along_another_axis_and_in_half_precision() {
     let turned = BatchNormalization::new();
     let y = middle.call(&x, TRAINING).unwrap();
     let z = turned.call(&x.transpose([0, 2, 1]).unwrap(), TRAINING).unwrap();
-    near(&y, &values(&z.transpose([0, 2, 1]).unwrap()));
+    close(&y, &values(&z.transpose([0, 2, 1]).unwrap()));
     if let Ok(half) = x.cast(DType::F16) {
         use wgrad::keras::DTypePolicy;
         let layer = BatchNormalization::new().dtype(DTypePolicy::MIXED_FLOAT16);
@@ -278,11 +271,11 @@ fn other_normalizations_follow_their_axes() {
     let x = counted([2, 4, 3]);
     let one = run(GroupNormalization::new().groups(2).axis(1), &x);
     let other = run(GroupNormalization::new().groups(2), &x.transpose([0, 2, 1]).unwrap());
-    near(&one, &values(&other.transpose([0, 2, 1]).unwrap()));
+    close(&one, &values(&other.transpose([0, 2, 1]).unwrap()));
     let each = run(GroupNormalization::new().groups(-1), &x);
     // Each channel separately: 0, 3, 6, 9 with variance 11.25.
     let root = 1.0 / (11.25f32 + 1e-3).sqrt();
-    near(
+    close(
         &each.slice(&[0, 0, 0], &[1, -1, 1]).unwrap(),
         &[-4.5 * root, -1.5 * root, 1.5 * root, 4.5 * root],
     );
@@ -290,9 +283,9 @@ fn other_normalizations_follow_their_axes() {
         UnitNormalization::new().axis([1, 2]),
         &constant([[[3.0], [4.0]], [[0.0], [0.0]]]).unwrap(),
     );
-    near(&unit, &[0.6, 0.8, 0.0, 0.0]);
+    close(&unit, &[0.6, 0.8, 0.0, 0.0]);
     let rms = run(RmsNormalization::new().axis([1, 2]), &constant([[[1.0, 7.0]]]).unwrap());
-    near(&rms, &[0.2, 1.4]);
+    close(&rms, &[0.2, 1.4]);
 }
 
 // ---- embeddings, dense ones ---------------------------------------------------------------------------------
@@ -398,9 +391,9 @@ fn merging_layers_fold_their_inputs() {
     assert_eq!(Add::new().call(&mixed, INFERENCE).unwrap().shape(), [2, 4, 3]);
     let (a, b) = (counted([1, 3, 4]), counted([1, 4, 2]));
     let y = Dot::new([2, 1]).call(&[a.clone(), b.clone()], INFERENCE).unwrap();
-    near(&y, &[28.0, 34.0, 76.0, 98.0, 124.0, 162.0]);
+    close(&y, &[28.0, 34.0, 76.0, 98.0, 124.0, 162.0]);
     let cosines = Dot::new([2, 1]).normalize(true).call(&[a.clone(), b], INFERENCE).unwrap();
-    near(&cosines, &[1.0, 0.99146, 0.90476, 0.95258, 0.86614, 0.92392]);
+    close(&cosines, &[1.0, 0.99146, 0.90476, 0.95258, 0.86614, 0.92392]);
     let mask = constant([[true, false, true]]).unwrap();
     let concatenate = |axis: i64| {
         Concatenate::new().axis(axis).compute_mask(&[a.clone(), a.clone()], Some(&mask))
@@ -414,33 +407,33 @@ fn merging_layers_fold_their_inputs() {
 fn images_are_resized_and_cut_as_in_keras() {
     let x = counted([1, 4, 4, 1]);
     let nearest = Resizing::new(2, 2).interpolation(ResizeMethod::NearestNeighbor);
-    near(&run(nearest, &x), &[5.0, 7.0, 13.0, 15.0]);
-    near(&run(CenterCrop::new(2, 2), &x), &[5.0, 6.0, 9.0, 10.0]);
-    near(&run(CenterCrop::new(2, 2), &x.squeeze(0).unwrap()), &[5.0, 6.0, 9.0, 10.0]);
+    close(&run(nearest, &x), &[5.0, 7.0, 13.0, 15.0]);
+    close(&run(CenterCrop::new(2, 2), &x), &[5.0, 6.0, 9.0, 10.0]);
+    close(&run(CenterCrop::new(2, 2), &x.squeeze(0).unwrap()), &[5.0, 6.0, 9.0, 10.0]);
     // Rows 1 and 2 alone have the proportions of 2 by 4.
     let cut = Resizing::new(2, 4).crop_to_aspect_ratio(true);
-    near(&run(cut, &x), &[4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
+    close(&run(cut, &x), &[4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]);
     let padded = Resizing::new(4, 8).pad_to_aspect_ratio(true).fill_value(9.0);
     let y = run(padded, &x);
     assert_eq!(values(&y)[..8], [9.0, 9.0, 0.0, 1.0, 2.0, 3.0, 9.0, 9.0]);
     // Keras's numbers.
     let x = counted([1, 5, 4, 1]);
     let cut = Resizing::new(2, 3).crop_to_aspect_ratio(true);
-    near(&run(cut, &x), &[4.16667, 5.5, 6.83333, 8.16667, 9.5, 10.83333]);
+    close(&run(cut, &x), &[4.16667, 5.5, 6.83333, 8.16667, 9.5, 10.83333]);
     let padded = Resizing::new(2, 3).pad_to_aspect_ratio(true);
-    near(&run(padded, &x), &[1.5, 4.5, 3.0, 6.5, 14.5, 8.0]);
-    near(&run(CenterCrop::new(2, 3), &x), &[4.0, 5.0, 6.0, 8.0, 9.0, 10.0]);
+    close(&run(padded, &x), &[1.5, 4.5, 3.0, 6.5, 14.5, 8.0]);
+    close(&run(CenterCrop::new(2, 3), &x), &[4.0, 5.0, 6.0, 8.0, 9.0, 10.0]);
     let small = run(CenterCrop::new(6, 3), &x);
-    near(
+    close(
         &small.slice(&[0, 0, 0, 0], &[1, 3, -1, 1]).unwrap(),
         &[1.0, 1.5, 2.0, 4.0, 4.5, 5.0, 7.33333, 7.83333, 8.33333],
     );
     let cubic = UpSampling2D::new([2, 2]).interpolation(ResizeMethod::Bicubic);
     let y = run(cubic, &counted([1, 2, 2, 1]));
-    near(&y.slice(&[0, 0, 0, 0], &[1, 1, -1, 1]).unwrap(), &[-0.26471, 0.03067, 0.61639, 0.91176]);
+    close(&y.slice(&[0, 0, 0, 0], &[1, 1, -1, 1]).unwrap(), &[-0.26471, 0.03067, 0.61639, 0.91176]);
     // Bytes are computed in the layer's dtype.
     let bytes = Tensor::from_slice(&[0u8, 255], [1, 2, 1]).unwrap();
-    near(&run(Rescaling::new(1.0 / 255.0), &bytes), &[0.0, 1.0]);
+    close(&run(Rescaling::new(1.0 / 255.0), &bytes), &[0.0, 1.0]);
     assert_eq!(run(CenterCrop::new(1, 1), &bytes).dtype(), DType::F32);
 }
 
@@ -451,20 +444,20 @@ fn random_moves_go_where_their_factors_say() {
     let nearest = Interpolation::Nearest;
     // A quarter turn counterclockwise: the right column becomes the top row.
     let y = train(&RandomRotation::new([0.25, 0.25]).interpolation(nearest));
-    near(&y, &[2.0, 4.0, 1.0, 3.0]);
+    close(&y, &[2.0, 4.0, 1.0, 3.0]);
     let y = train(
         &RandomTranslation::new([0.5, 0.5], 0.0).fill_mode(FillMode::Constant).fill_value(7.0),
     );
-    near(&y, &[7.0, 7.0, 1.0, 2.0]);
+    close(&y, &[7.0, 7.0, 1.0, 2.0]);
     let y = train(&RandomTranslation::new([-0.5, -0.5], 0.0).fill_mode(FillMode::Wrap));
-    near(&y, &[3.0, 4.0, 1.0, 2.0]);
+    close(&y, &[3.0, 4.0, 1.0, 2.0]);
     let y = train(&RandomZoom::new([1.0, 1.0]).fill_mode(FillMode::Constant));
     // Zoomed out by 2: positions -0.5 and 1.5 of two.
     assert_eq!(y.shape(), [1, 2, 2, 1]);
     let y = train(&RandomContrast::new([0.0, 0.0]));
-    near(&y, &[1.0, 2.0, 3.0, 4.0]);
+    close(&y, &[1.0, 2.0, 3.0, 4.0]);
     let y = train(&RandomBrightness::new([0.01, 0.01]));
-    near(&y, &[3.55, 4.55, 5.55, 6.55]);
+    close(&y, &[3.55, 4.55, 5.55, 6.55]);
     let inference: [Box<dyn Layer>; 5] = [
         Box::new(RandomFlip::new()),
         Box::new(RandomRotation::new(0.5)),
@@ -472,7 +465,7 @@ fn random_moves_go_where_their_factors_say() {
         Box::new(RandomBrightness::new(0.5)),
         Box::new(RandomContrast::new(0.5)),
     ];
-    inference.iter().for_each(|layer| near(&run(layer, &x), &[1.0, 2.0, 3.0, 4.0]));
+    inference.iter().for_each(|layer| close(&run(layer, &x), &[1.0, 2.0, 3.0, 4.0]));
 }
 
 #[test]
@@ -510,18 +503,18 @@ fn normalization_adapts_to_all_batches_alike() {
     let batches =
         [(0, 7), (7, 30), (37, 23)].map(|(from, n)| x.slice(&[from, 0], &[n, -1]).unwrap());
     parts.adapt_batches(&batches).unwrap();
-    near(&parts.variables()[0].read(), &state(&whole, "mean"));
-    near(&parts.variables()[1].read(), &state(&whole, "variance"));
+    close(&parts.variables()[0].read(), &state(&whole, "mean"));
+    close(&parts.variables()[1].read(), &state(&whole, "variance"));
     let y = run(&whole, &x);
-    near(&y.reduce_mean(0).unwrap(), &[0.0; 3]);
-    near(&y.reduce_variance(0).unwrap(), &[1.0; 3]);
+    close(&y.reduce_mean(0).unwrap(), &[0.0; 3]);
+    close(&y.reduce_variance(0).unwrap(), &[1.0; 3]);
     assert!(whole.trainable_variables().is_empty());
     let back = Normalization::new().invert(true);
     back.adapt(&x).unwrap();
-    near(&run(back, &y), &values(&x));
+    close(&run(back, &y), &values(&x));
     let all = Normalization::new().axis(());
     all.adapt(&constant([[1.0, 3.0]]).unwrap()).unwrap();
-    near(&run(all, &constant([[5.0]]).unwrap()), &[3.0]);
+    close(&run(all, &constant([[5.0]]).unwrap()), &[3.0]);
     let middle = Normalization::new().axis(1);
     middle.adapt(&counted([2, 2, 2])).unwrap();
     // From 0, 1, 4, 5 and from 2, 3, 6, 7.
@@ -594,26 +587,29 @@ fn spectral_normalization_is_keras() {
     layer.call(&x, INFERENCE).unwrap();
     assert_eq!(values(&named[0].1.read()), start);
     // Keras 3.15's results and vectors of two calls in training.
-    near(
+    close(
         &layer.call(&x, TRAINING).unwrap(),
         &[0.262_257_3, 0.070_194_155, 0.202_645_63, 0.262_257_25, -0.059_611_663, -0.056_966_037],
     );
-    near(&named[2].1.read(), &[0.0, -0.922_194_4, 0.386_726_68]);
+    close(&named[2].1.read(), &[0.0, -0.922_194_4, 0.386_726_68]);
     let tape = GradientTape::new();
     let y = layer.call(&x, TRAINING).unwrap();
-    near(
+    close(
         &y,
         &[0.249_274_73, 0.080_580_205, 0.210_435_17, 0.249_274_7, -0.038_839_564, -0.028_404_385],
     );
-    near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
+    close(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
     // The gradient is with respect to the normalized kernel, as in Keras.
     let [gradient] = tape.gradient(y.reduce_sum(()).unwrap(), [&named[0].1]).unwrap();
-    near(gradient.as_ref().unwrap(), &[0.4, 0.4, 0.4, 0.6, 0.6, 0.6, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0]);
+    close(
+        gradient.as_ref().unwrap(),
+        &[0.4, 0.4, 0.4, 0.6, 0.6, 0.6, 0.8, 0.8, 0.8, 1.0, 1.0, 1.0],
+    );
     // A kernel of zeros stays unchanged.
     named[0].1.assign(Tensor::zeros([4, 3]).unwrap()).unwrap();
     layer.call(&x, TRAINING).unwrap();
     assert_eq!(values(&named[0].1.read()), [0.0; 12]);
-    near(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
+    close(&named[2].1.read(), &[-0.359_218_5, -0.804_915_67, 0.472_305_86]);
     let none = SpectralNormalization::new(Relu::new()).call(&x, TRAINING).unwrap_err().to_string();
     assert!(none.contains("a ReLU has neither a 'kernel' nor 'embeddings'"), "{none}");
 }

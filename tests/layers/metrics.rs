@@ -4,11 +4,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::numbers;
+use crate::support::numbers;
 
 use std::sync::Arc;
 
-use numbers::{close, hot, labels, logits, ones, shares, weights};
+use crate::support::compare::close;
+use numbers::{hot, labels, logits, ones, shares, weights};
 use wgrad::keras::losses;
 use wgrad::keras::metrics::{
     self, Accuracy, Auc, Average, BinaryAccuracy, BinaryIou, ClassAggregation,

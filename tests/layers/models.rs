@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::{names, values};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,14 +17,6 @@ use wgrad::random::Generator;
 use wgrad::{
     DType, Device, Error, GradientTape, Result, SummaryOptions, Tensor, Trackable, constant,
 };
-
-fn values(x: &Tensor) -> Vec<f32> {
-    x.to_vec().unwrap()
-}
-
-fn names(of: &dyn Trackable) -> Vec<String> {
-    of.named_variables().into_iter().map(|(name, _)| name).collect()
-}
 
 /// Adds its inputs.
 #[derive(Trackable)]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::{fill, near, wave};
 use wgrad::keras::layers::{
     Bidirectional, ConvLstm1D, ConvLstm2D, ConvLstm3D, Dense, Gru, GruCell, Lstm, LstmCell,
     MergeMode, Rnn, RnnCell, SimpleRnn, StackedRnnCells, TimeDistributed,
@@ -13,27 +14,6 @@ use wgrad::keras::{
     Layer, LayerExt, Model, PredictOptions, Regularizer, Sequential, TRAINING, Weight,
 };
 use wgrad::{Device, GradientTape, Padding, Result, Tensor, Trackable, constant, random};
-
-/// `0.5 sin(0.7 i + phase)` for the elements in order, as in the NumPy script.
-fn wave(shape: &[usize], phase: f32) -> Tensor {
-    let values: Vec<f32> =
-        (0..shape.iter().product()).map(|i: usize| 0.5 * (0.7 * i as f32 + phase).sin()).collect();
-    Tensor::from_slice(&values, shape).unwrap()
-}
-
-/// Sets each weight to a wave: the first one with phase 1, the next with phase 2.
-fn fill(layer: &dyn Trackable) {
-    for (k, variable) in layer.variables().iter().enumerate() {
-        variable.assign(wave(variable.shape(), 1.0 + k as f32)).unwrap();
-    }
-}
-
-fn near(name: &str, got: &Tensor, want: &[f32]) {
-    let got = got.to_vec::<f32>().unwrap();
-    // Keras's numbers are rounded to six digits.
-    let close = got.iter().zip(want).all(|(a, b)| (a - b).abs() < 3e-6);
-    assert!(close && got.len() == want.len(), "{name}: {got:?}, not {want:?}");
-}
 
 fn sequences() -> (Tensor, Tensor) {
     let mask = constant([[true, true, false, true], [false, true, true, false]]).unwrap();

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::Random;
 use wgrad::{
     Conv1dOptions, Conv1dTransposeOptions, Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions,
     Conv3dTransposeOptions, ConvolutionOptions, GradientTape, MaxPoolWithArgmaxOptions, Padding,
@@ -11,14 +12,8 @@ use wgrad::{
 
 /// Small pseudorandom integers, whose sums of products are exact in `f32`.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 33) % 17
-    };
-    (0..count).map(|_| next() as f32 - 8.0).collect()
+    let mut random = Random(seed);
+    (0..count).map(|_| (random.bits() % 17) as f32 - 8.0).collect()
 }
 
 fn tensor(shape: &[usize], seed: u64) -> (Tensor, Vec<f32>) {

@@ -2,42 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::{near, quarters, within};
 use wgrad::image::{
     self, AffineTransformOptions, ConvertImageDtypeOptions, CropAndResizeOptions, FillMode,
     Interpolation, ResizeMethod, ResizeOptions, SsimOptions,
 };
 use wgrad::{DType, Device, GradientTape, Result, Tensor, constant};
 
-/// Numbers from -1 to 1.5, in quarters.
-fn numbers(count: usize) -> Vec<f32> {
-    (0..count).map(|i| (i * 7 % 11) as f32 / 4.0 - 1.0).collect()
-}
-
-fn x(shape: &[usize]) -> Tensor {
-    Tensor::from_slice(&numbers(shape.iter().product()), shape).unwrap()
-}
-
 fn bytes(values: &[u8], shape: &[usize]) -> Tensor {
     Tensor::from_slice(values, shape).unwrap()
-}
-
-#[track_caller]
-fn near(got: Result<Tensor>, shape: &[usize], want: &[f32]) {
-    within(2e-6, got, shape, want);
-}
-
-#[track_caller]
-fn within(tolerance: f32, got: Result<Tensor>, shape: &[usize], want: &[f32]) {
-    let got = got.unwrap();
-    assert_eq!(got.shape(), shape);
-    let values = got.to_vec::<f32>().unwrap();
-    let largest = want.iter().fold(1f32, |a, b| a.max(b.abs()));
-    for (i, (got, want)) in values.iter().zip(want).enumerate() {
-        assert!(
-            (got - want).abs() <= tolerance * largest,
-            "{i}: {got} is not {want} in {values:?}"
-        );
-    }
 }
 
 #[test]
@@ -54,7 +27,7 @@ fn methods_of_resizing() {
     ];
     for (method, want) in larger {
         let options = ResizeOptions::new().method(method);
-        near(image::resize_with(&x(&[1, 5, 1]), [1, 7], options), &[1, 7, 1], &want);
+        near(image::resize_with(&quarters(&[1, 5, 1]), [1, 7], options), &[1, 7, 1], &want);
     }
     let smaller = [
         (Lanczos3, [-0.128012, 0.6978091, 0.3780119]),
@@ -65,11 +38,11 @@ fn methods_of_resizing() {
     ];
     for (method, want) in smaller {
         let options = ResizeOptions::new().method(method).antialias(true);
-        near(image::resize_with(&x(&[1, 7, 1]), [1, 3], options), &[1, 3, 1], &want);
+        near(image::resize_with(&quarters(&[1, 7, 1]), [1, 3], options), &[1, 3, 1], &want);
     }
     near(
         image::resize_with(
-            &x(&[3, 5, 1]),
+            &quarters(&[3, 5, 1]),
             [4, 4],
             ResizeOptions::new().preserve_aspect_ratio(true),
         ),
@@ -83,7 +56,7 @@ fn methods_of_resizing() {
     assert_eq!(same.to_vec::<u8>().unwrap(), [10, 10, 20, 250, 250]);
     near(
         image::resize_with_pad_with(
-            &x(&[4, 2, 1]),
+            &quarters(&[4, 2, 1]),
             3,
             3,
             ResizeOptions::new().method(Bicubic).antialias(true),
@@ -103,7 +76,7 @@ fn every_number_of_channels() {
             ResizeOptions::new().antialias(true),
             ResizeOptions::new().method(ResizeMethod::Area),
         ] {
-            let plain = x(&[2, size[0], size[1], 1]);
+            let plain = quarters(&[2, size[0], size[1], 1]);
             let one = image::resize_with(&plain, target, options).unwrap();
             for channels in [2, 3, 4, 5, 8] {
                 let wide = plain.tile(&[1, 1, 1, channels]).unwrap();
@@ -155,11 +128,11 @@ fn colours_of_bytes() {
 #[test]
 fn colours() {
     near(
-        image::adjust_hue(&x(&[1, 3, 3]), -0.4),
+        image::adjust_hue(&quarters(&[1, 3, 3]), -0.4),
         &[1, 3, 3],
         &[0.75, -0.95, -1.0, -0.3, -0.5, 1.5, -0.55, -0.75, 1.25],
     );
-    let x = x(&[2, 3]);
+    let x = quarters(&[2, 3]);
     near(
         image::rgb_to_yuv(&x),
         &[2, 3],
@@ -184,12 +157,12 @@ fn colours() {
 
 #[test]
 fn differences_within_an_image() {
-    near(image::total_variation(&x(&[2, 3, 4, 2])), &[2], &[27.0, 27.0]);
-    let (dy, dx) = image::image_gradients(&x(&[1, 2, 3, 1])).unwrap();
+    near(image::total_variation(&quarters(&[2, 3, 4, 2])), &[2], &[27.0, 27.0]);
+    let (dy, dx) = image::image_gradients(&quarters(&[1, 2, 3, 1])).unwrap();
     near(Ok(dy), &[1, 2, 3, 1], &[2.5, -0.25, -0.25, 0.0, 0.0, 0.0]);
     near(Ok(dx), &[1, 2, 3, 1], &[1.75, -1.0, 0.0, -1.0, -1.0, 0.0]);
     near(
-        image::sobel_edges(&x(&[1, 3, 3, 2])),
+        image::sobel_edges(&quarters(&[1, 3, 3, 2])),
         &[1, 3, 3, 2, 2],
         &[
             0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0, -5.0, 0.0, 0.0, 0.0, 0.0, 7.0, 0.0, -4.0, 0.0, 4.25,
@@ -201,8 +174,8 @@ fn differences_within_an_image() {
 
 #[test]
 fn differences_between_images() {
-    let a = x(&[2, 12, 13, 2]).add(1.0).unwrap().divide(2.5).unwrap();
-    let noise = x(&[2, 12, 13, 2]).reverse(0).unwrap().multiply(0.1).unwrap();
+    let a = quarters(&[2, 12, 13, 2]).add(1.0).unwrap().divide(2.5).unwrap();
+    let noise = quarters(&[2, 12, 13, 2]).reverse(0).unwrap().multiply(0.1).unwrap();
     let b = a.add(noise).unwrap().clip_by_value(0.0, 1.0).unwrap();
     within(1e-5, image::psnr(&a, &b, 1.0), &[2], &[21.67691, 21.60456]);
     within(1e-5, image::ssim(&a, &b, 1.0), &[2], &[0.9639006, 0.9645382]);
@@ -228,7 +201,7 @@ fn differences_between_images() {
 
 #[test]
 fn crops_of_any_place() {
-    let image = x(&[2, 4, 5, 1]);
+    let image = quarters(&[2, 4, 5, 1]);
     let boxes =
         constant([[0.1f32, 0.2, 0.8, 0.7], [0.9, -0.3, 0.15, 1.2], [0.0, 0.0, 1.0, 1.0]]).unwrap();
     let indices = constant([1, 0, 1]).unwrap();
@@ -245,7 +218,7 @@ fn crops_of_any_place() {
             -0.25, 0.5, 1.25,
         ],
     );
-    let loss = crops.multiply(x(&[3, 2, 3, 1])).unwrap();
+    let loss = crops.multiply(quarters(&[3, 2, 3, 1])).unwrap();
     let [of_image, of_boxes] = tape.gradient(&loss, [&image, &boxes]).unwrap();
     near(
         Ok(of_image.unwrap()),
@@ -286,7 +259,7 @@ fn crops_of_any_place() {
 
 #[test]
 fn transforms() {
-    let image = x(&[1, 4, 5, 1]);
+    let image = quarters(&[1, 4, 5, 1]);
     let near_by = constant([0.9f32, -0.3, 0.4, 0.25, 1.1, -0.7, 0.01, -0.02]).unwrap();
     let far = constant([[2.5f32, 0.3, -7.3, -0.6, 1.9, -6.2, 0.0, 0.0]]).unwrap();
     let of = |transform: &Tensor, mode: FillMode, how: Interpolation| {
@@ -352,7 +325,7 @@ fn transforms() {
 fn colours_are_one_kernel_or_two() {
     let device = Device::new().unwrap();
     device.set_fusion(true);
-    let x = device.scope(|| x(&[2, 16, 16, 3]));
+    let x = device.scope(|| quarters(&[2, 16, 16, 3]));
     type Function = fn(&Tensor) -> Result<Tensor>;
     let functions: [(&str, usize, Function); 11] = [
         ("brightness", 1, |x| image::adjust_brightness(x, 0.2)),

@@ -3,16 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::Random;
 use wgrad::{GatherOptions, GradientTape, Tensor, scatter_nd};
 
-/// Numbers on the host, the same in every run.
-struct Numbers(u64);
+/// Numbers on the host.
+struct Numbers(Random);
 
 impl Numbers {
     fn below(&mut self, bound: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as u32 % bound
+        self.0.bits() % bound
     }
 
     /// Ids of `rows` segments, a few of them out of range; with `skew` most belong to one segment.
@@ -51,7 +50,7 @@ fn fold(
 /// Ids times segments exceed the limit for adding without sorting; rows may or may not be whole vectors.
 #[test]
 fn many_segments_are_what_loops_on_the_host_make_of_them() {
-    let mut numbers = Numbers(3);
+    let mut numbers = Numbers(Random(3));
     for (count, rows, inner, skew) in [
         (9_001, 1000, 1, false),
         (9_001, 1000, 4, true),
@@ -98,7 +97,7 @@ fn many_segments_are_what_loops_on_the_host_make_of_them() {
 /// The same bits each time, whatever the numbers.
 #[test]
 fn sums_are_the_same_every_time() {
-    let mut numbers = Numbers(9);
+    let mut numbers = Numbers(Random(9));
     let x: Vec<f32> = (0..50_000).map(|_| numbers.below(1 << 24) as f32 * 1e-3 - 7e3).collect();
     let ids = numbers.ids(50_000, 700, true);
     let (x, ids) =
@@ -114,7 +113,7 @@ fn sums_are_the_same_every_time() {
 /// An embedding's gradient: of a large table, and of one for each example.
 #[test]
 fn the_gradient_of_a_large_table_counts_its_lookups() {
-    let mut numbers = Numbers(5);
+    let mut numbers = Numbers(Random(5));
     for (batch, rows, count) in [(1, 50_000, 400), (7, 3_000, 900)] {
         let ids = numbers.ids(batch * count, rows, false);
         let table = Tensor::zeros([batch, rows, 2]).unwrap();

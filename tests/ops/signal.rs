@@ -3,43 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use crate::support::compare::noise;
+use crate::{near, numbers, quarters};
 use std::f64::consts::TAU;
 
 use wgrad::signal::{
     self, DctOptions, Fft2dOptions, FftOptions, FrameOptions, StftOptions, Window,
 };
-use wgrad::{GradientTape, Result, Tensor};
-
-/// Numbers from -1 to 1.5, in quarters.
-fn numbers(count: usize) -> Vec<f32> {
-    (0..count).map(|i| (i * 7 % 11) as f32 / 4.0 - 1.0).collect()
-}
-
-fn signal(shape: &[usize]) -> Tensor {
-    Tensor::from_slice(&numbers(shape.iter().product()), shape).unwrap()
-}
-
-#[track_caller]
-fn near(got: Result<Tensor>, shape: &[usize], want: &[f32]) {
-    let got = got.unwrap();
-    assert_eq!(got.shape(), shape);
-    let values = got.to_vec::<f32>().unwrap();
-    let largest = want.iter().fold(1f32, |a, b| a.max(b.abs()));
-    for (i, (got, want)) in values.iter().zip(want).enumerate() {
-        assert!((got - want).abs() <= 2e-6 * largest, "{i}: {got} is not {want} in {values:?}");
-    }
-}
-
-/// Pseudo-random numbers from -1 to 1.
-fn noise(count: usize) -> Vec<f32> {
-    let mut state = 1u64;
-    let mut next = || {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
+use wgrad::{GradientTape, Tensor};
 
 /// The transform in `f64`, split in halves while the length is even.
 fn dft(x: &[[f64; 2]]) -> Vec<[f64; 2]> {
@@ -81,7 +52,7 @@ fn check_spectrum(n: usize, got: &[f32], want: &[[f64; 2]]) {
 fn transforms_of_every_length() {
     let lengths = (1..=70).chain([97, 121, 128, 169, 210, 243, 512, 1000, 1001, 1009, 2048, 4096]);
     for n in lengths {
-        let x = noise(2 * n);
+        let x = noise(1, 2 * n);
         let pairs: Vec<[f64; 2]> =
             x.chunks(2).map(|v| [f64::from(v[0]), f64::from(v[1])]).collect();
         let want = dft(&pairs);
@@ -101,7 +72,7 @@ fn transforms_of_every_length() {
 #[test]
 fn real_transforms_of_every_length() {
     for n in (1..=40).chain([97, 128, 210, 1000, 1022, 2048, 4096]) {
-        let x = noise(n);
+        let x = noise(1, n);
         let pairs: Vec<[f64; 2]> = x.iter().map(|v| [f64::from(*v), 0.0]).collect();
         let spectrum = signal::rfft(&Tensor::from_slice(&x, [1, n]).unwrap()).unwrap();
         assert_eq!(spectrum.shape(), [1, n / 2 + 1, 2]);
@@ -117,7 +88,7 @@ fn real_transforms_of_every_length() {
 #[test]
 fn a_million_numbers() {
     let n = 1 << 20;
-    let x = noise(2 * n);
+    let x = noise(1, 2 * n);
     let pairs: Vec<[f64; 2]> = x.chunks(2).map(|v| [f64::from(v[0]), f64::from(v[1])]).collect();
     let y = signal::fft(&Tensor::from_slice(&x, [n, 2]).unwrap()).unwrap();
     check_spectrum(n, &y.to_vec::<f32>().unwrap(), &dft(&pairs));
@@ -126,7 +97,7 @@ fn a_million_numbers() {
 #[test]
 fn two_axes() {
     near(
-        signal::rfft2d(&signal(&[3, 4])),
+        signal::rfft2d(&quarters(&[3, 4])),
         &[3, 3, 2],
         &[
             1.75, 0.0, -2.25, -0.5, -2.25, 0.0, 0.625, -1.948557, 2.38157, 1.375, -4.125, -2.38157,
@@ -134,16 +105,16 @@ fn two_axes() {
         ],
     );
     near(
-        signal::rfft2d_with(&signal(&[3, 4]), Fft2dOptions::new().fft_length([2, 5])),
+        signal::rfft2d_with(&quarters(&[3, 4]), Fft2dOptions::new().fft_length([2, 5])),
         &[2, 3, 2],
         &[
             2.5, 0.0, -2.647542, 0.2030748, 0.1475425, -0.8602388, -0.5, 0.0, -0.9114745,
             0.4275887, -2.588526, -3.350137,
         ],
     );
-    let spectrum = signal::rfft2d(&signal(&[3, 4])).unwrap();
+    let spectrum = signal::rfft2d(&quarters(&[3, 4])).unwrap();
     near(signal::irfft2d(&spectrum), &[3, 4], &numbers(12));
-    let x = signal(&[2, 3, 4, 2]);
+    let x = quarters(&[2, 3, 4, 2]);
     near(signal::ifft2d(&signal::fft2d(&x).unwrap()), &[2, 3, 4, 2], &numbers(48));
 }
 
@@ -156,7 +127,7 @@ fn real_transforms_as_tensorflows() {
     near(of(8), &[8], &[1.0, -0.1678932, 0.25, 0.7714466, -0.5, -1.582107, -0.25, 1.478553]);
     near(of(3), &[3], &[2.333333, -0.08931641, -1.244017]);
     near(
-        signal::rfft_with(&signal(&[5]), FftOptions::new().fft_length(7)),
+        signal::rfft_with(&quarters(&[5]), FftOptions::new().fft_length(7)),
         &[4, 2],
         &[1.5, 0.0, -2.27869, -0.7765254, 0.3053311, -0.05783534, -2.276641, -1.495799],
     );
@@ -164,7 +135,7 @@ fn real_transforms_as_tensorflows() {
 
 #[test]
 fn cosine_transforms() {
-    let x = signal(&[5]);
+    let x = quarters(&[5]);
     let of =
         |kind: u8, ortho: bool| signal::dct_with(&x, DctOptions::new().kind(kind).ortho(ortho));
     near(of(1, false), &[5], &[3.5, -2.56066, 0.0, -0.4393399, -5.5]);
@@ -196,25 +167,25 @@ fn cosine_transforms() {
 fn frames() {
     let pad = FrameOptions::new().pad_end(true).pad_value(9.0);
     near(
-        signal::frame_with(&signal(&[7]), 3, 2, pad),
+        signal::frame_with(&quarters(&[7]), 3, 2, pad),
         &[4, 3],
         &[-1.0, 0.75, -0.25, -0.25, 1.5, 0.5, 0.5, -0.5, 1.25, 1.25, 9.0, 9.0],
     );
     near(
-        signal::frame_with(&signal(&[5, 2]), 2, 2, FrameOptions::new().axis(0)),
+        signal::frame_with(&quarters(&[5, 2]), 2, 2, FrameOptions::new().axis(0)),
         &[2, 2, 2],
         &numbers(8),
     );
     // Shorter than a frame: no frames.
-    assert_eq!(signal::frame(&signal(&[2, 3]), 4, 1).unwrap().shape(), [2, 0, 4]);
-    assert_eq!(signal::frame(&signal(&[0]), 4, 1).unwrap().shape(), [0, 4]);
+    assert_eq!(signal::frame(&quarters(&[2, 3]), 4, 1).unwrap().shape(), [2, 0, 4]);
+    assert_eq!(signal::frame(&quarters(&[0]), 4, 1).unwrap().shape(), [0, 4]);
     near(
-        signal::overlap_and_add(&signal(&[2, 5]), 3),
+        signal::overlap_and_add(&quarters(&[2, 5]), 3),
         &[8],
         &[-1.0, 0.75, -0.25, 1.0, 1.75, 0.25, -0.75, 1.0],
     );
     near(
-        signal::overlap_and_add(&signal(&[3, 2]), 4),
+        signal::overlap_and_add(&quarters(&[3, 2]), 4),
         &[10],
         &[-1.0, 0.75, 0.0, 0.0, -0.25, 1.5, 0.0, 0.0, 0.5, -0.5],
     );
@@ -223,7 +194,7 @@ fn frames() {
 #[test]
 fn short_time_transforms() {
     near(
-        signal::stft(&signal(&[14]), 6, 3),
+        signal::stft(&quarters(&[14]), 6, 3),
         &[3, 5, 2],
         &[
             1.75, 0.0, -1.214689, -1.094131, 0.5625, 1.4375, 0.4646893, -1.469131, -1.375, 0.0,
@@ -234,7 +205,7 @@ fn short_time_transforms() {
     );
     let options = StftOptions::new().fft_length(6).window(Window::Hamming).pad_end(true);
     near(
-        signal::stft_with(&signal(&[10]), 5, 2, options),
+        signal::stft_with(&quarters(&[10]), 5, 2, options),
         &[5, 4, 2],
         &[
             0.9250001,
@@ -279,7 +250,7 @@ fn short_time_transforms() {
             0.0,
         ],
     );
-    let spectra = signal::stft(&signal(&[20]), 8, 4).unwrap();
+    let spectra = signal::stft(&quarters(&[20]), 8, 4).unwrap();
     near(
         signal::inverse_stft(&spectra, 8, 4),
         &[20],
@@ -384,7 +355,7 @@ fn mels() {
         ],
     );
     near(
-        signal::mfccs_from_log_mel_spectrograms(&signal(&[6])),
+        signal::mfccs_from_log_mel_spectrograms(&quarters(&[6])),
         &[6],
         &[0.5773503, -0.4382779, -1.375, 0.4082483, -0.7938566, -1.152712],
     );
@@ -394,7 +365,7 @@ fn mels() {
 #[test]
 fn the_gradient_of_the_energy() {
     for n in [64, 60, 34] {
-        let x = signal(&[n, 2]);
+        let x = quarters(&[n, 2]);
         let tape = GradientTape::new();
         tape.watch(&x).unwrap();
         let energy = signal::abs(&signal::fft(&x).unwrap()).unwrap().square().unwrap().sum(());

@@ -3,11 +3,14 @@
 
 #![allow(dead_code)] // Not every test file uses all of it.
 
+#[path = "peak.rs"]
+pub mod peak;
+
 use std::fs;
 use std::path::PathBuf;
 
-use crate::peak::peak;
 use fastrand::Rng;
+use peak::peak;
 use wgrad::{Error, Result};
 
 pub const CASES: usize = 100_000;

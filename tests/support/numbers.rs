@@ -41,14 +41,3 @@ pub fn labels(classes: usize, shape: &[usize]) -> Tensor {
 pub fn hot(classes: usize, shape: &[usize]) -> Tensor {
     wgrad::one_hot(&labels(classes, shape), classes).unwrap()
 }
-
-/// Compares the values, with a tolerance for the rounding of sums and logarithms in `f32`.
-#[track_caller]
-pub fn close(found: &Tensor, want: &[f32]) {
-    let found = found.to_vec::<f32>().unwrap();
-    let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 2e-5 * (1.0 + b.abs());
-    assert!(
-        found.len() == want.len() && found.iter().zip(want).all(near),
-        "found {found:?}, want {want:?}"
-    );
-}

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::compare::near;
 use crate::runtime::Device;
 use crate::tape::GradientTape;
 
@@ -10,14 +11,6 @@ fn numbers(shape: &[usize], step: usize) -> Tensor {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * step) % 29) as f32 / 14.0 - 1.0).collect();
     Tensor::from_slice(&values, shape).unwrap()
-}
-
-fn near(what: &str, got: &Tensor, want: &Tensor, by: f32) {
-    assert_eq!(got.shape(), want.shape(), "{what}");
-    let wide = |x: &Tensor| x.cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
-    for (i, (got, want)) in wide(got).into_iter().zip(wide(want)).enumerate() {
-        assert!((got - want).abs() <= by * (1.0 + want.abs()), "{what} [{i}]: {got}, not {want}");
-    }
 }
 
 /// The result and the gradients of the three inputs, by the chosen method.
@@ -32,7 +25,7 @@ fn both_ways(inputs: [&Tensor; 3], options: &AttentionOptions, flash: bool) -> V
     std::iter::once(y).chain(grads.into_iter().map(Option::unwrap)).collect()
 }
 
-fn same_both_ways(inputs: [&Tensor; 3], options: AttentionOptions, by: f32) {
+fn same_both_ways(inputs: [&Tensor; 3], options: AttentionOptions, by: f64) {
     let what = format!("{:?} {options:?}", inputs.map(Tensor::shape));
     let (want, got) = (both_ways(inputs, &options, false), both_ways(inputs, &options, true));
     for (name, (got, want)) in ["y", "dq", "dk", "dv"].iter().zip(got.iter().zip(&want)) {

@@ -4,20 +4,12 @@
 
 use super::super::conv2d::Padding;
 use super::*;
+use crate::compare::near;
 use crate::dtype::DType;
 use crate::tape::GradientTape;
 
 fn numbers(count: usize, step: usize) -> Vec<f32> {
     (0..count).map(|i| ((i * step) % 13) as f32 / 8.0 - 0.75).collect()
-}
-
-fn near(what: &str, got: &Tensor, want: &[f64]) {
-    let got = got.to_vec::<f32>().unwrap();
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        let error = (f64::from(*got) - want).abs();
-        assert!(error <= 1e-5 + 1e-5 * want.abs(), "{what} [{i}]: {got}, not {want}");
-    }
 }
 
 /// Compares the result and both gradients with sums in `f64`, written as in the definitions.
@@ -52,10 +44,10 @@ fn check(image: [usize; 4], filter: [usize; 4], options: Conv2dOptions) {
     tape.watch(&x).unwrap();
     tape.watch(&f).unwrap();
     let got = x.depthwise_conv2d(&f, options).unwrap();
-    near(&format!("y {what}"), &got, &y);
+    near(&format!("y {what}"), &got, &y, 1e-5);
     let grads = tape.gradient_from(&got, Some(&[&dy]), [&x, &f]).unwrap();
     for (name, got, want) in [("dx", &grads[0], &dx), ("dw", &grads[1], &df)] {
-        near(&format!("{name} {what}"), got.as_ref().unwrap(), want);
+        near(&format!("{name} {what}"), got.as_ref().unwrap(), want, 1e-5);
     }
 }
 

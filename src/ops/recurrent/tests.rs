@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::compare::near;
 use crate::runtime::Device;
 use crate::tape::GradientTape;
 
@@ -10,14 +11,6 @@ fn numbers(shape: &[usize], step: usize) -> Tensor {
     let count: usize = shape.iter().product();
     let values: Vec<f32> = (0..count).map(|i| ((i * step) % 31) as f32 / 30.0 - 0.5).collect();
     Tensor::from_slice(&values, shape).unwrap()
-}
-
-fn near(what: &str, got: &Tensor, want: &Tensor, by: f32) {
-    assert_eq!(got.shape(), want.shape(), "{what}");
-    let wide = |x: &Tensor| x.cast(DType::F32).unwrap().to_vec::<f32>().unwrap();
-    for (i, (got, want)) in wide(got).into_iter().zip(wide(want)).enumerate() {
-        assert!((got - want).abs() <= by * (1.0 + want.abs()), "{what} [{i}]: {got}, not {want}");
-    }
 }
 
 /// A layer with given options, on inputs x, h, kernel, recurrent kernel, bias.
@@ -111,7 +104,7 @@ impl Case {
     }
 
     /// Compares the kernels on the first device with the cells on the second.
-    fn compare(&self, [kernels, cells]: [&Device; 2], by: f32) {
+    fn compare(&self, [kernels, cells]: [&Device; 2], by: f64) {
         for (masked, backwards) in [(false, false), (false, true), (true, false), (true, true)] {
             let got = kernels.scope(|| self.results(masked, backwards, false));
             let want = cells.scope(|| self.results(masked, backwards, true));
@@ -127,7 +120,7 @@ impl Case {
 }
 
 /// Compares kernels and cells on the same device.
-fn compare(cell: Cell, sizes: [usize; 4], dtype: DType, second: bool, by: f32) {
+fn compare(cell: Cell, sizes: [usize; 4], dtype: DType, second: bool, by: f64) {
     let device = Device::current().unwrap();
     Case { cell, sizes, dtype, second }.compare([&device, &device], by);
 }
@@ -162,7 +155,7 @@ fn single_ops() -> Device {
 }
 
 /// Compares a GPU's kernels for layers of these sizes with cells, op by op.
-fn compare_on(gpu: &Device, all: &[[usize; 4]], dtype: DType, second: bool, by: f32) {
+fn compare_on(gpu: &Device, all: &[[usize; 4]], dtype: DType, second: bool, by: f64) {
     let cells = single_ops();
     for cell in [Cell::Lstm, Cell::Gru, Cell::Simple] {
         for &sizes in all {

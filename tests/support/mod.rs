@@ -1,0 +1,11 @@
+//! Helpers for the programs whose tests are in a folder. Each uses some of them.
+
+#![allow(dead_code)]
+
+pub mod child;
+pub mod compare;
+pub mod datasets;
+pub mod driver;
+pub mod folder;
+pub mod numbers;
+pub mod root;
