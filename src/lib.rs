@@ -56,6 +56,7 @@ mod files;
 mod graph;
 #[cfg(feature = "keras-files")]
 mod hdf5;
+mod host_array;
 #[cfg(feature = "image")]
 pub mod image;
 pub mod interop;
@@ -96,6 +97,7 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use half::{bf16, f16};
+pub use host_array::{ArrayElement, HostArray, HostDType};
 /// The version of ndarray whose arrays this crate takes and returns.
 ///
 /// ```

@@ -8,6 +8,7 @@ mod blocking;
 mod create;
 mod display;
 mod element;
+mod host_array;
 mod operators;
 mod read;
 

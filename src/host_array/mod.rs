@@ -1,0 +1,204 @@
+//! [`HostArray`]: an array on the host, of any dtype that a file may contain.
+//!
+//! `dtype` has the table of dtypes, `element` the conversions from and to `ndarray`, `convert` those from one dtype to another.
+//! Tensors of arrays, and arrays of tensors, are made in `tensor/host_array.rs`.
+
+mod convert;
+mod dtype;
+mod element;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+
+pub(crate) use convert::Misfit;
+pub use dtype::HostDType;
+pub use element::ArrayElement;
+
+use crate::error::{Error, Result, message};
+use crate::shape::Shape;
+
+/// An array on the host: a dtype, a shape, and the elements in row-major order. Files of weights, checkpoints, NumPy's files and
+/// event files are read as such arrays. Two arrays are equal if their bytes are.
+///
+/// ```
+/// use wgrad::{HostArray, HostDType};
+/// let array = HostArray::new(HostDType::I16, [2, 2], vec![1, 0, 2, 0, 3, 0, 255, 255])?;
+/// assert_eq!(array.to_array::<i16>()?, ndarray::array![[1, 2], [3, -1]].into_dyn());
+/// assert_eq!(HostArray::from(ndarray::array![[1i16, 2], [3, -1]]), array);
+/// assert_eq!(array.to_tensor()?.to_vec::<i32>()?, [1, 2, 3, -1]);
+/// assert!(HostArray::new(HostDType::F32, [3], vec![0; 11]).is_err());
+/// # Ok::<(), wgrad::Error>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct HostArray<'a> {
+    dtype: HostDType,
+    shape: Shape,
+    data: Data<'a>,
+}
+
+/// The elements.
+#[doc(hidden)]
+#[derive(Clone, PartialEq, Eq)]
+pub enum Data<'a> {
+    /// Numbers, each with its lowest byte first; a Boolean is a byte, 0 or 1.
+    Bytes(Cow<'a, [u8]>),
+    Strings(Cow<'a, [Vec<u8>]>),
+}
+
+impl Data<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Data::Bytes(bytes) => bytes,
+            Data::Strings(_) => &[],
+        }
+    }
+
+    fn strings(&self) -> &[Vec<u8>] {
+        match self {
+            Data::Bytes(_) => &[],
+            Data::Strings(strings) => strings,
+        }
+    }
+}
+
+impl<'a> HostArray<'a> {
+    /// An array of these bytes: the elements in row-major order, each with its lowest byte first. A Boolean is one byte, which
+    /// is true unless it is 0.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an array of this shape has another number of bytes, or does not fit into memory; [`Error::DType`] if
+    /// the elements of `dtype` have no fixed size.
+    pub fn new(
+        dtype: HostDType,
+        shape: impl Into<Shape>,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<Self> {
+        let (shape, mut bytes) = (shape.into(), bytes.into());
+        if dtype.array_bytes(&[]).is_none() && dtype.array_bytes(&[8]).is_none() {
+            return Err(Error::DType(message!(
+                "HostArray: an array of the dtype {dtype} is not made of bytes."
+            )));
+        }
+        let wanted = dtype.array_bytes(&shape);
+        if wanted != Some(bytes.len()) {
+            return Err(Error::Shape(message!(
+                "HostArray: {shape} of {} needs {} bytes, and {} are given.",
+                dtype.file_name(),
+                wanted.map_or("more than any memory's".to_string(), |wanted| wanted.to_string()),
+                bytes.len()
+            )));
+        }
+        if dtype == HostDType::Bool && bytes.iter().any(|byte| *byte > 1) {
+            bytes.to_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        Ok(HostArray { dtype, shape, data: Data::Bytes(bytes) })
+    }
+
+    /// An array of strings, which may be any bytes, in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an array of this shape has another number of strings.
+    pub fn from_strings(
+        shape: impl Into<Shape>,
+        strings: impl Into<Cow<'a, [Vec<u8>]>>,
+    ) -> Result<Self> {
+        let (shape, strings) = (shape.into(), strings.into());
+        // No element takes less than a byte.
+        if HostDType::U8.array_bytes(&shape) != Some(strings.len()) {
+            return Err(Error::Shape(message!(
+                "HostArray: an array of the shape {shape} does not have {} strings.",
+                strings.len()
+            )));
+        }
+        Ok(HostArray { dtype: HostDType::String, shape, data: Data::Strings(strings) })
+    }
+
+    /// An array whose number of bytes is known to be right.
+    pub(crate) fn of_bytes(
+        dtype: HostDType,
+        shape: Shape,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> Self {
+        let bytes = bytes.into();
+        debug_assert_eq!(dtype.array_bytes(&shape), Some(bytes.len()));
+        HostArray { dtype, shape, data: Data::Bytes(bytes) }
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> HostDType {
+        self.dtype
+    }
+
+    /// The sizes of the axes, outermost first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.elements()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The elements in row-major order, each with its lowest byte first; a Boolean is one byte, 0 or 1. Strings have none.
+    pub fn bytes(&self) -> &[u8] {
+        self.data.bytes()
+    }
+
+    /// The strings in row-major order; none if the elements are not strings.
+    pub fn strings(&self) -> Option<&[Vec<u8>]> {
+        (self.dtype == HostDType::String).then(|| self.data.strings())
+    }
+
+    /// The array with its own copy of the elements, if it does not own them.
+    pub fn into_owned(self) -> HostArray<'static> {
+        let data = match self.data {
+            Data::Bytes(bytes) => Data::Bytes(bytes.into_owned().into()),
+            Data::Strings(strings) => Data::Strings(strings.into_owned().into()),
+        };
+        HostArray { dtype: self.dtype, shape: self.shape, data }
+    }
+
+    /// The same array, whose elements this one owns.
+    pub(crate) fn view(&self) -> HostArray<'_> {
+        let data = match &self.data {
+            Data::Bytes(bytes) => Data::Bytes(Cow::Borrowed(bytes)),
+            Data::Strings(strings) => Data::Strings(Cow::Borrowed(strings)),
+        };
+        HostArray { dtype: self.dtype, shape: self.shape.clone(), data }
+    }
+}
+
+/// The dtype, the shape, and the first elements.
+impl fmt::Debug for HostArray<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 16;
+        write!(f, "HostArray({} {:?}: ", self.dtype, self.shape)?;
+        let mut list = f.debug_list();
+        match (&self.data, self.numbers()) {
+            (Data::Strings(strings), _) => {
+                let texts = strings.iter().map(|text| String::from_utf8_lossy(text));
+                list.entries(texts.take(SHOWN));
+            }
+            (_, Some(numbers)) => {
+                for number in numbers.take(SHOWN) {
+                    list.entry(&format_args!("{number}"));
+                }
+            }
+            (Data::Bytes(bytes), None) => {
+                list.entries(bytes.iter().take(SHOWN));
+            }
+        }
+        match self.len() > SHOWN {
+            true => list.finish_non_exhaustive()?,
+            false => list.finish()?,
+        }
+        f.write_str(")")
+    }
+}
