@@ -6,6 +6,7 @@ use super::codec::{Reader, Writer};
 use super::item::Item;
 use super::node::{BoxStream, Node, Pass};
 use crate::error::{Error, Result, message};
+use crate::host_array::HostDType;
 use crate::trackable::{HostState, Parts, Trackable};
 
 /// The first bytes of a saved iterator.
@@ -216,8 +217,8 @@ impl<T: Item> Trackable for DatasetIter<T> {
 }
 
 impl<T: Item> HostState for DatasetIter<T> {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U8", None)
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U8, None)
     }
 
     fn get(&self) -> Result<Vec<u8>> {

@@ -6,6 +6,7 @@ use super::bytes::{Broken, Cursor, Seen, UNDEFINED, part};
 use super::links::{self, Link};
 use super::texts::Heaps;
 use super::types::Type;
+use crate::host_array::{HostArray, HostDType};
 
 /// The contents of a header.
 #[derive(Debug, Default)]
@@ -20,9 +21,6 @@ pub(super) struct Object<'a> {
     layout: Option<Layout<'a>>,
     attributes: Vec<Attribute<'a>>,
 }
-
-/// A dataset's shape, its dtype's safetensors name, and its elements.
-pub(crate) type Values<'a> = (Vec<usize>, &'static str, Cow<'a, [u8]>);
 
 #[derive(Debug)]
 enum Layout<'a> {
@@ -109,12 +107,12 @@ impl<'a> Object<'a> {
         self.layout.is_some()
     }
 
-    /// A dataset's shape, its dtype's safetensors name, and its elements, lowest byte first.
+    /// A dataset's values.
     pub(super) fn values(
         &self,
         file: &'a [u8],
         heaps: &mut Heaps<'a>,
-    ) -> Result<Values<'a>, Broken> {
+    ) -> Result<HostArray<'a>, Broken> {
         let (Some(shape), Some(elements), Some(layout)) =
             (&self.space, self.elements, &self.layout)
         else {
@@ -124,15 +122,14 @@ impl<'a> Object<'a> {
             let told = self.attribute("dtype").and_then(|attribute| attribute.texts(heaps).ok());
             told.is_some_and(|texts| texts == ["bfloat16"])
         };
-        let (name, big_endian, size) = match elements {
-            Type::Number { name, big_endian, size } => (name, big_endian, size),
-            Type::Opaque { size: 2 } if as_bfloat() => ("BF16", false, 2),
+        let (dtype, big_endian) = match elements {
+            Type::Number { dtype, big_endian } => (dtype, big_endian),
+            Type::Opaque { size: 2 } if as_bfloat() => (HostDType::Bf16, false),
             other => {
                 return Err(Broken(format!("it holds {}, and numbers are read", other.shown())));
             }
         };
-        let count = shape.iter().try_fold(size as u64, |all, size| all.checked_mul(*size as u64));
-        let Some(needed) = count else {
+        let Some(needed) = dtype.array_bytes(shape) else {
             return Err(Broken(format!("its shape {shape:?} is beyond any memory")));
         };
         let bytes = match *layout {
@@ -144,21 +141,18 @@ impl<'a> Object<'a> {
             Layout::At { address, size } => part(file, address, size, "its elements")?,
             Layout::Other(what) => return Err(Broken(what.into())),
         };
-        if bytes.len() as u64 != needed {
-            let found = bytes.len();
+        if bytes.len() != needed {
+            let (name, found) = (dtype.file_name(), bytes.len());
             return Err(Broken(format!(
                 "{shape:?} of {name} need {needed} bytes, and it has {found}"
             )));
         }
         let mut bytes = Cow::Borrowed(bytes);
-        if big_endian && size > 1 {
+        if let Some(size) = dtype.size().filter(|size| big_endian && *size > 1) {
             bytes.to_mut().chunks_exact_mut(size).for_each(|value| value.reverse());
         }
-        if name == "BOOL" {
-            // Any value but 0 is true in h5py's enumeration.
-            bytes.to_mut().iter_mut().for_each(|value| *value = u8::from(*value != 0));
-        }
-        Ok((shape.clone(), name, bytes))
+        // Any value but 0 is true in h5py's enumeration of Booleans.
+        HostArray::new(dtype, &shape[..], bytes).map_err(|error| Broken(error.to_string()))
     }
 }
 

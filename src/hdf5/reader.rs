@@ -11,9 +11,10 @@ use std::path::Path;
 use super::MAGIC;
 use super::bytes::{Broken, Cursor, Seen, part};
 use super::links::{self, Link};
-use super::object::{Object, Values};
+use super::object::Object;
 use super::texts::Heaps;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 
 /// An HDF5 file.
 pub(crate) struct File<'a> {
@@ -90,8 +91,8 @@ impl<'a> File<'a> {
         self.nodes.values().filter(|node| node.object.is_dataset())
     }
 
-    /// A dataset's shape, its dtype's safetensors name, and its elements.
-    pub(crate) fn values(&self, node: &Node<'a>) -> Result<Values<'a>> {
+    /// A dataset's values.
+    pub(crate) fn values(&self, node: &Node<'a>) -> Result<HostArray<'a>> {
         let values = node.object.values(self.bytes, &mut self.heaps.borrow_mut());
         values.map_err(|broken| self.wrong(&format!("in '{}': {}", node.path, broken.0)))
     }

@@ -1,12 +1,13 @@
-//! The types of elements, by their safetensors names.
+//! The types of elements.
 
 use super::bytes::{Broken, Cursor};
+use crate::host_array::{Hdf5Class, HostDType};
 
 /// The storage format of elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Type {
-    /// Numbers: the safetensors name, and whether the highest byte is first.
-    Number { name: &'static str, big_endian: bool, size: usize },
+    /// Numbers, and whether the highest byte is first.
+    Number { dtype: HostDType, big_endian: bool },
     /// Opaque bytes, which Keras uses for `bfloat16`.
     Opaque { size: usize },
     /// A string of this many bytes.
@@ -27,47 +28,32 @@ impl Type {
         let class = class_and_version & 15;
         let big_endian = bits & 1 == 1;
         let other = Type::Other { class, size };
+        let number = |class: Hdf5Class, plain: bool| {
+            let same = |dtype: &&HostDType| {
+                dtype.hdf5_class() == class && dtype.size() == Some(size) && plain
+            };
+            let found = HostDType::ALL.iter().find(same);
+            found.map_or(other, |dtype| Type::Number { dtype: *dtype, big_endian })
+        };
         Ok(match class {
             0 => {
-                let (offset, precision) = (from.number(2)?, from.number(2)?);
-                let name = match (size, bits & 8 != 0) {
-                    (1, true) => "I8",
-                    (2, true) => "I16",
-                    (4, true) => "I32",
-                    (8, true) => "I64",
-                    (1, false) => "U8",
-                    (2, false) => "U16",
-                    (4, false) => "U32",
-                    (8, false) => "U64",
-                    _ => return Ok(other),
-                };
-                match offset == 0 && precision == 8 * size as u64 {
-                    true => Type::Number { name, big_endian, size },
-                    false => other,
-                }
+                let whole = is_whole(&mut from, size)?;
+                let class = if bits & 8 != 0 { Hdf5Class::Signed } else { Hdf5Class::Unsigned };
+                number(class, whole)
             }
             1 => {
-                let (offset, precision) = (from.number(2)?, from.number(2)?);
+                let whole = is_whole(&mut from, size)?;
                 let (_, exponent, _, mantissa) =
                     (from.number(1)?, from.number(1)?, from.number(1)?, from.number(1)?);
-                let bias = from.number(4)?;
-                let name = match (size, exponent, mantissa, bias) {
-                    (2, 5, 10, 15) => "F16",
-                    (2, 8, 7, 127) => "BF16",
-                    (4, 8, 23, 127) => "F32",
-                    (8, 11, 52, 1023) => "F64",
-                    _ => return Ok(other),
-                };
+                let standard = from.number(4)? == bias(exponent as u8);
                 // Bit 6 indicates VAX byte order.
-                match offset == 0 && precision == 8 * size as u64 && bits & 64 == 0 {
-                    true => Type::Number { name, big_endian, size },
-                    false => other,
-                }
+                let class = Hdf5Class::Float(exponent as u8, mantissa as u8);
+                number(class, whole && standard && bits & 64 == 0)
             }
             3 => Type::Text { size },
             5 => Type::Opaque { size },
             // h5py stores Booleans as an enumeration of bytes.
-            8 if size == 1 => Type::Number { name: "BOOL", big_endian: false, size },
+            8 if size == 1 => Type::Number { dtype: HostDType::Bool, big_endian: false },
             9 if bits & 15 == 1 => Type::TextElsewhere,
             _ => other,
         })
@@ -75,7 +61,7 @@ impl Type {
 
     pub(super) fn shown(self) -> String {
         match self {
-            Type::Number { name, .. } => name.to_string(),
+            Type::Number { dtype, .. } => dtype.file_name().to_string(),
             Type::Opaque { size } => format!("opaque elements of {size} bytes"),
             Type::Text { size } => format!("texts of {size} bytes"),
             Type::TextElsewhere => "texts".to_string(),
@@ -84,32 +70,33 @@ impl Type {
     }
 }
 
-/// A datatype message for the safetensors type `name`, and the size of an element.
-pub(super) fn message(name: &str) -> Option<(Vec<u8>, usize)> {
-    let float = |size: u8, exponent: [u8; 4], bias: u32| {
-        // Class 1, version 1; the highest bit of the mantissa is implied, the sign is the highest
-        // bit.
-        let mut message = vec![0x11, 0x20, 8 * size - 1, 0, size, 0, 0, 0, 0, 0, 8 * size, 0];
-        message.extend(exponent);
-        message.extend(bias.to_le_bytes());
-        (message, usize::from(size))
-    };
-    let integer = |size: u8, signed: bool| {
-        let sign = if signed { 8 } else { 0 };
-        (vec![0x10, sign, 0, 0, size, 0, 0, 0, 0, 0, 8 * size, 0], usize::from(size))
-    };
-    Some(match name {
-        "F16" => float(2, [10, 5, 0, 10], 15),
-        "F32" => float(4, [23, 8, 0, 23], 127),
-        "F64" => float(8, [52, 11, 0, 52], 1023),
-        "I8" => integer(1, true),
-        "I16" => integer(2, true),
-        "I32" => integer(4, true),
-        "I64" => integer(8, true),
-        "U8" | "BOOL" => integer(1, false),
-        "U16" => integer(2, false),
-        "U32" => integer(4, false),
-        "U64" => integer(8, false),
-        _ => return None,
+/// Whether the elements have no padding: the offset and the number of their bits come next.
+fn is_whole(from: &mut Cursor<'_>, size: usize) -> Result<bool, Broken> {
+    let (offset, precision) = (from.number(2)?, from.number(2)?);
+    Ok(offset == 0 && precision == 8 * size as u64)
+}
+
+/// The bias of an exponent of so many bits.
+fn bias(exponent: u8) -> u64 {
+    1u64.checked_shl(u32::from(exponent).wrapping_sub(1)).map_or(0, |half| half - 1)
+}
+
+/// A datatype message, if the format has the type.
+pub(super) fn message(dtype: HostDType) -> Option<Vec<u8>> {
+    let size = dtype.size()? as u8;
+    let integer = |sign: u8| vec![0x10, sign, 0, 0, size, 0, 0, 0, 0, 0, 8 * size, 0];
+    Some(match dtype.hdf5_class() {
+        Hdf5Class::Signed => integer(8),
+        Hdf5Class::Unsigned | Hdf5Class::Bool => integer(0),
+        // Only opaque bytes have this type in Keras's files.
+        _ if dtype == HostDType::Bf16 => return None,
+        Hdf5Class::Float(exponent, mantissa) => {
+            // Class 1, version 1; the highest bit of the mantissa is implied, the sign is the highest bit.
+            let mut message = vec![0x11, 0x20, 8 * size - 1, 0, size, 0, 0, 0, 0, 0, 8 * size, 0];
+            message.extend([mantissa, exponent, 0, mantissa]);
+            message.extend((bias(exponent) as u32).to_le_bytes());
+            message
+        }
+        Hdf5Class::Unknown => return None,
     })
 }

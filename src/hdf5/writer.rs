@@ -6,28 +6,23 @@ use super::MAGIC;
 use super::bytes::UNDEFINED;
 use super::types;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 
 /// The contents to write: nested groups, and datasets.
 #[derive(Default)]
 pub(crate) struct Group<'a> {
     groups: BTreeMap<String, Group<'a>>,
-    datasets: BTreeMap<String, Dataset<'a>>,
-}
-
-struct Dataset<'a> {
-    dtype: &'a str,
-    shape: &'a [usize],
-    bytes: &'a [u8],
+    datasets: BTreeMap<String, HostArray<'a>>,
 }
 
 impl<'a> Group<'a> {
-    /// Adds a dataset at a path such as `layers/dense/vars/0`; `dtype` is the safetensors name.
-    pub(crate) fn add(&mut self, path: &str, dtype: &'a str, shape: &'a [usize], bytes: &'a [u8]) {
+    /// Adds a dataset at a path such as `layers/dense/vars/0`.
+    pub(crate) fn add(&mut self, path: &str, array: HostArray<'a>) {
         match path.split_once('/') {
             Some((first, rest)) => {
-                self.groups.entry(first.to_string()).or_default().add(rest, dtype, shape, bytes);
+                self.groups.entry(first.to_string()).or_default().add(rest, array)
             }
-            None => drop(self.datasets.insert(path.to_string(), Dataset { dtype, shape, bytes })),
+            None => drop(self.datasets.insert(path.to_string(), array)),
         }
     }
 }
@@ -197,26 +192,26 @@ impl Writer {
         nodes
     }
 
-    fn dataset(&mut self, name: &str, dataset: &Dataset<'_>) -> Result<ObjectAddress> {
+    fn dataset(&mut self, name: &str, dataset: &HostArray<'_>) -> Result<ObjectAddress> {
         let refused = |why: &str| {
             Error::Checkpoint(message!(
                 "save: '{name}' {:?} of {} cannot be written as HDF5: {why}.",
-                dataset.shape,
-                dataset.dtype
+                dataset.shape(),
+                dataset.dtype().file_name()
             ))
         };
-        let (elements, _) =
-            types::message(dataset.dtype).ok_or_else(|| refused("the format has no such type"))?;
-        let rank = u8::try_from(dataset.shape.len()).ok().filter(|rank| *rank <= 32);
+        let elements = types::message(dataset.dtype())
+            .ok_or_else(|| refused("the format has no such type"))?;
+        let rank = u8::try_from(dataset.shape().len()).ok().filter(|rank| *rank <= 32);
         let rank = rank.ok_or_else(|| refused("it has more than 32 axes"))?;
         let mut space = vec![1, rank, 0, 0, 0, 0, 0, 0];
-        dataset.shape.iter().for_each(|size| space.extend((*size as u64).to_le_bytes()));
-        let at = match dataset.bytes.is_empty() {
+        dataset.shape().iter().for_each(|size| space.extend((*size as u64).to_le_bytes()));
+        let at = match dataset.bytes().is_empty() {
             true => UNDEFINED,
-            false => self.put(dataset.bytes),
+            false => self.put(dataset.bytes()),
         };
         let mut layout = vec![3, 1];
-        layout.extend([at, dataset.bytes.len() as u64].map(u64::to_le_bytes).concat());
+        layout.extend([at, dataset.bytes().len() as u64].map(u64::to_le_bytes).concat());
         // Space is allocated late, and filled with zeros if nothing is written.
         let fill = vec![2, 2, 2, 1, 0, 0, 0, 0];
         let header = self.header(&[(1, space), (3, elements), (5, fill), (8, layout)]);

@@ -192,7 +192,7 @@ impl HostDType {
     }
 
     /// Whether the elements are floats that have a Rust type.
-    pub(super) fn is_float(self) -> bool {
+    pub(crate) fn is_float(self) -> bool {
         matches!(self, HostDType::F16 | HostDType::Bf16 | HostDType::F32 | HostDType::F64)
     }
 }

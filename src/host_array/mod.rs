@@ -13,6 +13,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub(crate) use convert::Misfit;
+#[cfg(feature = "keras-files")]
+pub(crate) use dtype::Hdf5Class;
 pub use dtype::HostDType;
 pub use element::ArrayElement;
 
@@ -163,6 +165,34 @@ impl<'a> HostArray<'a> {
             Data::Strings(strings) => Data::Strings(strings.into_owned().into()),
         };
         HostArray { dtype: self.dtype, shape: self.shape, data }
+    }
+
+    /// The same elements in another shape, or this array if its number of elements differs.
+    pub(crate) fn reshaped(mut self, shape: &[usize]) -> Result<Self, Self> {
+        let (now, wanted) = (self.dtype.array_bytes(&self.shape), self.dtype.array_bytes(shape));
+        if now != wanted {
+            return Err(self);
+        }
+        self.shape = shape.into();
+        Ok(self)
+    }
+
+    /// An array of `i64` as one of `u64`, with the same bytes; any other array as it is.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn unsigned(mut self) -> Self {
+        if self.dtype == HostDType::I64 {
+            self.dtype = HostDType::U64;
+        }
+        self
+    }
+
+    /// The reverse of [`unsigned`](Self::unsigned).
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn signed(mut self) -> Self {
+        if self.dtype == HostDType::U64 {
+            self.dtype = HostDType::I64;
+        }
+        self
     }
 
     /// The same array, whose elements this one owns.

@@ -9,6 +9,7 @@ use super::{Slot, Trackable, to_tensor_if_exact};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::{HashIndex, hash_bytes};
+use crate::host_array::{HostArray, HostDType};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -17,59 +18,38 @@ use crate::variable::Variable;
 pub struct NamedArray<'a> {
     /// The variable's name, such as `dense/kernel`.
     pub name: Cow<'a, str>,
-    /// The dtype by its safetensors name: `F32`, `F16`, `I32`, `U32`, `U8`, `BOOL`; `U64` for numbers on the host.
-    pub dtype: Cow<'a, str>,
-    /// The sizes of the axes, outermost first.
-    pub shape: Vec<usize>,
-    /// The elements in row-major order, little-endian; one byte for a Boolean.
-    pub bytes: Cow<'a, [u8]>,
+    /// The value.
+    pub array: HostArray<'a>,
 }
 
-impl NamedArray<'_> {
+impl<'a> NamedArray<'a> {
+    pub(crate) fn new(name: impl Into<Cow<'a, str>>, array: HostArray<'a>) -> Self {
+        NamedArray { name: name.into(), array }
+    }
+
     pub(crate) fn into_owned(self) -> NamedArray<'static> {
-        NamedArray {
-            name: self.name.into_owned().into(),
-            dtype: self.dtype.into_owned().into(),
-            shape: self.shape,
-            bytes: self.bytes.into_owned().into(),
-        }
+        NamedArray::new(self.name.into_owned(), self.array.into_owned())
     }
 
     /// Makes a tensor from the array, for a variable of this shape and dtype, on the current device.
     pub(crate) fn to_tensor(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
-        let name = &self.name;
-        if self.shape != shape {
+        let NamedArray { name, array } = self;
+        if array.shape() != shape {
             return Err(Error::Checkpoint(message!(
                 "load: '{name}' is {:?} in the weights and {shape:?} in the model. Load weights that a model with the \
                  same layers has saved.",
-                self.shape
+                array.shape()
             )));
         }
-        if self.dtype != file_name(dtype) {
+        if array.dtype() != dtype {
             return Err(Error::Checkpoint(message!(
                 "load: '{name}' is {} in the weights and {} in the model. Convert the weights, or make a model of that \
                  dtype.",
-                self.dtype,
-                file_name(dtype)
+                array.dtype().file_name(),
+                HostDType::from(dtype).file_name()
             )));
         }
-        let elements: usize = shape.iter().product();
-        let size = if dtype == DType::Bool { 1 } else { dtype.size() };
-        if self.bytes.len() != elements * size {
-            return Err(Error::Data(message!(
-                "load: '{name}' {:?} of {} needs {} bytes, and the weights give it {}. The file is damaged; take \
-                 another copy.",
-                self.shape,
-                self.dtype,
-                elements * size,
-                self.bytes.len()
-            )));
-        }
-        if dtype == DType::Bool {
-            let values: Vec<bool> = self.bytes.iter().map(|byte| *byte != 0).collect();
-            return Tensor::from_slice(&values, shape);
-        }
-        Tensor::from_bytes(&self.bytes, shape, dtype)
+        array.upload(dtype)
     }
 }
 
@@ -123,7 +103,7 @@ pub(crate) enum Item {
     ToBe(Slot),
     /// `None` is a shape that varies. The bytes exist if values were requested.
     State {
-        dtype: &'static str,
+        dtype: HostDType,
         shape: Option<&'static [usize]>,
         bytes: Option<Result<Vec<u8>>>,
     },
@@ -241,31 +221,15 @@ impl Everything {
         let mut values =
             Tensor::all_bytes_async(&now.iter().collect::<Vec<_>>()).await?.into_iter();
         let array = |(name, item): (String, Item)| {
-            let (dtype, shape, bytes) = match item {
-                Item::State { dtype, shape, bytes } => {
-                    let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
-                        error.reworded(|text| message!("save: '{name}': {text}"))
-                    })?;
-                    (dtype, shape.map_or_else(|| vec![bytes.len()], <[usize]>::to_vec), bytes)
-                }
-                Item::ToBe(slot) => {
-                    return slot.left().map(|left| NamedArray { name: name.clone().into(), ..left }).ok_or_else(|| {
-                        Error::Checkpoint(message!(
-                            "save: '{name}' has no value yet, as its layer has seen no input. Call the model once, or \
-                             use build."
-                        ))
-                    });
-                }
+            let array = match item {
+                Item::State { dtype, shape, bytes } => state_array(&name, dtype, shape, bytes)?,
+                Item::ToBe(slot) => value_to_be(&slot, &name)?,
                 Item::Variable(variable) => {
-                    let mut bytes = values.next().unwrap_or_default();
-                    if variable.dtype() == DType::Bool {
-                        bytes =
-                            bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect();
-                    }
-                    (file_name(variable.dtype()), variable.shape().to_vec(), bytes)
+                    let bytes = values.next().unwrap_or_default();
+                    HostArray::from_device(bytes, variable.shape(), variable.dtype())
                 }
             };
-            Ok(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes: bytes.into() })
+            Ok(NamedArray::new(name, array))
         };
         self.entries.into_iter().map(array).collect()
     }
@@ -280,6 +244,30 @@ impl Everything {
             ))),
         }
     }
+}
+
+/// The value that a variable called `name` will get when it is created.
+pub(crate) fn value_to_be(slot: &Slot, name: &str) -> Result<HostArray<'static>> {
+    slot.left().map(|left| left.array).ok_or_else(|| {
+        Error::Checkpoint(message!(
+            "save: '{name}' has no value yet, as its layer has seen no input. Call the model once, or use build."
+        ))
+    })
+}
+
+/// The array of a state called `name`.
+pub(crate) fn state_array(
+    name: &str,
+    dtype: HostDType,
+    shape: Option<&[usize]>,
+    bytes: Option<Result<Vec<u8>>>,
+) -> Result<HostArray<'static>> {
+    let bytes = bytes.unwrap_or_else(|| Ok(Vec::new()));
+    let array = bytes.and_then(|bytes| match shape {
+        Some(shape) => HostArray::new(dtype, shape, bytes),
+        None => HostArray::new(dtype, [bytes.len()], bytes),
+    });
+    array.map_err(|error| error.reworded(|text| message!("save: '{name}': {text}")))
 }
 
 /// Finds the indices of names in a list. An index of numbers, which a web page needs anyway, is less code than a map of
@@ -390,15 +378,7 @@ pub(crate) fn set_with(
     may_lack: &dyn Fn(&str) -> bool,
 ) -> Result<()> {
     let names = arrays.iter().map(|array| &*array.name).collect();
-    let mut get = |at: usize| {
-        let NamedArray { name, dtype, shape, bytes } = &arrays[at];
-        Ok(NamedArray {
-            name: (&**name).into(),
-            dtype: (&**dtype).into(),
-            shape: shape.clone(),
-            bytes: (&**bytes).into(),
-        })
-    };
+    let mut get = |at: usize| Ok(NamedArray::new(&*arrays[at].name, arrays[at].array.view()));
     set_given(root, scope, Given { names, get: &mut get, may_lack, converts: false })
 }
 
@@ -420,7 +400,7 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             return Err(Error::Checkpoint(message!(
                 "{call}: {holds} '{name}' {:?}, and the {kind} has no such variable; it has {}. Give the layers the names \
                  that they had when this was saved.",
-                (arrays.get)(place)?.shape,
+                (arrays.get)(place)?.array.shape(),
                 list(all.entries.iter().map(|(name, _)| &**name))
             )));
         };
@@ -443,7 +423,9 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
             let form = match item {
                 Item::Variable(variable) => format!(" {:?}", variable.shape()),
-                Item::State { dtype, shape: Some(shape), .. } => format!(" {shape:?} of {dtype}"),
+                Item::State { dtype, shape: Some(shape), .. } => {
+                    format!(" {shape:?} of {}", dtype.file_name())
+                }
                 _ => String::new(),
             };
             return Err(Error::Checkpoint(message!(
@@ -463,21 +445,18 @@ pub(crate) fn set_given(root: &dyn Trackable, scope: Scope, arrays: Given<'_, '_
             }
             Item::ToBe(slot) => left.push((slot, array.into_owned())),
             Item::State { dtype, shape, .. } => {
-                let size = if *dtype == "U64" { 8 } else { 4 };
-                let fits = |shape: &[usize]| {
-                    array.shape == shape
-                        && array.bytes.len() == shape.iter().product::<usize>() * size
-                };
-                if array.dtype != *dtype || !shape.is_none_or(fits) {
+                let array = array.array;
+                if array.dtype() != *dtype || shape.is_some_and(|shape| array.shape() != shape) {
                     return Err(Error::Checkpoint(message!(
-                        "{call}: '{name}' is {:?} of {}, and {:?} of {dtype} was saved there. Take a file that the same \
-                         {kind} has saved.",
-                        array.shape,
-                        array.dtype,
-                        shape.unwrap_or_default()
+                        "{call}: '{name}' is {:?} of {}, and {:?} of {} was saved there. Take a file that the same {kind} has \
+                         saved.",
+                        array.shape(),
+                        array.dtype().file_name(),
+                        shape.unwrap_or_default(),
+                        dtype.file_name()
                     )));
                 }
-                states.push(array.bytes);
+                states.push(array);
                 state_names.push(&**name);
             }
         }
@@ -510,7 +489,7 @@ fn set_states(
     root: &dyn Trackable,
     call: &str,
     names: &[&str],
-    states: &[Cow<'_, [u8]>],
+    states: &[HostArray<'_>],
 ) -> Result<()> {
     let state_names = Names::new(names.iter().copied());
     // States that may reject their bytes are first.
@@ -521,7 +500,7 @@ fn set_states(
             let name = if path.is_empty() { "variable" } else { path };
             if let Some(place) = state_names.place(name) {
                 if refused.is_ok() && state.form().1.is_none() == varying {
-                    refused = state.set(&states[place]).map_err(|error| {
+                    refused = state.set(states[place].bytes()).map_err(|error| {
                         error.reworded(|text| message!("{call}: '{name}': {text}"))
                     });
                 }
@@ -574,16 +553,7 @@ pub(super) fn set_weights(root: &dyn Trackable, weights: &[ndarray::ArrayD<f32>]
     }
     for (item, name, array) in left {
         if let Item::ToBe(slot) = item {
-            slot.leave(NamedArray {
-                name: name.clone().into(),
-                dtype: file_name(DType::F32).into(),
-                shape: array.shape().to_vec(),
-                bytes: array
-                    .iter()
-                    .flat_map(|value| value.to_le_bytes())
-                    .collect::<Vec<_>>()
-                    .into(),
-            });
+            slot.leave(NamedArray::new(name.clone(), array.clone().into()));
         }
     }
     values.iter().try_for_each(|(variable, value)| variable.assign(value))
@@ -602,17 +572,5 @@ pub(super) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
         (true, _) => "nothing".to_string(),
         (_, 0) => shown.join(", "),
         _ => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-/// The safetensors name of a dtype.
-pub(super) fn file_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F32 => "F32",
-        DType::F16 => "F16",
-        DType::I32 => "I32",
-        DType::U32 => "U32",
-        DType::U8 => "U8",
-        DType::Bool => "BOOL",
     }
 }

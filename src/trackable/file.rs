@@ -2,6 +2,7 @@
 //!
 //! The crate `safetensors` encodes the bytes; `arrays` defines their meaning.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use safetensors::tensor::TensorView;
@@ -9,6 +10,7 @@ use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
 use super::NamedArray;
 use crate::error::{Error, Result, message};
+use crate::host_array::{HostArray, HostDType};
 
 /// The contents of a file with `arrays`.
 pub(crate) fn to_bytes(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
@@ -26,8 +28,15 @@ pub(crate) fn to_bytes_with(
     let views: Vec<(&str, TensorView<'_>)> = arrays
         .iter()
         .map(|array| {
-            let view = TensorView::new(dtype(&array.dtype), array.shape.clone(), &array.bytes);
-            Ok((&*array.name, view.map_err(failed)?))
+            let NamedArray { name, array } = array;
+            let dtype = dtype(array.dtype()).ok_or_else(|| {
+                Error::Checkpoint(message!(
+                    "save: '{name}' is {}, which safetensors files do not have.",
+                    array.dtype()
+                ))
+            })?;
+            let view = TensorView::new(dtype, array.shape().to_vec(), array.bytes());
+            Ok((&**name, view.map_err(failed)?))
         })
         .collect::<Result<_>>()?;
     let texts = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -36,14 +45,28 @@ pub(crate) fn to_bytes_with(
 }
 
 /// The arrays in a file.
-pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Vec<NamedArray<'a>> {
-    let arrays = file.iter().map(|(name, view)| NamedArray {
-        name: name.into(),
-        dtype: view.dtype().to_string().into(),
-        shape: view.shape().to_vec(),
-        bytes: view.data().into(),
-    });
-    arrays.collect()
+pub(crate) fn from_bytes<'a>(file: &'a SafeTensors<'_>) -> Result<Vec<NamedArray<'a>>> {
+    let array = |(name, view): (&'a str, TensorView<'a>)| {
+        named(name, host_dtype(view.dtype()), view.shape(), view.data().into())
+    };
+    file.iter().map(array).collect()
+}
+
+/// The array of a tensor in a file.
+pub(crate) fn named<'a>(
+    name: &'a str,
+    dtype: HostDType,
+    shape: &[usize],
+    bytes: Cow<'a, [u8]>,
+) -> Result<NamedArray<'a>> {
+    let array = HostArray::new(dtype, shape, bytes);
+    let array = array.map_err(|error| match error {
+        Error::Shape(text) => {
+            Error::Data(message!("load: '{name}': {text} The file is damaged; take another copy."))
+        }
+        other => other,
+    })?;
+    Ok(NamedArray::new(name, array))
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
@@ -81,14 +104,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
     })
 }
 
-fn dtype(name: &str) -> Dtype {
-    match name {
-        "F16" => Dtype::F16,
-        "I32" => Dtype::I32,
-        "U32" => Dtype::U32,
-        "U8" => Dtype::U8,
-        "BOOL" => Dtype::BOOL,
-        "U64" => Dtype::U64,
-        _ => Dtype::F32,
-    }
+/// The dtype of arrays for one of the library, by its name in the format.
+pub(crate) fn host_dtype(dtype: Dtype) -> HostDType {
+    HostDType::from_safetensors_name(&dtype.to_string()).unwrap_or(HostDType::Other(0))
+}
+
+/// The library's dtype, by its name in the format.
+fn dtype(dtype: HostDType) -> Option<Dtype> {
+    let name = serde_json::Value::from(dtype.safetensors_name()?);
+    serde_json::from_value(name).ok()
 }

@@ -9,6 +9,7 @@ use super::class::{Class, Role};
 use super::parts::HostState;
 use super::{Parts, Slot, Trackable};
 use crate::error::Result;
+use crate::host_array::HostDType;
 use crate::random::Generator;
 use crate::variable::Variable;
 
@@ -50,8 +51,8 @@ impl Trackable for Generator {
 }
 
 impl HostState for Generator {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U64", Some(&[3]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U64, Some(&[3]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {
@@ -75,8 +76,8 @@ impl Trackable for AtomicU64 {
 }
 
 impl HostState for AtomicU64 {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U64", Some(&[]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U64, Some(&[]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {

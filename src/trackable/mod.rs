@@ -43,7 +43,7 @@ pub(crate) fn to_tensor_if_exact(
     dtype: crate::dtype::DType,
 ) -> Result<Tensor> {
     #[cfg(feature = "safetensors")]
-    if array.dtype != arrays::file_name(dtype) && array.shape == shape {
+    if array.array.dtype() != dtype && array.array.shape() == shape {
         return weights::values::converted(array.clone(), dtype, false)?.to_tensor(shape, dtype);
     }
     array.to_tensor(shape, dtype)

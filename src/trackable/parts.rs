@@ -6,6 +6,7 @@ use std::hash::BuildHasherDefault;
 use super::{Class, NamedArray, Slot, Trackable};
 use crate::error::Result;
 use crate::graph::Mixer;
+use crate::host_array::HostDType;
 use crate::random::Generator;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -110,8 +111,8 @@ pub(crate) struct Origin {
 
 /// Numbers on the host that belong to a checkpoint.
 pub(crate) trait HostState {
-    /// The dtype by its safetensors name, and the shape; `None` for bytes whose number varies.
-    fn form(&self) -> (&'static str, Option<&'static [usize]>);
+    /// The dtype and the shape; `None` for bytes whose number varies.
+    fn form(&self) -> (HostDType, Option<&'static [usize]>);
 
     /// The numbers, little-endian.
     fn get(&self) -> Result<Vec<u8>>;
@@ -244,8 +245,8 @@ impl<'a> Parts<'a> {
 struct Later<'a, 'g>(&'a dyn Fn() -> &'g Generator);
 
 impl HostState for Later<'_, '_> {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U64", Some(&[3]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U64, Some(&[3]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {
@@ -263,8 +264,8 @@ struct Number<G, S> {
 }
 
 impl<G: Fn() -> u64, S: Fn(u64)> HostState for Number<G, S> {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U64", Some(&[]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U64, Some(&[]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {

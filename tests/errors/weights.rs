@@ -80,21 +80,12 @@ fn shapes_and_names() {
 fn dtypes() {
     let half = Sequential::new().add(Dense::new(1));
     half.build([1, 1]).unwrap();
-    let array = |dtype: &'static str| NamedArray {
-        name: "dense/bias".into(),
-        dtype: dtype.into(),
-        shape: vec![1],
-        bytes: vec![0; 8].into(),
-    };
     // Manually set weights are used unchanged.
-    let kernel = NamedArray {
-        name: "dense/kernel".into(),
-        shape: vec![1, 1],
-        bytes: vec![0; 4].into(),
-        ..array("F32")
-    };
+    let named = |name: &'static str, array| NamedArray { name: name.into(), array };
+    let kernel = named("dense/kernel", ndarray::array![[0f32]].into());
+    let bias = named("dense/bias", ndarray::array![0f64].into());
     assert_eq!(
-        text(half.set_named_arrays(&[kernel, array("F64")])),
+        text(half.set_named_arrays(&[kernel, bias])),
         "load: 'dense/bias' is F64 in the weights and F32 in the model. Convert the weights, or make a model of that dtype."
     );
     let told = load(&[("dense/kernel", "C64", &[3, 2])], LoadOptions::new());

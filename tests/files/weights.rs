@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use wgrad::keras::Sequential;
 use wgrad::keras::layers::{Dense, Flatten};
-use wgrad::{Error, NamedArray, Trackable};
+use wgrad::{Error, HostArray, HostDType, NamedArray, Trackable};
 
 fn model(units: usize) -> Sequential {
     let model = Sequential::new().add(Flatten::new()).add(Dense::new(units)).add(Dense::new(2));
@@ -134,19 +134,10 @@ fn weights_of_another_model_are_refused_and_nothing_changes() {
     assert!(text.contains("lack 'dense_1/kernel' [3, 2]; they hold 'dense/"), "{text}");
 
     let arrays = pollster::block_on(target.named_arrays_async()).unwrap();
-    let mut halves = arrays.clone();
-    halves[0].dtype = "F16".into();
+    let mut halves = arrays;
+    halves[0].array = HostArray::new(HostDType::F16, [4, 3], vec![0; 24]).unwrap();
     let error = target.set_named_arrays(&halves).unwrap_err().to_string();
     assert!(error.contains("'dense/kernel' is F16 in the weights and F32 in the model"), "{error}");
-    let mut short = arrays;
-    short[3].bytes.to_mut().pop();
-    let error = target.set_named_arrays(&short).unwrap_err();
-    assert!(matches!(error, Error::Data(_)), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("'dense_1/bias' [2] of F32 needs 8 bytes, and the weights give it 7")
-    );
     assert_eq!(target.get_weights().unwrap(), before);
 }
 
@@ -233,7 +224,7 @@ fn truth_values_and_integers_are_kept_too() {
     assert_eq!(to.flags.read().to_vec::<bool>().unwrap(), [true, false, true]);
     assert_eq!(to.count.read().item::<i32>().unwrap(), -7);
     let arrays: Vec<NamedArray> = pollster::block_on(from.named_arrays_async()).unwrap();
-    assert_eq!((&*arrays[0].dtype, &*arrays[0].bytes), ("BOOL", &[1, 0, 1][..]));
+    assert_eq!(arrays[0].array, ndarray::array![true, false, true].into());
 }
 
 #[test]

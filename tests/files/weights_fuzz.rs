@@ -16,7 +16,7 @@ fn read_all(file: Result<SafetensorsFile>) -> Result<()> {
     let file = file?;
     for name in file.names() {
         let (info, array) = (file.info(name).unwrap(), file.array(name)?);
-        assert_eq!(info.shape, array.shape);
+        assert_eq!((&info.shape[..], info.dtype), (array.array.shape(), array.array.dtype()));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use js_sys::{Array, JSON, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::keras::optimizers::Optimizer;
-use wgrad::{Device, Error, NamedArray, Trackable};
+use wgrad::{Device, Error, HostArray, HostDType, NamedArray, Trackable};
 
 use crate::args::whole;
 use crate::device::object;
@@ -59,19 +59,19 @@ pub(crate) async fn file(model: &Model) -> Result<JsValue> {
 /// The contents of a file: the header's length, the header, the data.
 fn write(arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
     let (header, mut end) = (Object::new(), 0usize);
-    for array in arrays {
+    for NamedArray { name, array } in arrays {
         let begin = end;
-        end += array.bytes.len();
+        end += array.bytes().len();
         let number = |value: &usize| JsValue::from(*value as f64);
         let entry = object([
-            ("dtype", (&*array.dtype).into()),
-            ("shape", array.shape.iter().map(number).collect::<Array>().into()),
+            ("dtype", array.dtype().safetensors_name().unwrap_or_default().into()),
+            ("shape", array.shape().iter().map(number).collect::<Array>().into()),
             ("data_offsets", [begin, end].iter().map(number).collect::<Array>().into()),
         ]);
-        Reflect::set(&header, &(&*array.name).into(), &entry)?;
+        Reflect::set(&header, &(&**name).into(), &entry)?;
     }
     let mut file = begun(&header)?;
-    arrays.iter().for_each(|array| file.extend_from_slice(&array.bytes));
+    arrays.iter().for_each(|named| file.extend_from_slice(named.array.bytes()));
     Ok(file)
 }
 
@@ -137,10 +137,7 @@ fn entry<'a>(name: &str, entry: &JsValue, data: &'a [u8]) -> Option<NamedArray<'
         get(key)?.dyn_ref::<Array>()?.iter().map(|size| whole(size.as_f64()?)).collect()
     };
     let &[begin, end] = sizes("data_offsets")?.as_slice() else { return None };
-    Some(NamedArray {
-        name: name.to_string().into(),
-        dtype: get("dtype")?.as_string()?.into(),
-        shape: sizes("shape")?,
-        bytes: data.get(begin..end)?.into(),
-    })
+    let dtype = HostDType::from_safetensors_name(&get("dtype")?.as_string()?)?;
+    let array = HostArray::new(dtype, sizes("shape")?, data.get(begin..end)?).ok()?;
+    Some(NamedArray { name: name.to_string().into(), array })
 }

@@ -3,65 +3,43 @@
 use super::array::NpyArray;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::host_array::ArrayElement;
 use crate::tensor::Tensor;
 use crate::trackable::NamedArray;
 use crate::trackable::weights::values::converted;
 
 macro_rules! rows {
-    ($($variant:ident $name:literal $type:ty;)*) => {
+    ($($variant:ident $type:ty;)*) => {
         impl NpyArray {
             /// The array as a weight file stores it.
             pub(crate) fn to_named(&self, name: &str) -> NamedArray<'static> {
-                let (dtype, bytes) = match self {
-                    $(NpyArray::$variant(array) => {
-                        let bytes = array.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-                        ($name, bytes)
-                    })*
-                    NpyArray::Bool(array) => ("BOOL", array.iter().map(|value| u8::from(*value)).collect()),
+                let array = match self {
+                    $(NpyArray::$variant(array) => array.clone().into(),)*
                 };
-                NamedArray {
-                    name: name.to_string().into(),
-                    dtype: dtype.into(),
-                    shape: self.shape().to_vec(),
-                    bytes: bytes.into(),
-                }
+                NamedArray::new(name.to_string(), array)
             }
 
             /// The array that a weight file stores; none for a dtype that NumPy lacks.
             pub(crate) fn from_named(array: &NamedArray<'_>) -> Result<Self> {
-                let broken = |why: &dyn std::fmt::Display| {
-                    Error::Data(message!(
-                        "npy: '{}' {:?} of {} is no array that NumPy has: {why}.",
-                        array.name,
-                        array.shape,
-                        array.dtype
-                    ))
-                };
-                let shape = ndarray::IxDyn(&array.shape);
-                Ok(match &*array.dtype {
-                    $($name => {
-                        let values = array.bytes.chunks_exact(size_of::<$type>());
-                        let values = values
-                            .map(|bytes| <$type>::from_le_bytes(bytes.try_into().unwrap_or_default()))
-                            .collect();
-                        let array = ndarray::ArrayD::from_shape_vec(shape, values);
-                        NpyArray::$variant(array.map_err(|error| broken(&error))?)
-                    })*
-                    "BOOL" => {
-                        let values = array.bytes.iter().map(|byte| *byte != 0).collect();
-                        let array = ndarray::ArrayD::from_shape_vec(shape, values);
-                        NpyArray::Bool(array.map_err(|error| broken(&error))?)
+                Ok(match array.array.dtype() {
+                    $(<$type as ArrayElement>::DTYPE => array.array.to_array::<$type>()?.into(),)*
+                    _ => {
+                        return Err(Error::Data(message!(
+                            "npy: '{}' {:?} of {} is no array that NumPy has: the dtype is unknown.",
+                            array.name,
+                            array.array.shape(),
+                            array.array.dtype()
+                        )));
                     }
-                    _ => return Err(broken(&"the dtype is unknown")),
                 })
             }
         }
     };
 }
 rows! {
-    F16 "F16" half::f16; F32 "F32" f32; F64 "F64" f64;
-    I8 "I8" i8; I16 "I16" i16; I32 "I32" i32; I64 "I64" i64;
-    U8 "U8" u8; U16 "U16" u16; U32 "U32" u32; U64 "U64" u64;
+    F16 half::f16; F32 f32; F64 f64; Bool bool;
+    I8 i8; I16 i16; I32 i32; I64 i64;
+    U8 u8; U16 u16; U32 u32; U64 u64;
 }
 
 impl NpyArray {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{BatchLogs, Callback, Logs, Run, SaveFreq};
 use crate::error::{Error, Result};
+use crate::host_array::HostDType;
 use crate::options::options;
 use crate::trackable::{HostState, Parts, Trackable};
 use crate::train::{Checkpoint, CheckpointManager, CheckpointSaveOptions};
@@ -168,8 +169,8 @@ impl Trackable for Bytes {
 }
 
 impl HostState for Bytes {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U8", None)
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U8, None)
     }
 
     fn get(&self) -> Result<Vec<u8>> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::ValueState;
+use crate::host_array::HostDType;
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, Trackable};
@@ -95,7 +96,7 @@ impl Totals {
         let mut found = Vec::with_capacity(self.slots.len());
         for (_, slot) in &self.slots {
             let value = |left: Option<&NamedArray<'_>>| match left {
-                Some(left) => left.to_tensor(&left.shape, DType::F32),
+                Some(left) => left.to_tensor(left.array.shape(), DType::F32),
                 None => Tensor::zeros([]),
             };
             match slot.variable() {
@@ -121,8 +122,8 @@ impl Trackable for Totals {
 
 /// The count, and the reset.
 impl HostState for Totals {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("U64", Some(&[]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::U64, Some(&[]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {

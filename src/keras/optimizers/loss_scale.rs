@@ -7,6 +7,7 @@ use super::options::{Options, Pairs, Round, Stage, StepStage, Within};
 use super::{Optimizer, OptimizerState, Step};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::host_array::HostArray;
 use crate::ops::where_;
 use crate::tensor::Tensor;
 use crate::trackable::{Class, NamedArray, Role, Slot, Trackable, to_tensor_if_exact};
@@ -145,8 +146,8 @@ impl<O: Optimizer> LossScaleOptimizer<O> {
 
     fn with(inner_optimizer: O, initial_scale: f64, dynamic_growth_steps: u32) -> Self {
         let scale = Arc::new(DynamicScale {
-            dynamic_scale: starting_at("F32", (initial_scale as f32).to_le_bytes()),
-            step_counter: starting_at("I32", 0i32.to_le_bytes()),
+            dynamic_scale: starting_at(ndarray::arr0(initial_scale as f32).into()),
+            step_counter: starting_at(ndarray::arr0(0i32).into()),
             initial_scale,
             dynamic_growth_steps,
             scaled: Scaled::default(),
@@ -196,10 +197,9 @@ impl DynamicScale {
 }
 
 /// A slot with this initial value, unless a checkpoint provides another. It can therefore be saved before the first step.
-fn starting_at(dtype: &'static str, bytes: [u8; 4]) -> Slot {
+fn starting_at(value: HostArray<'static>) -> Slot {
     let slot = Slot::new(false);
-    let (name, bytes) = ("start".into(), bytes.to_vec().into());
-    slot.leave(NamedArray { name, dtype: dtype.into(), shape: Vec::new(), bytes });
+    slot.leave(NamedArray::new("start", value));
     slot
 }
 

@@ -3,6 +3,7 @@
 use super::setters::setter;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
+use crate::host_array::HostDType;
 use crate::tensor::Tensor;
 use crate::trackable::{Class, HostState, PartNames, Parts, Trackable};
 use crate::variable::Variable;
@@ -50,8 +51,8 @@ impl Trackable for Nadam {
 struct Product<'a>(&'a Nadam);
 
 impl HostState for Product<'_> {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("F32", Some(&[]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::F32, Some(&[]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {

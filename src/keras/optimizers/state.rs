@@ -8,6 +8,7 @@ use super::pace::Pace;
 use super::{LearningRate, Step};
 use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostDType;
 use crate::tensor::Tensor;
 use crate::trackable::{HostState, NamedArray, Parts, Slot, SlotOwner, Trackable};
 
@@ -181,8 +182,8 @@ impl Trackable for OptimizerState {
 struct Rate<'a>(&'a OptimizerState);
 
 impl HostState for Rate<'_> {
-    fn form(&self) -> (&'static str, Option<&'static [usize]>) {
-        ("F32", Some(&[]))
+    fn form(&self) -> (HostDType, Option<&'static [usize]>) {
+        (HostDType::F32, Some(&[]))
     }
 
     fn get(&self) -> Result<Vec<u8>> {

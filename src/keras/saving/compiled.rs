@@ -285,10 +285,9 @@ fn restore(model: &LoadedModel, slots: Slots, weights: &[u8], path: &Path) -> Re
     let mut arrays = Vec::with_capacity(count);
     for (at, name) in names.into_iter().take(count).enumerate() {
         let Some(node) = file.get(&format!("optimizer/vars/{at}")) else { continue };
-        let (shape, dtype, bytes) = file.values(node)?;
+        let array = file.values(node)?;
         // The step count is unsigned here.
-        let dtype = if at == 0 && dtype == "I64" { "U64" } else { dtype };
-        arrays.push(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes });
+        arrays.push(NamedArray::new(name, if at == 0 { array.unsigned() } else { array }));
     }
     let optimizer = model.trainer().optimizer()?;
     let whole = Whole { model, optimizer: &*optimizer };

@@ -44,7 +44,8 @@ pub(super) fn arrays<'a>(
         )));
     }
     let array = |((path, dataset), place): ((String, &Node<'a>), &VariablePath)| {
-        let (shape, dtype, bytes) = file.values(dataset)?;
+        let array = file.values(dataset)?;
+        let (shape, dtype) = (array.shape(), array.dtype().file_name());
         if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
             return Err(Error::Checkpoint(message!(
                 "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
@@ -52,7 +53,7 @@ pub(super) fn arrays<'a>(
                 place.name
             )));
         }
-        Ok(NamedArray { name: place.name.clone().into(), dtype: dtype.into(), shape, bytes })
+        Ok(NamedArray::new(place.name.clone(), array))
     };
     found.into_iter().zip(places).map(array).collect()
 }

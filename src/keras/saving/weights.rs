@@ -78,10 +78,10 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
     let mut root = Group::default();
     for extra in &extras {
         match &extra.what {
-            ExtraValue::Count => root.add(&extra.path, "I64", &[], &[0; 8]),
+            ExtraValue::Count => root.add(&extra.path, ndarray::arr0(0i64).into()),
             ExtraValue::Copy(name) => {
                 if let Some(array) = array_of.get(&**name) {
-                    root.add(&extra.path, &array.dtype, &array.shape, &array.bytes);
+                    root.add(&extra.path, array.array.view());
                 }
             }
         }
@@ -93,7 +93,7 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
                 array.name
             ))
         })?;
-        root.add(&place.path, &array.dtype, &array.shape, &array.bytes);
+        root.add(&place.path, array.array.view());
     }
     hdf5::write(&root)
 }
@@ -135,7 +135,8 @@ fn arrays<'a>(
                 !own && path.split('/').next().is_some_and(|first| attributes.contains(first));
             let extra = extras.contains(path);
             if (own || attribute) && !generator && !extra {
-                let (shape, dtype, _) = file.values(node)?;
+                let array = file.values(node)?;
+                let (shape, dtype) = (array.shape(), array.dtype().file_name());
                 return Err(Error::Checkpoint(message!(
                     "{name}: load: the file holds '{path}' {shape:?} of {dtype}, and the {kind} has no such variable; it has \
                      {}. Make the model of the same layers in the same order.",
@@ -144,7 +145,8 @@ fn arrays<'a>(
             }
             continue;
         };
-        let (shape, dtype, bytes) = file.values(node)?;
+        let array = file.values(node)?;
+        let (shape, dtype) = (array.shape(), array.dtype().file_name());
         if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
             return Err(Error::Checkpoint(message!(
                 "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
@@ -152,12 +154,7 @@ fn arrays<'a>(
                 place.name
             )));
         }
-        found.push(NamedArray {
-            name: place.name.clone().into(),
-            dtype: dtype.into(),
-            shape,
-            bytes,
-        });
+        found.push(NamedArray::new(place.name.clone(), array));
     }
     if let Some(place) = of_path.values().next() {
         let held: Vec<&str> = file.datasets().map(|node| node.path()).take(6).collect();

@@ -7,6 +7,7 @@ use super::reading::Sums;
 use super::trainer::Compiled;
 use crate::data::codec::{Reader, Writer};
 use crate::error::{Error, Result, message};
+use crate::host_array::{HostArray, HostDType};
 use crate::trackable::{Everything, NamedArray, Scope, Trackable};
 
 /// The first bytes of a backup.
@@ -76,10 +77,11 @@ pub(super) async fn bytes(
         out.number(arrays.len() as u64);
         for array in arrays {
             out.block(array.name.as_bytes());
-            out.block(array.dtype.as_bytes());
-            out.number(array.shape.len() as u64);
-            array.shape.iter().for_each(|size| out.number(*size as u64));
-            out.block(&array.bytes);
+            let array = array.array;
+            out.block(array.dtype().file_name().as_bytes());
+            out.number(array.shape().len() as u64);
+            array.shape().iter().for_each(|size| out.number(*size as u64));
+            out.block(array.bytes());
         }
     }
     let feeds = [&of_feed(feed)?, &epoch.validation];
@@ -106,12 +108,14 @@ impl FitProgress {
         for _ in 0..from.count(8)? {
             let mut arrays = Vec::new();
             for _ in 0..from.count(8)? {
-                let name = from.text()?.to_string().into();
-                let dtype = from.text()?.to_string().into();
+                let (name, dtype) = (from.text()?.to_string(), from.text()?);
+                let dtype = HostDType::from_safetensors_name(dtype)
+                    .ok_or_else(|| Error::Data(message!("the dtype '{dtype}' is unknown.")))?;
                 let rank = from.count(8)?;
                 let shape = (0..rank).map(|_| from.size()).collect::<Result<Vec<usize>>>()?;
-                let bytes = from.block()?.to_vec().into();
-                arrays.push(NamedArray { name, dtype, shape, bytes });
+                let array = HostArray::new(dtype, shape, from.block()?.to_vec());
+                let damaged = |error: Error| Error::Data(message!("'{name}': {error}"));
+                arrays.push(NamedArray::new(name.clone(), array.map_err(damaged)?));
             }
             metrics.push(arrays);
         }

@@ -23,13 +23,14 @@ use super::arrays::{self, Everything, Scope};
 use super::{NamedArray, Trackable};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostDType;
 use layers::Layers;
 
 /// Arrays that are read one by one.
 pub(crate) trait Source {
     fn names(&self) -> Vec<&str>;
 
-    /// The array; the size of its bytes matches its shape and dtype.
+    /// The array, whose elements have whole bytes.
     fn read(&self, name: &str) -> Result<NamedArray<'_>>;
 }
 
@@ -53,8 +54,7 @@ impl Source for Arrays<'_> {
             return Err(Error::Checkpoint(message!("load: there is no array '{name}'.")));
         };
         values::check_size(array)?;
-        let (name, dtype) = ((&*array.name).into(), (&*array.dtype).into());
-        Ok(NamedArray { name, dtype, shape: array.shape.clone(), bytes: (&*array.bytes).into() })
+        Ok(NamedArray::new(&*array.name, array.array.view()))
     }
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
             Some(axes) => values::permuted(&array, axes)?,
             None => array,
         };
-        Ok(NamedArray { name: new.clone().into(), ..array })
+        Ok(NamedArray::new(new.clone(), array.array))
     };
     let names: Vec<&str> = taken.iter().map(|(_, new)| &**new).collect();
     let arrays: Vec<NamedArray<'_>> = match options.pytorch {
@@ -96,7 +96,7 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
         let dtype = variables.binary_search_by(|(name, _)| name.as_str().cmp(&array.name));
         fitting.push(match dtype {
             Ok(at) => values::converted(array, variables[at].1, options.round)?,
-            Err(_) if options.round && values::is_wide(&array.dtype) => {
+            Err(_) if options.round && array.array.dtype() == HostDType::F64 => {
                 values::converted(array, DType::F32, true)?
             }
             // Its variable does not exist yet, and converts the array when it is created.
@@ -130,7 +130,7 @@ pub(crate) fn for_saving(
 /// As [`load`], from the contents of a safetensors file.
 pub(crate) fn load_bytes(root: &dyn Trackable, bytes: &[u8], options: &LoadOptions) -> Result<()> {
     let file = super::file::parse(bytes)?;
-    let arrays = super::file::from_bytes(&file);
+    let arrays = super::file::from_bytes(&file)?;
     load(root, &Arrays::new(arrays), options)
 }
 

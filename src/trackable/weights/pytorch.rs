@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::layers::{Layer, Layers, is_sequential, split};
 use super::values::{blocks, permuted, repeated, reshaped, rows, stacked, sum};
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 use crate::trackable::{Class, Layout, NamedArray, Trackable};
 
 /// Parameters with these name endings are counts that are not used here.
@@ -126,7 +127,7 @@ pub(super) fn arrays<'a>(
         let arrays: Vec<NamedArray<'a>> = arrays.collect::<Result<_>>()?;
         let flat = flattened(&layers, wanted)?;
         let array = cook(wanted, arrays, flat, round)?;
-        made.push(NamedArray { name: wanted.variable.clone().into(), ..array });
+        made.push(NamedArray::new(wanted.variable.clone(), array.array));
     }
     let weights = layers
         .list
@@ -139,7 +140,7 @@ pub(super) fn arrays<'a>(
             let array = read(at)?;
             // A variable without a counterpart in PyTorch has its own name, with PyTorch's dots.
             made.push(match own.contains(&slashed[at]) {
-                true => NamedArray { name: slashed[at].clone().into(), ..array },
+                true => NamedArray::new(slashed[at].clone(), array.array),
                 false => array,
             });
         }
@@ -222,12 +223,12 @@ fn channels_last<'a>(
     sizes: &[usize],
 ) -> Result<NamedArray<'a>> {
     let spatial = sizes.len() - 1;
-    let shape = array.shape.clone();
+    let shape = array.array.shape().to_vec();
     let first = [&sizes[spatial..], &sizes[..spatial]].concat();
     let split = reshaped(array, [&shape[..axis], &first, &shape[axis + 1..]].concat())?;
     let moved = (axis + 1..=axis + spatial).chain([axis]);
     let axes: Vec<usize> =
-        (0..axis).chain(moved).chain(axis + sizes.len()..split.shape.len()).collect();
+        (0..axis).chain(moved).chain(axis + sizes.len()..split.array.shape().len()).collect();
     reshaped(permuted(&split, &axes)?, shape)
 }
 
@@ -238,11 +239,11 @@ fn channels_first<'a>(
     sizes: &[usize],
 ) -> Result<NamedArray<'a>> {
     let spatial = sizes.len() - 1;
-    let shape = array.shape.clone();
+    let shape = array.array.shape().to_vec();
     let split = reshaped(array, [&shape[..axis], sizes, &shape[axis + 1..]].concat())?;
     let moved = [axis + spatial].into_iter().chain(axis..axis + spatial);
     let axes: Vec<usize> =
-        (0..axis).chain(moved).chain(axis + sizes.len()..split.shape.len()).collect();
+        (0..axis).chain(moved).chain(axis + sizes.len()..split.array.shape().len()).collect();
     reshaped(permuted(&split, &axes)?, shape)
 }
 
@@ -254,7 +255,7 @@ fn unfit(wanted: &Wanted<'_>, array: &NamedArray<'_>) -> Error {
         "load: '{}' is {:?} in the weights, and the layer {} cannot take it. Load weights of a layer of the same kind and \
          sizes.",
         array.name,
-        array.shape,
+        array.array.shape(),
         wanted.layer.shown()
     ))
 }
@@ -275,16 +276,16 @@ fn cook<'a>(
                 "load: how '{}' {:?} becomes '{}' depends on the layer's sizes, which are not known before its first \
                  input. Call the model once, or use build, before the weights are loaded.",
                 array.name,
-                array.shape,
+                array.array.shape(),
                 wanted.variable
             ))
         })
     };
     let array = match (wanted.layout, &flat) {
-        (Layout::Permuted(&[1, 0]), Some(sizes)) if array.shape.len() == 2 => {
+        (Layout::Permuted(&[1, 0]), Some(sizes)) if array.array.shape().len() == 2 => {
             channels_last(array, 1, sizes)?
         }
-        (Layout::Same | Layout::PerChannel, Some(sizes)) if array.shape.len() == 1 => {
+        (Layout::Same | Layout::PerChannel, Some(sizes)) if array.array.shape().len() == 1 => {
             channels_last(array, 0, sizes)?
         }
         _ => array,
@@ -292,15 +293,15 @@ fn cook<'a>(
     match wanted.layout {
         Layout::Same => Ok(array),
         Layout::PerChannel => match wanted.shape {
-            Some(shape) if array.shape == [1] => repeated(array, shape),
+            Some(shape) if array.array.shape() == [1] => repeated(array, shape),
             Some(shape) => reshaped(array, shape.to_vec()),
             None => Ok(array),
         },
-        Layout::Permuted(axes) if axes.len() == array.shape.len() => permuted(&array, axes),
+        Layout::Permuted(axes) if axes.len() == array.array.shape().len() => permuted(&array, axes),
         Layout::Permuted(_) => Err(unfit(wanted, &array)),
         Layout::Depthwise => {
             let variable = sized(&array)?;
-            let (rank, &[all, 1, ref spatial @ ..]) = (variable.len(), &array.shape[..]) else {
+            let (rank, &[all, 1, ref spatial @ ..]) = (variable.len(), array.array.shape()) else {
                 return Err(unfit(wanted, &array));
             };
             let channels = variable.get(rank.wrapping_sub(2)).copied().unwrap_or(0);
@@ -312,7 +313,7 @@ fn cook<'a>(
             let axes: Vec<usize> = (2..rank).chain([0, 1]).collect();
             permuted(&reshaped(array, shape)?, &axes)
         }
-        Layout::GruKernel => match array.shape.len() {
+        Layout::GruKernel => match array.array.shape().len() {
             2 => permuted(&blocks(&array, &GRU)?, &[1, 0]),
             _ => Err(unfit(wanted, &array)),
         },
@@ -331,7 +332,7 @@ fn cook<'a>(
         Layout::Projected(part) => {
             let shape = sized(&array)?.to_vec();
             let part = rows(&array, part, 3)?;
-            match part.shape.len() {
+            match part.array.shape().len() {
                 1 => reshaped(part, shape),
                 2 => reshaped(permuted(&part, &[1, 0])?, shape),
                 _ => Err(unfit(wanted, &array)),
@@ -339,7 +340,7 @@ fn cook<'a>(
         }
         Layout::Output => {
             let shape = sized(&array)?.to_vec();
-            match array.shape.len() {
+            match array.array.shape().len() {
                 2 => reshaped(permuted(&array, &[1, 0])?, shape),
                 _ => Err(unfit(wanted, &array)),
             }
@@ -361,11 +362,11 @@ pub(super) fn written(
         let flat = flattened(layers, wanted)?;
         for (name, array) in wanted.parameters.iter().zip(uncook(wanted, array, flat)?) {
             let name = join(&wanted.module, name).replace('/', ".");
-            written.push(NamedArray { name: name.into(), ..array });
+            written.push(NamedArray::new(name, array.array));
         }
     }
     for (name, array) in given {
-        written.push(NamedArray { name: name.replace('/', ".").into(), ..array });
+        written.push(NamedArray::new(name.replace('/', "."), array.array));
     }
     written.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(written)
@@ -382,7 +383,7 @@ fn uncook(
         Layout::Same | Layout::PerChannel => match flat {
             Some(sizes) => vec![channels_first(array, 0, &sizes)?],
             None if wanted.layout == Layout::PerChannel => {
-                let count = array.shape.iter().product();
+                let count = array.array.shape().iter().product();
                 vec![reshaped(array, vec![count])?]
             }
             None => vec![array],
@@ -397,22 +398,26 @@ fn uncook(
             }
         }
         Layout::Depthwise => {
-            let rank = array.shape.len();
+            let rank = array.array.shape().len();
             let axes: Vec<usize> = [rank - 2, rank - 1].into_iter().chain(0..rank - 2).collect();
             let moved = permuted(&array, &axes)?;
-            let shape = [&[moved.shape[0] * moved.shape[1], 1], &moved.shape[2..]].concat();
+            let shape =
+                [&[moved.array.shape()[0] * moved.array.shape()[1], 1], &moved.array.shape()[2..]]
+                    .concat();
             vec![reshaped(moved, shape)?]
         }
         Layout::GruKernel => vec![blocks(&transposed(&array)?, &GRU)?],
         // PyTorch adds the two.
         Layout::Sum => {
-            let zeros = NamedArray { bytes: vec![0; array.bytes.len()].into(), ..array.clone() };
+            let (dtype, shape) = (array.array.dtype(), array.array.shape());
+            let zeros = HostArray::new(dtype, shape, vec![0; array.array.bytes().len()])?;
+            let zeros = NamedArray::new(array.name.clone(), zeros);
             vec![array, zeros]
         }
-        Layout::GruBias if array.shape.len() == 2 => {
+        Layout::GruBias if array.array.shape().len() == 2 => {
             let row = |at| {
                 let row = rows(&array, at, 2)?;
-                let size = row.shape[1];
+                let size = row.array.shape()[1];
                 blocks(&reshaped(row, vec![size])?, &GRU)
             };
             vec![row(0)?, row(1)?]
@@ -422,7 +427,7 @@ fn uncook(
                 "save: '{}' {:?} of the layer {} has no form of PyTorch's that is written here. Save the other layers, or \
                  save under the names of this model.",
                 wanted.variable,
-                array.shape,
+                array.array.shape(),
                 wanted.layer.shown()
             )));
         }

@@ -10,8 +10,9 @@ use super::Source;
 use super::values::{self, converted};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostDType;
 use crate::tensor::Tensor;
-use crate::trackable::NamedArray;
+use crate::trackable::{NamedArray, file};
 
 /// A safetensors file, or several with an index. Opening it reads only headers, and reading a tensor reads only its bytes.
 ///
@@ -46,8 +47,8 @@ pub struct SafetensorsFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TensorInfo {
-    /// The dtype by the format's names: `F32`, `BF16`, `I64`, ...
-    pub dtype: String,
+    /// The type of the elements.
+    pub dtype: HostDType,
     /// The sizes of the axes, outermost first.
     pub shape: Vec<usize>,
     /// The beginning and the end of its bytes, relative to the end of the header.
@@ -159,7 +160,7 @@ impl SafetensorsFile {
 
     fn from_header(path: PathBuf, shard: Shard, header: &Metadata) -> Self {
         let info = |info: &safetensors::tensor::TensorInfo| TensorInfo {
-            dtype: info.dtype.to_string(),
+            dtype: file::host_dtype(info.dtype),
             shape: info.shape.clone(),
             place: (info.data_offsets.0 as u64, info.data_offsets.1 as u64),
         };
@@ -219,13 +220,7 @@ impl SafetensorsFile {
     /// # Errors
     /// [`Error::Checkpoint`] if there is no such tensor; [`Error::Io`] if it cannot be read.
     pub fn array(&self, name: &str) -> Result<NamedArray<'static>> {
-        let array = self.view(name)?;
-        Ok(NamedArray {
-            name: name.to_string().into(),
-            dtype: array.dtype.into_owned().into(),
-            shape: array.shape,
-            bytes: array.bytes.into_owned().into(),
-        })
+        self.view(name).map(NamedArray::into_owned)
     }
 
     /// Reads a tensor, on the current device: floats other than `F16` as `f32`, integers as `i32` (`U32` and `U8` as they
@@ -236,16 +231,8 @@ impl SafetensorsFile {
     /// not supported; [`Error::Device`] if there is no memory.
     pub fn tensor(&self, name: &str) -> Result<Tensor> {
         let array = self.view(name)?;
-        let dtype = match &*array.dtype {
-            "F16" => DType::F16,
-            "U32" => DType::U32,
-            "U8" => DType::U8,
-            "BOOL" => DType::Bool,
-            "I8" | "I16" | "U16" | "I32" | "I64" | "U64" => DType::I32,
-            _ => DType::F32,
-        };
-        let array = converted(array, dtype, false)?;
-        array.to_tensor(&array.shape, dtype)
+        let dtype = array.array.dtype().tensor_dtype().unwrap_or(DType::F32);
+        converted(array, dtype, false)?.array.upload(dtype)
     }
 
     fn view(&self, name: &str) -> Result<NamedArray<'_>> {
@@ -256,13 +243,7 @@ impl SafetensorsFile {
                 crate::trackable::arrays::list(self.names())
             )));
         };
-        let bytes = self.shards[*shard].read(info)?;
-        Ok(NamedArray {
-            name: (&**name).into(),
-            dtype: (&*info.dtype).into(),
-            shape: info.shape.clone(),
-            bytes,
-        })
+        file::named(name, info.dtype, &info.shape, self.shards[*shard].read(info)?)
     }
 }
 

@@ -55,7 +55,7 @@ fn open_index(path: &Path) -> Result<SafetensorsFile> {
 fn cut(arrays: &[NamedArray<'_>], limit: u64) -> Vec<usize> {
     let (mut counts, mut size) = (vec![0], 0u64);
     for array in arrays {
-        let bytes = array.bytes.len() as u64;
+        let bytes = array.array.bytes().len() as u64;
         let last = counts.len() - 1;
         if counts[last] > 0 && size.saturating_add(bytes) > limit {
             counts.push(1);
@@ -108,7 +108,7 @@ pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions
         map.extend(these.iter().map(|array| (array.name.to_string(), json!(name))));
         parts.push(begin(&path.with_file_name(name), &contents(these)?)?);
     }
-    let total: u64 = arrays.iter().map(|array| array.bytes.len() as u64).sum();
+    let total: u64 = arrays.iter().map(|array| array.array.bytes().len() as u64).sum();
     let index = json!({"metadata": {"total_size": total}, "weight_map": map});
     let index = begin(&at, &serde_json::to_vec_pretty(&index).unwrap_or_default())?;
     files::finish_all(parts, index).map_err(|error| io(&at, error))?;

@@ -325,7 +325,7 @@ impl Checkpoint<'_> {
     /// there is no memory.
     pub fn restore_safetensors(&self, bytes: &[u8]) -> Result<()> {
         use crate::trackable::{Scope, file, set};
-        set(&self.root(false), Scope::Checkpoint, &file::from_bytes(&file::parse(bytes)?))?;
+        set(&self.root(false), Scope::Checkpoint, &file::from_bytes(&file::parse(bytes)?)?)?;
         Device::current()?.resume();
         Ok(())
     }

@@ -12,7 +12,9 @@ use super::graph::{Graph, MadeUp, state_key};
 use super::proto::GRAPH;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::host_array::{HostArray, HostDType};
 use crate::tensor::Tensor;
+use crate::trackable::arrays::{state_array, value_to_be};
 use crate::trackable::{Everything, Item, Scope, Trackable};
 #[cfg(not(target_family = "wasm"))]
 use crate::train::bundle::BundleFiles;
@@ -57,6 +59,10 @@ impl Snapshot {
         let mut stored: Vec<Stored> = Vec::new();
         for (name, item) in everything.into_entries() {
             let key = keys.get(&*name).cloned().unwrap_or_else(|| state_key(&name));
+            let host = |array: HostArray<'_>| {
+                let dtype = DataType::from_number(array.dtype().number());
+                (dtype, array.shape().to_vec(), Value::Host(array.bytes().to_vec()))
+            };
             let (dtype, shape, value) = match item {
                 Item::Variable(variable) => {
                     let tensor = variable.peek();
@@ -67,35 +73,24 @@ impl Snapshot {
                     (dtype, tensor.shape().to_vec(), Value::Device(tensor))
                 }
                 Item::ToBe(slot) => {
-                    let left = slot.left().ok_or_else(|| {
-                        Error::Checkpoint(message!(
-                            "save: '{name}' has no value yet, as its layer has seen no input. Call the model once, or \
-                             use build."
-                        ))
-                    })?;
-                    let dtype = type_called(&left.dtype).ok_or_else(|| {
-                        Error::Checkpoint(message!(
+                    let left = value_to_be(&slot, &name)?;
+                    if left.dtype().number() == 0 {
+                        return Err(Error::Checkpoint(message!(
                             "save: '{name}' is of {}, which TensorFlow's checkpoints do not have. Call the model once, so \
                              that it takes the value.",
-                            left.dtype
-                        ))
-                    })?;
-                    (dtype, left.shape, Value::Host(left.bytes.into_owned()))
+                            left.dtype().file_name()
+                        )));
+                    }
+                    host(left)
                 }
                 Item::State { dtype, shape, bytes } => {
-                    let bytes = bytes.unwrap_or_else(|| Ok(Vec::new())).map_err(|error| {
-                        error.reworded(|text| message!("save: '{name}': {text}"))
-                    })?;
-                    let shape = shape.map_or_else(|| vec![bytes.len()], <[usize]>::to_vec);
+                    let array = state_array(&name, dtype, shape, bytes)?;
                     // TensorFlow counts in int64.
-                    let counts = shape.is_empty() && bytes.last().is_some_and(|last| *last < 128);
-                    let dtype = match dtype {
-                        "U64" if counts => DataType::Int64,
-                        "U64" => DataType::Uint64,
-                        "F32" => DataType::Float32,
-                        _ => DataType::Uint8,
-                    };
-                    (dtype, shape, Value::Host(bytes))
+                    let small = array.bytes().last().is_some_and(|last| *last < 128);
+                    match array.shape().is_empty() && small {
+                        true => host(array.signed()),
+                        false => host(array),
+                    }
                 }
             };
             stored.push(Stored { key, name, dtype, shape, value });
@@ -269,38 +264,5 @@ impl std::fmt::Debug for Snapshot {
 }
 
 fn data_type(dtype: DType) -> DataType {
-    match dtype {
-        DType::F32 => DataType::Float32,
-        DType::F16 => DataType::Float16,
-        DType::I32 => DataType::Int32,
-        DType::U32 => DataType::Uint32,
-        DType::U8 => DataType::Uint8,
-        DType::Bool => DataType::Bool,
-    }
-}
-
-/// The dtypes that both files of arrays and TensorFlow's checkpoints support: the safetensors name and TensorFlow's type.
-const TYPES: [(&str, DataType); 13] = [
-    ("F32", DataType::Float32),
-    ("F16", DataType::Float16),
-    ("BF16", DataType::Bfloat16),
-    ("F64", DataType::Float64),
-    ("I32", DataType::Int32),
-    ("U32", DataType::Uint32),
-    ("I64", DataType::Int64),
-    ("U64", DataType::Uint64),
-    ("I16", DataType::Int16),
-    ("U16", DataType::Uint16),
-    ("I8", DataType::Int8),
-    ("U8", DataType::Uint8),
-    ("BOOL", DataType::Bool),
-];
-
-fn type_called(name: &str) -> Option<DataType> {
-    TYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
-}
-
-/// The safetensors name of a type, if it has one.
-pub(super) fn name_of(dtype: DataType) -> Option<&'static str> {
-    TYPES.iter().find(|(_, known)| *known == dtype).map(|(name, _)| *name)
+    DataType::from_number(HostDType::from(dtype).number())
 }

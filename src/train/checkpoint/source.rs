@@ -1,16 +1,15 @@
 //! [`Source`]: a checkpoint that is being restored.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
 use super::graph::{Graph, is_state_key};
 use super::matching::{Matching, State, matching};
 use super::proto::{GRAPH, TrackableObjectGraph};
-use super::snapshot;
 use crate::error::{Error, Result, message};
+use crate::host_array::{HostArray, HostDType};
 use crate::trackable::{Everything, Given, Item, NamedArray, Scope, Trackable, set_given};
-use crate::train::bundle::{BundleReader, DataType};
+use crate::train::bundle::BundleReader;
 
 /// The values of a checkpoint and the graph of the objects that it was made of.
 pub(super) struct Source {
@@ -48,7 +47,7 @@ impl Source {
         let has_generators = self.reader.keys().any(is_state_key);
         for (name, item) in everything.entries() {
             let Item::State { dtype, shape, .. } = item else { continue };
-            if *dtype == "U64" {
+            if *dtype == HostDType::U64 {
                 counts.insert(name);
             }
             if !known.contains_key(name) {
@@ -85,21 +84,21 @@ impl Source {
             ))
         };
         let info = self.reader.info(key).ok_or_else(damaged)?;
-        let dtype = snapshot::name_of(info.dtype).ok_or_else(|| {
-            Error::Checkpoint(message!(
+        let dtype = HostDType::from_number(info.dtype.number());
+        if dtype.safetensors_name().is_none() {
+            return Err(Error::Checkpoint(message!(
                 "restore: '{name}' is {} in the checkpoint, which no variable is. Take the value with load_checkpoint.",
                 info.dtype
-            ))
-        })?;
-        let (shape, bytes) = (info.shape.clone(), self.reader.read(key)?);
-        let count = counts && info.dtype == DataType::Int64;
-        if count && bytes.last().is_some_and(|last| *last > 127) {
+            )));
+        }
+        let array = HostArray::new(dtype, &info.shape, self.reader.read(key)?)?;
+        if counts && dtype == HostDType::I64 && array.bytes().last().is_some_and(|last| *last > 127)
+        {
             return Err(Error::Checkpoint(message!(
                 "restore: '{name}' is a negative number in the checkpoint, and counts from 0 here. Take another checkpoint."
             )));
         }
-        let dtype = if count { "U64" } else { dtype };
-        Ok(NamedArray { name: name.into(), dtype: dtype.into(), shape, bytes: Cow::Owned(bytes) })
+        Ok(NamedArray::new(name, if counts { array.unsigned() } else { array }))
     }
 
     /// Adds the checkpoint's name to an error.
