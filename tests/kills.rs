@@ -14,7 +14,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use wgrad as tf;
-use wgrad::data::npy::NpyArray;
 use wgrad::data::tfrecord::{TfRecordReader, TfRecordWriter};
 use wgrad::data::{self, Dataset};
 use wgrad::keras::layers::Dense;
@@ -96,7 +95,7 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
         }
         _ => {
             let array = ndarray::Array1::from_elem(2000, value as i64);
-            tf::data::npy::savez(path("w.npz"), [("a", NpyArray::from(array.into_dyn()))])
+            tf::data::npy::savez(path("w.npz"), [("a", array.into())])
         }
     }
 }
@@ -164,7 +163,7 @@ fn read(writer: &str, folder: &Path) -> Option<u64> {
         _ => {
             there("w.npz").then_some(())?;
             let arrays = tf::data::npy::load_npz(path("w.npz")).unwrap();
-            let tf::data::npy::NpyArray::I64(array) = &arrays["a"] else { panic!("{arrays:?}") };
+            let array = arrays["a"].to_array::<i64>().unwrap();
             assert!(array.len() == 2000 && array.iter().all(|one| *one == array[0]));
             return Some(array[0] as u64);
         }

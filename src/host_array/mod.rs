@@ -168,17 +168,18 @@ impl<'a> HostArray<'a> {
     }
 
     /// The same elements in another shape, or this array if its number of elements differs.
+    #[cfg(feature = "safetensors")]
     pub(crate) fn reshaped(mut self, shape: &[usize]) -> Result<Self, Self> {
-        let (now, wanted) = (self.dtype.array_bytes(&self.shape), self.dtype.array_bytes(shape));
-        if now != wanted {
+        let shape = Shape::from(shape);
+        if shape.checked_elements() != self.shape.checked_elements() {
             return Err(self);
         }
-        self.shape = shape.into();
+        self.shape = shape;
         Ok(self)
     }
 
     /// An array of `i64` as one of `u64`, with the same bytes; any other array as it is.
-    #[cfg(feature = "checkpoint")]
+    #[cfg(any(feature = "checkpoint", feature = "keras-files"))]
     pub(crate) fn unsigned(mut self) -> Self {
         if self.dtype == HostDType::I64 {
             self.dtype = HostDType::U64;
@@ -195,8 +196,38 @@ impl<'a> HostArray<'a> {
         self
     }
 
+    /// The array with its axes in another order: axis `i` of the result is axis `axes[i]` of this one, as in `transpose`. The
+    /// elements must have whole bytes.
+    #[cfg(any(feature = "npy", feature = "safetensors"))]
+    pub(crate) fn permuted(&self, axes: &[usize]) -> Result<HostArray<'static>> {
+        let (shape, bytes, size) = (&self.shape, self.bytes(), self.dtype.size().unwrap_or(1));
+        let mut strides = vec![size; shape.len()];
+        for at in (1..shape.len()).rev() {
+            // Only an array without elements, which is never read, wraps.
+            strides[at - 1] = strides[at].wrapping_mul(shape[at]);
+        }
+        let sizes: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
+        let steps: Vec<usize> = axes.iter().map(|axis| strides[*axis]).collect();
+        let mut moved = Vec::with_capacity(bytes.len());
+        let mut index = vec![0; sizes.len()];
+        let mut at = 0;
+        while moved.len() < bytes.len() {
+            moved.extend_from_slice(&bytes[at..at + size]);
+            for axis in (0..sizes.len()).rev() {
+                index[axis] += 1;
+                at += steps[axis];
+                if index[axis] < sizes[axis] {
+                    break;
+                }
+                at -= steps[axis] * sizes[axis];
+                index[axis] = 0;
+            }
+        }
+        HostArray::new(self.dtype, sizes, moved)
+    }
+
     /// The same array, whose elements this one owns.
-    pub(crate) fn view(&self) -> HostArray<'_> {
+    pub fn view(&self) -> HostArray<'_> {
         let data = match &self.data {
             Data::Bytes(bytes) => Data::Bytes(Cow::Borrowed(bytes)),
             Data::Strings(strings) => Data::Strings(Cow::Borrowed(strings)),

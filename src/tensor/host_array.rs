@@ -7,8 +7,8 @@ use crate::host_array::{HostArray, Misfit};
 use crate::shape::Shape;
 
 impl HostArray<'_> {
-    /// A tensor of the array, on the current device: floats as they are or, of another size than 32 and 16 bits, as `f32`;
-    /// integers as `i32` (`u32` and `u8` as they are), if every value can be represented.
+    /// A tensor of the array, on the current device: `f64` and `bf16` as `f32`, other integers than `u32` and `u8` as `i32`, if
+    /// every value can be represented.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {

@@ -1,6 +1,6 @@
 //! A model's weights as a NumPy archive.
 
-use crate::data::npy::{NpyArray, parse_npz, write_npz};
+use crate::data::npy::{parse_npz, write_npz};
 use crate::error::{Error, Result};
 use crate::trackable::weights::{Arrays, LoadOptions, load};
 use crate::trackable::{NamedArray, Trackable};
@@ -11,8 +11,7 @@ use crate::trackable::{NamedArray, Trackable};
 /// As [`Trackable::named_arrays_async`].
 pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
     let arrays = model.named_arrays_async().await?;
-    let named = |array: &NamedArray<'_>| Ok((array.name.to_string(), NpyArray::from_named(array)?));
-    write_npz(arrays.iter().map(named).collect::<Result<Vec<_>>>()?, false)
+    write_npz(arrays.into_iter().map(|NamedArray { name, array }| (name, array)), false)
 }
 
 /// Sets the variables of `model` to the arrays with their names in the contents of a `.npz` file.
@@ -21,7 +20,7 @@ pub async fn weights_to_npz_async(model: &impl Trackable) -> Result<Vec<u8>> {
 /// As [`parse_npz`] and [`Trackable::load_safetensors_with`].
 pub fn weights_from_npz(model: &impl Trackable, bytes: &[u8], options: LoadOptions) -> Result<()> {
     let arrays = parse_npz(bytes, "the contents")?;
-    let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
+    let arrays = arrays.into_iter().map(|(name, array)| NamedArray::new(name, array));
     load(model, &Arrays::new(arrays), &options)
 }
 
@@ -62,6 +61,6 @@ pub fn load_npz(
 ) -> Result<()> {
     let path = path.as_ref();
     let arrays = crate::data::npy::load_npz(path)?;
-    let arrays = arrays.iter().map(|(name, array)| array.to_named(name));
+    let arrays = arrays.into_iter().map(|(name, array)| NamedArray::new(name, array));
     crate::trackable::weights::in_file(path, load(model, &Arrays::new(arrays), &options))
 }

@@ -11,13 +11,13 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use folder::Folder;
-use wgrad::data::npy::{self, NpyArray};
+use wgrad::data::npy;
 use wgrad::keras::layers::*;
 use wgrad::keras::saving::LoadedModel;
 use wgrad::keras::{
     Activation, Config, Functional, INFERENCE, Input, Layer, LayerExt, Sequential, Symbols, saving,
 };
-use wgrad::{DType, Padding, Tensor, Trackable};
+use wgrad::{DType, HostArray, Padding, Tensor, Trackable};
 
 /// Sets distinct numbers; moving variances stay positive.
 fn shaken(model: &impl Trackable) {
@@ -32,8 +32,8 @@ fn shaken(model: &impl Trackable) {
 
 fn write(folder: &Folder, name: &str, inputs: &[Tensor], y: &Tensor, keras: Vec<u8>) {
     folder.write(&format!("{name}.keras"), &keras);
-    let array = |x: &Tensor| pollster::block_on(NpyArray::from_tensor_async(x)).unwrap();
-    let mut arrays: Vec<(String, NpyArray)> =
+    let array = |x: &Tensor| HostArray::from_tensor(x).unwrap();
+    let mut arrays: Vec<(String, HostArray<'_>)> =
         inputs.iter().enumerate().map(|(at, x)| (format!("x{at}"), array(x))).collect();
     arrays.push(("y".to_string(), array(y)));
     npy::savez(folder.path(&format!("{name}.npz")), arrays).unwrap();
@@ -167,7 +167,7 @@ fn refused_option(case: &str, error: &str, rows: &[String]) -> Option<String> {
 }
 
 /// Compares the results of a model on the arrays of a case with Keras's.
-fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<(), String> {
+fn compared(model: &LoadedModel, arrays: &BTreeMap<String, HostArray<'_>>) -> Result<(), String> {
     let inputs: Vec<Tensor> = (0..)
         .map_while(|at| arrays.get(&format!("x{at}")))
         .map(|x| x.to_tensor().unwrap())
@@ -175,7 +175,7 @@ fn compared(model: &LoadedModel, arrays: &BTreeMap<String, NpyArray>) -> Result<
     let LoadedModel::Functional(model) = model else { return Err("no functional model".into()) };
     let ys = Layer::<[Tensor], Vec<Tensor>>::call(model, &inputs, INFERENCE);
     let ys = ys.map_err(|error| format!("computes not: {error}"))?;
-    let wanted: Vec<&NpyArray> = (0..).map_while(|at| arrays.get(&format!("y{at}"))).collect();
+    let wanted: Vec<&HostArray<'_>> = (0..).map_while(|at| arrays.get(&format!("y{at}"))).collect();
     // Keras had no kernel for it, or returned a sparse tensor: the option is refused, or Keras's file does not contain it.
     if wanted.is_empty() {
         return Ok(());

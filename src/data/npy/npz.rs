@@ -6,9 +6,10 @@ use std::io::Write;
 use std::io::{self, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use super::array::NpyArray;
+use super::array;
 use crate::data::files::input::unreadable;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 use crate::zip::{self, ZipWriter};
 
 /// Reads the `.npz` file at `path`, and returns its arrays by name (`numpy.load`).
@@ -16,7 +17,7 @@ use crate::zip::{self, ZipWriter};
 /// # Errors
 /// [`Error::Io`] if the file cannot be read, [`Error::Data`] as for [`parse_npz`].
 #[cfg(not(target_family = "wasm"))]
-pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
+pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, HostArray<'static>>> {
     let path = path.as_ref();
     let system = |error| Error::io(path, error);
     crate::files::look(path).map_err(system)?;
@@ -30,20 +31,22 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
 /// use wgrad::data::npy::{parse_npz, write_npz};
 /// let arrays = [("x", wgrad::ndarray::array![1.0f32, 2.0].into()), ("y", wgrad::ndarray::array![3u8].into())];
 /// let bytes = write_npz(arrays, true)?;
-/// let mut arrays = parse_npz(&bytes, "memory")?;
-/// let x = arrays.remove("x").expect("it was written").into_array::<f32>()?;
-/// assert_eq!(x, wgrad::ndarray::array![1.0, 2.0].into_dyn());
+/// let arrays = parse_npz(&bytes, "memory")?;
+/// assert_eq!(arrays["x"].to_array::<f32>()?, wgrad::ndarray::array![1.0, 2.0].into_dyn());
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///
 /// # Errors
 /// [`Error::Data`] if the bytes are not an archive, or contain something other than arrays that
-/// [`NpyArray::parse`] reads.
-pub fn parse_npz(bytes: &[u8], name: impl AsRef<Path>) -> Result<BTreeMap<String, NpyArray>> {
+/// [`parse`](super::parse) reads.
+pub fn parse_npz(
+    bytes: &[u8],
+    name: impl AsRef<Path>,
+) -> Result<BTreeMap<String, HostArray<'static>>> {
     arrays(Cursor::new(bytes), name.as_ref())
 }
 
-fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, NpyArray>> {
+fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, HostArray<'static>>> {
     let members = zip::members(&mut from).map_err(|error| no_archive(name, error))?;
     let mut arrays = BTreeMap::new();
     for member in members {
@@ -51,7 +54,7 @@ fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, Np
         let place = PathBuf::from(format!("{}[{}]", name.display(), member.name));
         let mut contents =
             zip::open(&mut from, &member).map_err(|error| no_archive(name, error))?;
-        let array = NpyArray::read(&mut contents, &place)?;
+        let array = array::read(&mut contents, &place)?;
         contents.check().map_err(|error| no_archive(&place, error))?;
         let called = member.name.strip_suffix(".npy").unwrap_or(&member.name);
         if arrays.insert(called.to_string(), array).is_some() {
@@ -78,9 +81,9 @@ fn no_archive(name: &Path, error: io::Error) -> Error {
 /// # Errors
 /// [`Error::Io`] if the file cannot be written; [`Error::Data`] as for [`write_npz`].
 #[cfg(not(target_family = "wasm"))]
-pub fn savez<N: AsRef<str>>(
+pub fn savez<'a, N: AsRef<str>>(
     path: impl AsRef<Path>,
-    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+    arrays: impl IntoIterator<Item = (N, HostArray<'a>)>,
 ) -> Result<()> {
     save(path.as_ref(), &write_npz(arrays, false)?)
 }
@@ -90,9 +93,9 @@ pub fn savez<N: AsRef<str>>(
 /// # Errors
 /// As [`savez`].
 #[cfg(not(target_family = "wasm"))]
-pub fn savez_compressed<N: AsRef<str>>(
+pub fn savez_compressed<'a, N: AsRef<str>>(
     path: impl AsRef<Path>,
-    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+    arrays: impl IntoIterator<Item = (N, HostArray<'a>)>,
 ) -> Result<()> {
     save(path.as_ref(), &write_npz(arrays, true)?)
 }
@@ -106,17 +109,21 @@ fn save(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The bytes of a `.npz` file with these arrays, compressed or not.
 ///
 /// # Errors
-/// [`Error::Data`] if two arrays have the same name.
-pub fn write_npz<N: AsRef<str>>(
-    arrays: impl IntoIterator<Item = (N, NpyArray)>,
+/// [`Error::Data`] if two arrays have the same name; [`Error::DType`] if NumPy does not have a dtype.
+pub fn write_npz<'a, N: AsRef<str>>(
+    arrays: impl IntoIterator<Item = (N, HostArray<'a>)>,
     packed: bool,
 ) -> Result<Vec<u8>> {
     let failed = |error: io::Error| Error::Data(message!("npz: {error}."));
     let (mut archive, mut names) = (ZipWriter::default(), BTreeSet::new());
     for (name, array) in arrays {
         let name = format!("{}.npy", name.as_ref());
+        array::header(&array)
+            .map_err(|error| error.reworded(|text| message!("npz: {name}: {text}")))?;
         let mut file = Vec::new();
-        array.write(&mut file).and_then(|()| archive.add(&name, &file, packed)).map_err(failed)?;
+        array::write(&array, &mut file)
+            .and_then(|()| archive.add(&name, &file, packed))
+            .map_err(failed)?;
         if let Some(name) = names.replace(name) {
             return Err(Error::Data(message!(
                 "npz: there are two arrays for {name:?}. Each needs a name of its own."

@@ -62,7 +62,7 @@ pub(crate) fn converted<'a>(
 
 /// `array` with its axes in another order: axis `i` of the result is axis `axes[i]` of the array, as in `transpose`.
 pub(super) fn permuted<'a>(array: &NamedArray<'a>, axes: &[usize]) -> Result<NamedArray<'a>> {
-    let (name, shape, bytes) = (&array.name, array.array.shape(), array.array.bytes());
+    let (name, shape) = (&array.name, array.array.shape());
     let mut sorted = axes.to_vec();
     sorted.sort_unstable();
     if sorted.len() != shape.len() || sorted.iter().enumerate().any(|(at, axis)| at != *axis) {
@@ -72,30 +72,8 @@ pub(super) fn permuted<'a>(array: &NamedArray<'a>, axes: &[usize]) -> Result<Nam
             shape.len()
         )));
     }
-    let size = check_size(array)?;
-    let mut strides = vec![size; shape.len()];
-    for at in (1..shape.len()).rev() {
-        // Only an array without elements, which is never read, wraps.
-        strides[at - 1] = strides[at].wrapping_mul(shape[at]);
-    }
-    let sizes: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
-    let steps: Vec<usize> = axes.iter().map(|axis| strides[*axis]).collect();
-    let mut moved = Vec::with_capacity(bytes.len());
-    let mut index = vec![0; sizes.len()];
-    let mut at = 0;
-    while moved.len() < bytes.len() {
-        moved.extend_from_slice(&bytes[at..at + size]);
-        for axis in (0..sizes.len()).rev() {
-            index[axis] += 1;
-            at += steps[axis];
-            if index[axis] < sizes[axis] {
-                break;
-            }
-            at -= steps[axis] * sizes[axis];
-            index[axis] = 0;
-        }
-    }
-    with_bytes(array, sizes, moved)
+    check_size(array)?;
+    Ok(NamedArray::new(name.clone(), array.array.permuted(axes)?))
 }
 
 /// An array with the name and dtype of `array`.
