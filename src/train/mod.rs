@@ -10,11 +10,10 @@ mod state_file;
 #[cfg(not(target_family = "wasm"))]
 mod state_text;
 
-pub use bundle::DataType;
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
 #[cfg(not(target_family = "wasm"))]
 pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};
-pub use reader::{CheckpointArray, CheckpointReader};
+pub use reader::CheckpointReader;
 #[cfg(not(target_family = "wasm"))]
 pub use reader::{list_variables, load_checkpoint, load_variable};
 #[cfg(not(target_family = "wasm"))]

@@ -12,9 +12,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex};
 
-use super::{BundleReader, BundleWriter, DataType, data_path, index_path};
+use super::{BundleReader, BundleWriter, data_path, index_path};
 use crate::error::{Error, Result, message};
 use crate::files::{self, Replacement};
+use crate::host_array::HostArray;
 
 /// The file that names the newest checkpoint (`state_file.rs`).
 const STATE_FILE: &str = "checkpoint";
@@ -60,24 +61,8 @@ impl BundleFiles {
     }
 
     /// As [`BundleWriter::add`].
-    pub(crate) fn add(
-        &mut self,
-        key: &str,
-        dtype: DataType,
-        shape: &[usize],
-        bytes: &[u8],
-    ) -> Result<()> {
-        self.writer.add(key, dtype, shape, bytes)
-    }
-
-    /// As [`BundleWriter::add_strings`].
-    pub(crate) fn add_strings(
-        &mut self,
-        key: &str,
-        shape: &[usize],
-        strings: &[&[u8]],
-    ) -> Result<()> {
-        self.writer.add_strings(key, shape, strings)
+    pub(crate) fn add(&mut self, key: &str, array: &HostArray<'_>) -> Result<()> {
+        self.writer.add(key, array)
     }
 
     /// Replaces the previous bundle with this one. Afterwards it survives a power cut.

@@ -33,11 +33,16 @@ impl Drop for Folder {
     }
 }
 
+/// A tensor of `count` times the same number.
+fn bytes(number: u8, count: usize) -> HostArray<'static> {
+    ndarray::Array1::from_elem(count, number).into()
+}
+
 /// Ten tensors with the same number.
 fn save(prefix: &Path, version: u8) -> Result<()> {
     let mut files = BundleFiles::begin(prefix)?;
     for i in 0..10 {
-        files.add(&format!("t{i}"), DataType::Uint8, &[10_000], &[version; 10_000])?;
+        files.add(&format!("t{i}"), &bytes(version, 10_000))?;
     }
     files.finish()
 }
@@ -45,9 +50,9 @@ fn save(prefix: &Path, version: u8) -> Result<()> {
 /// The number in all tensors.
 fn version(prefix: &Path) -> u8 {
     let reader = BundleReader::open(prefix).unwrap();
-    let version = reader.read("t0").unwrap()[0];
+    let version = reader.array("t0").unwrap().bytes()[0];
     for i in 0..10 {
-        assert_eq!(reader.read(&format!("t{i}")).unwrap(), [version; 10_000]);
+        assert_eq!(reader.array(&format!("t{i}")).unwrap(), bytes(version, 10_000));
     }
     version
 }
@@ -75,7 +80,7 @@ fn an_unfinished_bundle_leaves_the_one_before() {
     let prefix = folder.0.join("ckpt");
     save(&prefix, 1).unwrap();
     let mut files = BundleFiles::begin(&prefix).unwrap();
-    files.add("t0", DataType::Uint8, &[3], &[2; 3]).unwrap();
+    files.add("t0", &bytes(2, 3)).unwrap();
     drop(files);
     assert_eq!(version(&prefix), 1);
     assert_eq!(folder.names(), ["ckpt.data-00000-of-00001", "ckpt.index"]);
@@ -147,7 +152,7 @@ fn where_no_file_can_be_the_error_names_it() {
 fn a_full_disk_is_said_with_the_name_of_the_file() {
     let full = BufWriter::new(File::options().write(true).open("/dev/full").unwrap());
     let mut writer = BundleWriter::named(full, Path::new("ckpt.data-00000-of-00001"));
-    let written = writer.add("t", DataType::Uint8, &[100_000], &[0; 100_000]);
+    let written = writer.add("t", &bytes(0, 100_000));
     let Error::Io(error) = written.unwrap_err() else { panic!() };
     assert_eq!(error.source.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().starts_with("ckpt.data-00000-of-00001: "));

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::host_array::{HostArray, HostDType};
 use crate::train::state_file::update_checkpoint_state;
 use crate::train::{CheckpointState, latest_checkpoint};
 
@@ -14,8 +15,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn named(key: &str, dtype: DataType, shape: &[usize], values: &[String]) -> (String, Value) {
-    (key.to_string(), json!({"dtype": dtype.name(), "shape": shape, "values": values}))
+fn named(key: &str, dtype: HostDType, shape: &[usize], values: &[String]) -> (String, Value) {
+    (key.to_string(), json!({"dtype": dtype.tensorflow_name(), "shape": shape, "values": values}))
 }
 
 #[test]
@@ -28,11 +29,11 @@ fn tensorflow_reads_every_type_and_name() {
     let mut wanted = Vec::new();
     // The types whose elements have a fixed size, and that a restore accepts.
     let numbers =
-        (1..=23).map(DataType::from_number).filter_map(|dtype| Some((dtype, dtype.size()?)));
+        (1..=23).map(HostDType::from_number).filter_map(|dtype| Some((dtype, dtype.size()?)));
     for (dtype, size) in numbers {
         let key = format!("dtype/{dtype}");
         let bytes: Vec<u8> = (0..6 * size).map(|i| (i * 37 % 2) as u8).collect();
-        files.add(&key, dtype, &[2, 3], &bytes).unwrap();
+        files.add(&key, &HostArray::new(dtype, [2, 3], &bytes).unwrap()).unwrap();
         wanted.push(named(&key, dtype, &[2, 3], &[hex(&bytes)]));
     }
     let shapes: [(&str, &[usize]); 4] = [
@@ -44,8 +45,8 @@ fn tensorflow_reads_every_type_and_name() {
     for (key, shape) in shapes {
         let count = elements(shape).unwrap() as u32;
         let bytes: Vec<u8> = (0..count).flat_map(|i| (i as f32).to_le_bytes()).collect();
-        files.add(key, DataType::Float32, shape, &bytes).unwrap();
-        wanted.push(named(key, DataType::Float32, shape, &[hex(&bytes)]));
+        files.add(key, &HostArray::new(HostDType::F32, shape, &bytes).unwrap()).unwrap();
+        wanted.push(named(key, HostDType::F32, shape, &[hex(&bytes)]));
     }
     let long = "x".repeat(100_000);
     let strings: [&[u8]; 6] =
@@ -56,9 +57,10 @@ fn tensorflow_reads_every_type_and_name() {
         ("none", &[0], &[]),
     ];
     for (key, shape, strings) in texts {
-        files.add_strings(key, shape, strings).unwrap();
+        let texts: Vec<Vec<u8>> = strings.iter().map(|string| string.to_vec()).collect();
+        files.add(key, &HostArray::from_strings(shape, texts).unwrap()).unwrap();
         let values: Vec<String> = strings.iter().map(|string| hex(string)).collect();
-        wanted.push(named(key, DataType::String, shape, &values));
+        wanted.push(named(key, HostDType::String, shape, &values));
     }
     // Several blocks of the index.
     let names = (0..3000)
@@ -66,9 +68,9 @@ fn tensorflow_reads_every_type_and_name() {
     for key in
         names.chain(["ä/😀/\u{10ffff}".to_string(), "n".repeat(50_000), " /.:\t\"".to_string()])
     {
-        let bytes = (key.len() as i64).to_le_bytes();
-        files.add(&key, DataType::Int64, &[], &bytes).unwrap();
-        wanted.push(named(&key, DataType::Int64, &[], &[hex(&bytes)]));
+        let array = HostArray::from(ndarray::arr0(key.len() as i64));
+        files.add(&key, &array).unwrap();
+        wanted.push(named(&key, HostDType::I64, &[], &[hex(array.bytes())]));
     }
     files.finish().unwrap();
     assert!(fs::metadata(index_path(&prefix)).unwrap().len() > 512 << 10);

@@ -7,7 +7,6 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod disk;
-mod dtype;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod judge_tests;
 mod proto;
@@ -26,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use disk::{BundleFiles, remove};
-pub use dtype::DataType;
 pub(crate) use reader::BundleReader;
 pub(crate) use writer::BundleWriter;
 

@@ -26,7 +26,7 @@ pub struct Version {
 /// The value of a tensor's name.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct BundleEntry {
-    /// The number of a [`DataType`](super::DataType).
+    /// The number of a [`HostDType`](crate::HostDType).
     #[prost(int32, tag = "1")]
     pub dtype: i32,
     #[prost(message, optional, tag = "2")]

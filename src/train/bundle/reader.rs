@@ -8,9 +8,10 @@ use prost::Message;
 
 use super::proto::{BundleEntry, BundleHeader};
 use super::slices::Slice;
-use super::{DataType, VERSION, data_path, elements, index_path, strings, table};
+use super::{VERSION, data_path, elements, index_path, strings, table};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::host_array::{HostArray, HostDType};
 
 /// The maximum number of axes of TensorFlow's shapes.
 const MOST_AXES: usize = 254;
@@ -30,7 +31,7 @@ pub(crate) struct BundleReader<'a> {
 /// The description of a tensor in the index.
 #[derive(Debug, Clone)]
 pub(crate) struct TensorInfo {
-    pub(crate) dtype: DataType,
+    pub(crate) dtype: HostDType,
     pub(crate) shape: Vec<usize>,
     pub(super) shard: u32,
     pub(super) offset: u64,
@@ -229,16 +230,36 @@ impl<'a> BundleReader<'a> {
         self.tensors.get(key.as_bytes()).filter(|info| !info.is_piece)
     }
 
-    /// The elements of a tensor in row-major order, each with its lowest byte first.
+    /// The values of a tensor.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if there is no such tensor, [`Error::DType`] if it has strings or other objects,
+    /// [`Error::Checkpoint`] if there is no such tensor, [`Error::DType`] if it has neither numbers nor strings,
     /// [`Error::Data`] if its bytes are damaged or missing, [`Error::Io`] if they cannot be read.
-    pub(crate) fn read(&self, key: &str) -> Result<Vec<u8>> {
+    pub(crate) fn array(&self, key: &str) -> Result<HostArray<'static>> {
         let info = self.find(key)?;
-        let Some(size) = info.dtype.size() else {
-            return Err(self.wrong_type(key, info, "does not have elements of one size"));
+        let shape = &info.shape[..];
+        let array = match info.dtype.size() {
+            Some(size) => HostArray::new(info.dtype, shape, self.read(key, info, size)?),
+            None if info.dtype == HostDType::String => {
+                HostArray::from_strings(shape, self.read_strings(key, info)?)
+            }
+            None => {
+                return Err(Error::DType(message!(
+                    "{}: the tensor \"{key}\" is {} and does not have elements of one size.",
+                    self.prefix.display(),
+                    info.dtype
+                )));
+            }
         };
+        array.map_err(|_| {
+            Error::Data(message!(
+                "The tensor \"{key}\" has the shape {shape:?}, which no array has."
+            ))
+        })
+    }
+
+    /// The elements of a tensor in row-major order, each of `size` bytes with its lowest byte first.
+    fn read(&self, key: &str, info: &TensorInfo, size: usize) -> Result<Vec<u8>> {
         if info.pieces.is_empty() {
             return self.bytes(key, info, size);
         }
@@ -257,14 +278,7 @@ impl<'a> BundleReader<'a> {
     }
 
     /// The strings of a tensor, in row-major order.
-    ///
-    /// # Errors
-    /// As for [`BundleReader::read`], and [`Error::DType`] if it does not have strings.
-    pub(crate) fn read_strings(&self, key: &str) -> Result<Vec<Vec<u8>>> {
-        let info = self.find(key)?;
-        if info.dtype != DataType::String {
-            return Err(self.wrong_type(key, info, "has no strings"));
-        }
+    fn read_strings(&self, key: &str, info: &TensorInfo) -> Result<Vec<Vec<u8>>> {
         if info.pieces.is_empty() {
             return self.strings(key, info);
         }
@@ -287,11 +301,6 @@ impl<'a> BundleReader<'a> {
                 self.prefix.display()
             ))
         })
-    }
-
-    fn wrong_type(&self, key: &str, info: &TensorInfo, what: &str) -> Error {
-        let prefix = self.prefix.display();
-        Error::DType(message!("{prefix}: the tensor \"{key}\" is {} and {what}.", info.dtype))
     }
 
     /// The number of elements of a tensor in slices. No element is in two slices, and none is missing.
@@ -485,7 +494,7 @@ impl TensorInfo {
         let pieces =
             slices.collect::<Option<Vec<_>>>().ok_or("has a piece that lies outside it")?;
         Ok(TensorInfo {
-            dtype: DataType::from_number(entry.dtype),
+            dtype: HostDType::from_number(entry.dtype),
             shard: number(i64::from(entry.shard_id), "shard")? as u32,
             offset: number(entry.offset, "first byte")?,
             size: number(entry.size, "number of bytes")?,

@@ -9,7 +9,7 @@ use prost::encoding::{decode_varint, encode_varint};
 use crate::checksum::mask;
 
 /// The beginning of a tensor of strings, before their bytes, and the masked checksum of everything.
-pub(super) fn encode(strings: &[&[u8]]) -> (Vec<u8>, u32) {
+pub(super) fn encode(strings: &[Vec<u8>]) -> (Vec<u8>, u32) {
     let mut head = Vec::new();
     let mut crc = 0;
     for string in strings {

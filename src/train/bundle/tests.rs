@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::error::Error;
+use crate::host_array::{HostArray, HostDType};
 
 fn data(name: &str) -> PathBuf {
     root::root().join("tests/data/checkpoint").join(name)
@@ -21,14 +22,7 @@ fn rewritten(reader: &BundleReader<'_>) -> (Vec<u8>, Vec<u8>) {
     keys.sort_by_key(offset);
     let mut writer = BundleWriter::new(Vec::new());
     for key in keys {
-        let info = reader.info(key).unwrap();
-        if info.dtype == DataType::String {
-            let strings = reader.read_strings(key).unwrap();
-            let strings: Vec<&[u8]> = strings.iter().map(|string| &string[..]).collect();
-            writer.add_strings(key, &info.shape, &strings).unwrap();
-        } else {
-            writer.add(key, info.dtype, &info.shape, &reader.read(key).unwrap()).unwrap();
-        }
+        writer.add(key, &reader.array(key).unwrap()).unwrap();
     }
     let (data, index) = writer.finish().unwrap();
     (index, data)
@@ -59,43 +53,59 @@ fn what_is_in_memory_is_read_as_files_are() {
     // One shard too few.
     let reader = BundleReader::from_bytes(&index, in_memory().take(2).collect()).unwrap();
     let missing = reader.keys().find(|key| reader.info(key).unwrap().shard == 2).unwrap();
-    let Error::Io(error) = reader.read_strings(missing).unwrap_err() else { panic!() };
+    let Error::Io(error) = reader.array(missing).unwrap_err() else { panic!() };
     assert!(error.to_string().starts_with("checkpoint.data-00002-of-00003: the file is missing"));
 }
 
 #[test]
 fn strings_and_empty_tensors_come_back() {
     let long = vec![b'x'; 100_000];
-    let strings: [&[u8]; 4] = [b"a", b"", &long, b"\x00\xff"];
+    let strings = vec![b"a".to_vec(), Vec::new(), long, b"\x00\xff".to_vec()];
+    let arrays = [
+        ("s", HostArray::from_strings([2, 2], strings).unwrap()),
+        ("none", HostArray::from_strings([0, 3], Vec::new()).unwrap()),
+        ("empty", HostArray::new(HostDType::F32, [0, 1 << 30], Vec::new()).unwrap()),
+        ("scalar", ndarray::arr0(1i64).into()),
+    ];
     let mut writer = BundleWriter::new(Vec::new());
-    writer.add_strings("s", &[2, 2], &strings).unwrap();
-    writer.add_strings("none", &[0, 3], &[]).unwrap();
-    writer.add("empty", DataType::Float32, &[0, 1 << 30], &[]).unwrap();
-    writer.add("scalar", DataType::Int64, &[], &[1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+    arrays.iter().for_each(|(key, array)| writer.add(key, array).unwrap());
     let (data, index) = writer.finish().unwrap();
     let reader = BundleReader::from_bytes(&index, vec![data.into()]).unwrap();
-    assert_eq!(reader.read_strings("s").unwrap(), strings);
-    assert_eq!(reader.read_strings("none").unwrap(), Vec::<Vec<u8>>::new());
-    assert!(reader.read("empty").unwrap().is_empty());
-    assert_eq!(reader.info("empty").unwrap().shape, [0, 1 << 30]);
-    assert_eq!(reader.read("scalar").unwrap(), 1u64.to_le_bytes());
-    assert!(matches!(reader.read("s"), Err(Error::DType(_))));
-    assert!(matches!(reader.read_strings("scalar"), Err(Error::DType(_))));
-    assert!(matches!(reader.read("other"), Err(Error::Checkpoint(_))));
+    for (key, array) in &arrays {
+        assert_eq!(reader.array(key).unwrap(), *array);
+    }
+    assert!(matches!(reader.array("other"), Err(Error::Checkpoint(_))));
+}
+
+#[test]
+fn every_dtype_that_tensorflow_stores_comes_back() {
+    let mut writer = BundleWriter::new(Vec::new());
+    let mut arrays = Vec::new();
+    for &dtype in HostDType::ALL {
+        let Some(size) = dtype.size() else { continue };
+        let bytes: Vec<u8> = (0..6 * size).map(|i| (i * 37 % 2) as u8).collect();
+        let array = HostArray::new(dtype, [2, 3], bytes).unwrap();
+        let written = writer.add(dtype.tensorflow_name(), &array);
+        // The rest only safetensors files have.
+        assert_eq!(written.is_ok(), dtype.number() > 0, "{dtype}");
+        arrays.extend(written.is_ok().then_some(array));
+    }
+    assert_eq!(arrays.len(), 30);
+    let (data, index) = writer.finish().unwrap();
+    let reader = BundleReader::from_bytes(&index, vec![data.into()]).unwrap();
+    for array in arrays {
+        let key = array.dtype().tensorflow_name();
+        assert_eq!(reader.info(key).unwrap().dtype, array.dtype());
+        assert_eq!(reader.array(key).unwrap(), array);
+    }
 }
 
 #[test]
 fn what_is_no_tensor_is_not_written() {
     let mut writer = BundleWriter::new(Vec::new());
-    let mut add = |key: &str, shape: &[usize], bytes: &[u8]| {
-        writer.add(key, DataType::Float32, shape, bytes).map_err(|error| error.to_string())
-    };
-    add("a", &[2], &[0; 8]).unwrap();
-    assert!(add("a", &[2], &[0; 8]).unwrap_err().contains("two tensors"));
-    assert!(add("", &[2], &[0; 8]).unwrap_err().contains("no name"));
-    assert!(add("b", &[2], &[0; 7]).unwrap_err().contains("does not have 7 bytes"));
-    assert!(add("b", &[usize::MAX, 2], &[0; 8]).is_err());
-    assert!(add("b", &[usize::MAX, 0], &[]).is_err());
-    assert!(writer.add("c", DataType::Variant, &[], &[]).is_err());
-    assert!(writer.add_strings("c", &[2], &[b"one"]).is_err());
+    let array = HostArray::from(ndarray::array![1f32, 2.0]);
+    let mut add = |key: &str| writer.add(key, &array).map_err(|error| error.to_string());
+    add("a").unwrap();
+    assert!(add("a").unwrap_err().contains("two tensors"));
+    assert!(add("").unwrap_err().contains("no name"));
 }

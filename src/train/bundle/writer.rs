@@ -8,9 +8,10 @@ use prost::Message;
 
 use super::proto::{BundleEntry, BundleHeader, Dim, TensorShape, Version};
 use super::table::TableWriter;
-use super::{DataType, VERSION, elements, strings};
+use super::{VERSION, strings};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 
 /// Writes a bundle with one shard. The bytes go to `W` at once; only the entries of the index are stored.
 pub(crate) struct BundleWriter<W: Write> {
@@ -31,51 +32,26 @@ impl<W: Write> BundleWriter<W> {
         BundleWriter { data, name: name.to_path_buf(), offset: 0, entries: BTreeMap::new() }
     }
 
-    /// Adds a tensor: `bytes` are its elements in row-major order, each with its lowest byte first, a `bool` as one byte.
+    /// Adds a tensor.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if the name is used or empty, or the number of bytes does not match the shape; [`Error::Io`]
-    /// if writing fails.
-    pub(crate) fn add(
-        &mut self,
-        key: &str,
-        dtype: DataType,
-        shape: &[usize],
-        bytes: &[u8],
-    ) -> Result<()> {
-        let axes = shape.iter().all(|&axis| i64::try_from(axis).is_ok());
-        let count = elements(shape).filter(|_| axes);
-        let wanted = dtype.size().and_then(|size| count?.checked_mul(size));
-        if wanted != Some(bytes.len()) {
+    /// [`Error::Checkpoint`] if the name is used or empty, or TensorFlow lacks the dtype; [`Error::Io`] if writing fails.
+    pub(crate) fn add(&mut self, key: &str, array: &HostArray<'_>) -> Result<()> {
+        if array.dtype().number() == 0 {
             return Err(Error::Checkpoint(message!(
-                "Saving \"{key}\": a tensor of {dtype} of the shape {shape:?} does not have {} bytes.",
-                bytes.len()
+                "Saving \"{key}\": TensorFlow has no tensors of {}.",
+                array.dtype()
             )));
         }
         self.begin(key)?;
-        self.put(key, dtype, shape, masked_crc32c(bytes), &[bytes])
-    }
-
-    /// Adds a tensor of strings, in row-major order.
-    ///
-    /// # Errors
-    /// As for [`BundleWriter::add`].
-    pub(crate) fn add_strings(
-        &mut self,
-        key: &str,
-        shape: &[usize],
-        strings: &[&[u8]],
-    ) -> Result<()> {
-        if elements(shape) != Some(strings.len()) {
-            return Err(Error::Checkpoint(message!(
-                "Saving \"{key}\": a tensor of the shape {shape:?} does not have {} strings.",
-                strings.len()
-            )));
-        }
-        self.begin(key)?;
+        let Some(strings) = array.strings() else {
+            let bytes = array.bytes();
+            return self.put(key, array, masked_crc32c(bytes), &[bytes]);
+        };
         let (head, crc) = strings::encode(strings);
-        let parts: Vec<&[u8]> = std::iter::once(&head[..]).chain(strings.iter().copied()).collect();
-        self.put(key, DataType::String, shape, crc, &parts)
+        let parts: Vec<&[u8]> =
+            std::iter::once(&head[..]).chain(strings.iter().map(|string| &string[..])).collect();
+        self.put(key, array, crc, &parts)
     }
 
     /// The underlying writer, and the contents of the index file.
@@ -118,8 +94,7 @@ impl<W: Write> BundleWriter<W> {
     fn put(
         &mut self,
         key: &str,
-        dtype: DataType,
-        shape: &[usize],
+        array: &HostArray<'_>,
         crc32c: u32,
         parts: &[&[u8]],
     ) -> Result<()> {
@@ -128,9 +103,9 @@ impl<W: Write> BundleWriter<W> {
             self.data.write_all(part).map_err(|error| Error::io(&self.name, error))?;
             size += part.len() as u64;
         }
-        let dim = shape.iter().map(|&size| Dim { size: size as i64 }).collect();
+        let dim = array.shape().iter().map(|&size| Dim { size: size as i64 }).collect();
         let entry = BundleEntry {
-            dtype: dtype.number(),
+            dtype: array.dtype().number(),
             shape: Some(TensorShape { dim, unknown_rank: false }),
             shard_id: 0,
             offset: self.offset as i64,

@@ -10,7 +10,6 @@ use prost::Message;
 
 use super::graph::{Graph, MadeUp, state_key};
 use super::proto::GRAPH;
-use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
 use crate::tensor::Tensor;
@@ -18,7 +17,7 @@ use crate::trackable::arrays::{state_array, value_to_be};
 use crate::trackable::{Everything, Item, Scope, Trackable};
 #[cfg(not(target_family = "wasm"))]
 use crate::train::bundle::BundleFiles;
-use crate::train::bundle::{BundleWriter, DataType};
+use crate::train::bundle::BundleWriter;
 
 /// Small tensors are read together up to this many bytes; a larger tensor is read alone, which avoids a copy.
 const TOGETHER: usize = 4 << 20;
@@ -38,14 +37,16 @@ struct Stored {
     key: String,
     /// The name in wgrad.
     name: String,
-    dtype: DataType,
-    shape: Vec<usize>,
     value: Value,
 }
 
 enum Value {
-    Device(Tensor),
-    Host(Vec<u8>),
+    Device {
+        tensor: Tensor,
+        /// Whether it is stored as a count of 64 bits.
+        wide: bool,
+    },
+    Host(HostArray<'static>),
 }
 
 impl Snapshot {
@@ -59,18 +60,9 @@ impl Snapshot {
         let mut stored: Vec<Stored> = Vec::new();
         for (name, item) in everything.into_entries() {
             let key = keys.get(&*name).cloned().unwrap_or_else(|| state_key(&name));
-            let host = |array: HostArray<'_>| {
-                let dtype = DataType::from_number(array.dtype().number());
-                (dtype, array.shape().to_vec(), Value::Host(array.bytes().to_vec()))
-            };
-            let (dtype, shape, value) = match item {
+            let value = match item {
                 Item::Variable(variable) => {
-                    let tensor = variable.peek();
-                    let dtype = match wide.contains(&*name) {
-                        true => DataType::Int64,
-                        false => data_type(tensor.dtype()),
-                    };
-                    (dtype, tensor.shape().to_vec(), Value::Device(tensor))
+                    Value::Device { tensor: variable.peek(), wide: wide.contains(&*name) }
                 }
                 Item::ToBe(slot) => {
                     let left = value_to_be(&slot, &name)?;
@@ -81,36 +73,31 @@ impl Snapshot {
                             left.dtype().file_name()
                         )));
                     }
-                    host(left)
+                    Value::Host(left)
                 }
                 Item::State { dtype, shape, bytes } => {
                     let array = state_array(&name, dtype, shape, bytes)?;
                     // TensorFlow counts in int64.
                     let small = array.bytes().last().is_some_and(|last| *last < 128);
-                    match array.shape().is_empty() && small {
-                        true => host(array.signed()),
-                        false => host(array),
-                    }
+                    let counts = array.shape().is_empty() && small;
+                    Value::Host(if counts { array.signed() } else { array })
                 }
             };
-            stored.push(Stored { key, name, dtype, shape, value });
+            stored.push(Stored { key, name, value });
         }
         drop(keys);
         for (at, node) in graph.nodes.iter().enumerate() {
-            let zero = || (DataType::Int32, vec![0; 4]);
-            let (dtype, bytes) = match &node.made_up {
+            let same = match &node.made_up {
                 None => continue,
-                Some(MadeUp::Zero) => zero(),
-                Some(MadeUp::Same(name)) => {
-                    let same = stored.iter().find(|stored| stored.name == *name);
-                    same.map_or_else(zero, |same| match &same.value {
-                        Value::Host(bytes) => (same.dtype, bytes.clone()),
-                        Value::Device(_) => zero(),
-                    })
-                }
+                Some(MadeUp::Zero) => None,
+                Some(MadeUp::Same(name)) => stored.iter().find(|stored| stored.name == *name),
+            };
+            let value = match same.map(|same| &same.value) {
+                Some(Value::Host(array)) => array.clone(),
+                _ => ndarray::arr0(0i32).into(),
             };
             let (key, name) = (graph.key(at), String::new());
-            stored.push(Stored { key, name, dtype, shape: Vec::new(), value: Value::Host(bytes) });
+            stored.push(Stored { key, name, value: Value::Host(value) });
         }
         Ok(Snapshot { stored, graph: graph.to_proto().encode_to_vec() })
     }
@@ -118,8 +105,11 @@ impl Snapshot {
     /// The bytes of the values, on the host or on devices.
     pub fn size(&self) -> usize {
         let size = |stored: &Stored| match &stored.value {
-            Value::Device(tensor) => tensor.len().saturating_mul(stored.dtype.size().unwrap_or(1)),
-            Value::Host(bytes) => bytes.len(),
+            Value::Device { tensor, wide } => {
+                let size = HostDType::from(tensor.dtype()).size().unwrap_or(1);
+                tensor.len().saturating_mul(if *wide { 8 } else { size })
+            }
+            Value::Host(array) => array.bytes().len(),
         };
         self.stored.iter().map(size).sum()
     }
@@ -131,7 +121,7 @@ impl Snapshot {
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |stored: &&Stored| {
-                if let Value::Device(tensor) = &stored.value {
+                if let Value::Device { tensor, .. } = &stored.value {
                     bytes += tensor.len().saturating_mul(4);
                 }
                 bytes <= TOGETHER
@@ -141,7 +131,7 @@ impl Snapshot {
             let tensors: Vec<&Tensor> = rest
                 .iter()
                 .filter_map(|stored| match &stored.value {
-                    Value::Device(tensor) => Some(tensor),
+                    Value::Device { tensor, .. } => Some(tensor),
                     Value::Host(_) => None,
                 })
                 .collect();
@@ -153,24 +143,19 @@ impl Snapshot {
                     error.reworded(|text| message!("save: '{first}' and what follows: {text}"))
                 })?
                 .into_iter();
-            for Stored { key, dtype, shape, value, .. } in std::mem::replace(&mut rest, later) {
-                let bytes = match value {
-                    Value::Host(bytes) => bytes,
-                    Value::Device(_) => read.next().unwrap_or_default(),
-                };
-                let bytes = match dtype {
-                    DataType::Int64 if bytes.len() == 4 => {
-                        let narrow =
-                            bytes.first_chunk().map_or(0, |word| i32::from_le_bytes(*word));
-                        i64::from(narrow).to_le_bytes().to_vec()
+            for Stored { key, value, .. } in std::mem::replace(&mut rest, later) {
+                let array = match value {
+                    Value::Host(array) => array,
+                    Value::Device { tensor, wide } => {
+                        let bytes = read.next().unwrap_or_default();
+                        let array = HostArray::from_device(bytes, tensor.shape(), tensor.dtype());
+                        match wide {
+                            true => array.to_array::<i32>()?.mapv(i64::from).into(),
+                            false => array,
+                        }
                     }
-                    // The device stores a Boolean in four bytes.
-                    DataType::Bool if bytes.len() != shape.iter().product::<usize>() => {
-                        bytes.chunks_exact(4).map(|word| u8::from(word != [0; 4])).collect()
-                    }
-                    _ => bytes,
                 };
-                writer.add(Ready { key, dtype, shape, bytes })?;
+                writer.add(Ready { key, array })?;
             }
         }
         Ok(())
@@ -187,13 +172,13 @@ impl Snapshot {
     pub fn write(self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
         let prefix = prefix.as_ref();
         let mut files = BundleFiles::begin(prefix)?;
-        files.add_strings(GRAPH, &[], &[&self.graph])?;
+        files.add(GRAPH, &graph_array(&self.graph)?)?;
         // While one thread writes the values that have been read, this one reads the next ones.
         let (to, from) = sync_channel::<Ready>(WAITING);
         let (read, written) = std::thread::scope(|scope| {
             let write = move || -> Result<BundleFiles> {
-                for Ready { key, dtype, shape, bytes } in from {
-                    files.add(&key, dtype, &shape, &bytes)?;
+                for Ready { key, array } in from {
+                    files.add(&key, &array)?;
                 }
                 Ok(files)
             };
@@ -215,9 +200,12 @@ impl Snapshot {
 /// A value that has been read.
 pub(super) struct Ready {
     key: String,
-    dtype: DataType,
-    shape: Vec<usize>,
-    bytes: Vec<u8>,
+    array: HostArray<'static>,
+}
+
+/// The object graph as TensorFlow stores it: a string.
+fn graph_array(graph: &[u8]) -> Result<HostArray<'static>> {
+    HostArray::from_strings([], vec![graph.to_vec()])
 }
 
 /// The destination of the values: files, or bytes.
@@ -231,12 +219,11 @@ pub(super) trait Sink {
 
 impl Sink for BundleWriter<Vec<u8>> {
     fn add(&mut self, value: Ready) -> Result<()> {
-        let Ready { key, dtype, shape, bytes } = value;
-        self.add(&key, dtype, &shape, &bytes)
+        self.add(&value.key, &value.array)
     }
 
     fn add_graph(&mut self, graph: &[u8]) -> Result<()> {
-        self.add_strings(GRAPH, &[], &[graph])
+        self.add(GRAPH, &graph_array(graph)?)
     }
 }
 
@@ -261,8 +248,4 @@ impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Snapshot({} values, {} bytes)", self.stored.len(), self.size())
     }
-}
-
-fn data_type(dtype: DType) -> DataType {
-    DataType::from_number(HostDType::from(dtype).number())
 }

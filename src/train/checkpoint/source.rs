@@ -7,7 +7,7 @@ use super::graph::{Graph, is_state_key};
 use super::matching::{Matching, State, matching};
 use super::proto::{GRAPH, TrackableObjectGraph};
 use crate::error::{Error, Result, message};
-use crate::host_array::{HostArray, HostDType};
+use crate::host_array::HostDType;
 use crate::trackable::{Everything, Given, Item, NamedArray, Scope, Trackable, set_given};
 use crate::train::bundle::BundleReader;
 
@@ -28,8 +28,10 @@ impl Source {
                 name.display()
             )));
         }
-        let bytes = reader.read_strings(GRAPH)?.into_iter().next().unwrap_or_default();
-        Ok(Source { graph: TrackableObjectGraph::parse(&bytes)?, name, reader })
+        let array = reader.array(GRAPH)?;
+        let bytes = array.strings().and_then(|strings| strings.first());
+        let graph = TrackableObjectGraph::parse(bytes.map_or(&[], |bytes| bytes))?;
+        Ok(Source { graph, name, reader })
     }
 
     /// Restores the values of the parts of `root`, except those in `restored`. After an error nothing has changed.
@@ -84,15 +86,16 @@ impl Source {
             ))
         };
         let info = self.reader.info(key).ok_or_else(damaged)?;
-        let dtype = HostDType::from_number(info.dtype.number());
-        if dtype.safetensors_name().is_none() {
+        if info.dtype.safetensors_name().is_none() {
             return Err(Error::Checkpoint(message!(
                 "restore: '{name}' is {} in the checkpoint, which no variable is. Take the value with load_checkpoint.",
                 info.dtype
             )));
         }
-        let array = HostArray::new(dtype, &info.shape, self.reader.read(key)?)?;
-        if counts && dtype == HostDType::I64 && array.bytes().last().is_some_and(|last| *last > 127)
+        let array = self.reader.array(key)?;
+        if counts
+            && info.dtype == HostDType::I64
+            && array.bytes().last().is_some_and(|last| *last > 127)
         {
             return Err(Error::Checkpoint(message!(
                 "restore: '{name}' is a negative number in the checkpoint, and counts from 0 here. Take another checkpoint."
