@@ -70,6 +70,8 @@ mod ops;
 mod options;
 mod plan;
 pub mod prelude;
+#[cfg(any(feature = "checkpoint", feature = "summary"))]
+mod protobuf;
 pub mod random;
 mod runtime;
 mod shape;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use ndarray::ArrayD;
 
-use super::array::Array;
 use super::proto::{Content, OldHistogram, SummaryValue};
+use super::tensor_proto;
+use crate::host_array::HostArray;
 
 /// A value in an event file.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +62,7 @@ pub enum Value {
     /// Texts; several are a list or a table. Invalid UTF-8 is replaced by U+FFFD.
     Text(ArrayD<String>),
     /// A tensor whose plugin is missing or not known here, or that does not have its plugin's form.
-    Tensor(Array),
+    Tensor(HostArray<'static>),
     /// A `GraphDef`, serialized.
     Graph(Vec<u8>),
     /// A `RunMetadata`, serialized.
@@ -100,7 +101,7 @@ impl Value {
             Some(Content::Audio(audio)) => Value::Audio(vec![audio.encoded.clone()]),
             Some(Content::Histogram(histogram)) => Value::Histogram(old(histogram)),
             Some(Content::Tensor(tensor)) => {
-                let array = Array::from_proto(tensor, bytes)?;
+                let array = tensor_proto::array(tensor, bytes)?;
                 by_plugin(plugin, &array).unwrap_or(Value::Tensor(array))
             }
         })
@@ -108,7 +109,7 @@ impl Value {
 }
 
 /// The array as `plugin` displays it, if it has the plugin's form.
-fn by_plugin(plugin: &str, array: &Array) -> Option<Value> {
+fn by_plugin(plugin: &str, array: &HostArray<'_>) -> Option<Value> {
     let shape = array.shape();
     match plugin {
         "scalars" => {
@@ -141,7 +142,7 @@ fn by_plugin(plugin: &str, array: &Array) -> Option<Value> {
         }
         "text" => {
             let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-            Some(Value::Text(array.strings()?.map(text)))
+            Some(Value::Text(array.to_array().ok()?.map(text)))
         }
         _ => None,
     }

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use prost::Message;
 
-use super::graph_proto::{Attr, AttrList, AttrValue, GraphDef, NodeDef, VersionDef};
+use super::graph_proto::{Attr, AttrList, AttrValue, GraphDef, NodeDef};
 use super::payload::Payload;
-use super::proto::{Dim, ShapeProto, TensorProto, metadata};
+use super::proto::{TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
 use crate::plan::PlanReport;
+use crate::protobuf::{Dim, TensorShapeProto, VersionDef};
 use crate::trackable::{Trackable, layer_nodes};
 
 /// Nodes and the edges between them.
@@ -55,7 +56,7 @@ impl Node {
     pub fn output(mut self, shape: impl IntoIterator<Item = Option<usize>>) -> Self {
         let size = |size: Option<usize>| size.and_then(|size| i64::try_from(size).ok());
         let dim = shape.into_iter().map(|one| Dim { size: size(one).unwrap_or(-1) }).collect();
-        let shape = ShapeProto { dim, unknown_rank: false };
+        let shape = TensorShapeProto { dim, unknown_rank: false };
         let shapes = self.0.attr.entry("_output_shapes".to_string()).or_default();
         match &mut shapes.value {
             Some(Attr::List(list)) => list.shape.push(shape),
@@ -129,7 +130,10 @@ impl Graph {
 
     pub(super) fn proto(self) -> GraphDef {
         // TensorFlow 2 states this version in its graphs; without it TensorBoard considers a graph too old.
-        GraphDef { node: self.nodes, versions: Some(VersionDef { producer: 22 }) }
+        GraphDef {
+            node: self.nodes,
+            versions: Some(VersionDef { producer: 22, ..VersionDef::default() }),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::proto::ShapeProto;
+use crate::protobuf::{TensorShapeProto, VersionDef};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GraphDef {
@@ -10,12 +10,6 @@ pub(super) struct GraphDef {
     pub(super) node: Vec<NodeDef>,
     #[prost(message, optional, tag = "4")]
     pub(super) versions: Option<VersionDef>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct VersionDef {
-    #[prost(int32, tag = "1")]
-    pub(super) producer: i32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -51,7 +45,7 @@ pub(super) enum Attr {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct AttrList {
     #[prost(message, repeated, tag = "7")]
-    pub(super) shape: Vec<ShapeProto>,
+    pub(super) shape: Vec<TensorShapeProto>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

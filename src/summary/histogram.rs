@@ -1,6 +1,7 @@
 //! Buckets of equal width, as TensorBoard's histogram plugin counts them.
 
-use super::proto::{SummaryMetadata, TensorProto, dtype, metadata};
+use super::proto::{SummaryMetadata, TensorProto, metadata};
+use crate::host_array::HostDType;
 
 /// Counts `values` in `buckets` buckets between the smallest and the largest: rows of left edge, right edge and count.
 ///
@@ -44,7 +45,7 @@ pub(super) fn rows(values: impl Iterator<Item = f64> + Clone, buckets: usize) ->
 
 pub(super) fn tensor(rows: &[f64]) -> TensorProto {
     let content = rows.iter().flat_map(|value| value.to_le_bytes()).collect();
-    TensorProto::numbers(dtype::DOUBLE, &[rows.len() / 3, 3], content)
+    TensorProto::numbers(HostDType::F64, &[rows.len() / 3, 3], content)
 }
 
 pub(super) fn described() -> SummaryMetadata {

@@ -10,10 +10,11 @@ use super::plugin_proto::{
     AnyKind, AnyValue, DomainProto, Experiment, HParamInfo, HParamsData, HParamsPluginData,
     Interval, ListValue, MetricInfo, MetricName, SessionEnd, SessionStart,
 };
-use super::proto::{TensorProto, dtype, metadata};
+use super::proto::{TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
+use crate::host_array::HostDType;
 
 /// The value of a hyperparameter: a number, a text, or a Boolean.
 #[derive(Debug, Clone, PartialEq)]
@@ -257,6 +258,6 @@ fn record(function: &str, tag: &str, data: HParamsData) -> Result<bool> {
     // As TensorFlow: a tensor without elements, because a summary needs one.
     write(function, tag, String::new(), Step::from(0), false, || {
         let shown = metadata("hparams", &data.encode_to_vec());
-        Ok(Payload::Made(shown, TensorProto::numbers(dtype::FLOAT, &[0], Vec::new())))
+        Ok(Payload::Made(shown, TensorProto::numbers(HostDType::F32, &[0], Vec::new())))
     })
 }

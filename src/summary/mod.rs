@@ -5,7 +5,6 @@
 //! summaries, `batch` reads tensors together and makes records, `file_writer` is the thread that appends them. [`read()`]
 //! reads files.
 
-mod array;
 mod batch;
 mod event;
 #[cfg(not(target_family = "wasm"))]
@@ -28,12 +27,12 @@ mod read;
 mod reader;
 mod scope;
 mod step;
+mod tensor_proto;
 mod text;
 mod trace;
 mod wav;
 mod write;
 
-pub use array::Array;
 pub use event::{Bucket, Event, Value};
 #[cfg(not(target_family = "wasm"))]
 pub use file_writer::{FileWriter, FileWriterOptions, create_file_writer, create_file_writer_with};

@@ -5,12 +5,13 @@ use half::f16;
 use super::histogram;
 use super::picture;
 use super::plugin_proto::AudioPluginData;
-use super::proto::{SummaryMetadata, TensorProto, dtype, metadata};
+use super::proto::{SummaryMetadata, TensorProto, metadata};
 use super::text::Text;
 use super::wav::wav;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::tensor::{HostElement, Tensor};
+use crate::host_array::{HostArray, HostDType};
+use crate::tensor::Tensor;
 
 /// The content of a summary.
 #[allow(clippy::large_enum_variant)] // Few wait at once.
@@ -102,7 +103,7 @@ impl Payload {
 fn scalar(value: f64) -> (SummaryMetadata, TensorProto) {
     // TensorFlow's scalars are f32, too.
     let content = (value as f32).to_le_bytes().to_vec();
-    (metadata("scalars", &[]), TensorProto::numbers(dtype::FLOAT, &[], content))
+    (metadata("scalars", &[]), TensorProto::numbers(HostDType::F32, &[], content))
 }
 
 /// The numbers in a device's bytes.
@@ -161,16 +162,6 @@ fn raw() -> SummaryMetadata {
 
 /// A tensor as TensorFlow stores it.
 fn proto(tensor: &Tensor, bytes: &[u8]) -> TensorProto {
-    let (dtype, content) = match tensor.dtype() {
-        DType::F32 => (dtype::FLOAT, bytes.to_vec()),
-        DType::F16 => (dtype::HALF, bytes.to_vec()),
-        DType::I32 => (dtype::INT32, bytes.to_vec()),
-        DType::U32 => (dtype::UINT32, bytes.to_vec()),
-        DType::U8 => (dtype::UINT8, bytes.to_vec()),
-        DType::Bool => {
-            let values = bool::load_as(bytes, DType::Bool);
-            (dtype::BOOL, values.into_iter().map(u8::from).collect())
-        }
-    };
-    TensorProto::numbers(dtype, tensor.shape(), content)
+    let array = HostArray::from_device(bytes.to_vec(), tensor.shape(), tensor.dtype());
+    TensorProto::numbers(array.dtype(), array.shape(), array.bytes().to_vec())
 }

@@ -1,5 +1,8 @@
 //! The messages of event files, with the same layout as in TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`.
 
+use crate::host_array::HostDType;
+use crate::protobuf::TensorShapeProto;
+
 /// A record of an event file.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct EventProto {
@@ -132,7 +135,7 @@ pub(super) struct TensorProto {
     #[prost(int32, tag = "1")]
     pub(super) dtype: i32,
     #[prost(message, optional, tag = "2")]
-    pub(super) shape: Option<ShapeProto>,
+    pub(super) shape: Option<TensorShapeProto>,
     #[prost(bytes = "vec", tag = "4")]
     pub(super) content: Vec<u8>,
     #[prost(int32, repeated, tag = "13")]
@@ -155,55 +158,21 @@ pub(super) struct TensorProto {
     pub(super) uint64_val: Vec<u64>,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct ShapeProto {
-    #[prost(message, repeated, tag = "2")]
-    pub(super) dim: Vec<Dim>,
-    #[prost(bool, tag = "3")]
-    pub(super) unknown_rank: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Dim {
-    #[prost(int64, tag = "1")]
-    pub(super) size: i64,
-}
-
-/// TensorFlow's numbers of dtypes.
-pub(super) mod dtype {
-    pub(crate) const FLOAT: i32 = 1;
-    pub(crate) const DOUBLE: i32 = 2;
-    pub(crate) const INT32: i32 = 3;
-    pub(crate) const UINT8: i32 = 4;
-    pub(crate) const INT16: i32 = 5;
-    pub(crate) const INT8: i32 = 6;
-    pub(crate) const STRING: i32 = 7;
-    pub(crate) const INT64: i32 = 9;
-    pub(crate) const BOOL: i32 = 10;
-    pub(crate) const BFLOAT16: i32 = 14;
-    pub(crate) const UINT16: i32 = 17;
-    pub(crate) const HALF: i32 = 19;
-    pub(crate) const UINT32: i32 = 22;
-    pub(crate) const UINT64: i32 = 23;
-}
-
-impl ShapeProto {
-    pub(super) fn new(shape: &[usize]) -> Self {
-        let dim = |&size: &usize| Dim { size: size as i64 };
-        ShapeProto { dim: shape.iter().map(dim).collect(), unknown_rank: false }
-    }
-}
-
 impl TensorProto {
     /// Numbers from their bytes.
-    pub(super) fn numbers(dtype: i32, shape: &[usize], content: Vec<u8>) -> Self {
-        let shape = Some(ShapeProto::new(shape));
-        TensorProto { dtype, shape, content, ..TensorProto::default() }
+    pub(super) fn numbers(dtype: HostDType, shape: &[usize], content: Vec<u8>) -> Self {
+        let shape = Some(TensorShapeProto::new(shape));
+        TensorProto { dtype: dtype.number(), shape, content, ..TensorProto::default() }
     }
 
     pub(super) fn strings(shape: &[usize], string_val: Vec<Vec<u8>>) -> Self {
-        let shape = Some(ShapeProto::new(shape));
-        TensorProto { dtype: dtype::STRING, shape, string_val, ..TensorProto::default() }
+        let shape = Some(TensorShapeProto::new(shape));
+        TensorProto {
+            dtype: HostDType::String.number(),
+            shape,
+            string_val,
+            ..TensorProto::default()
+        }
     }
 }
 

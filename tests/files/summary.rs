@@ -12,7 +12,7 @@ use folder::Folder;
 use serde_json::Value as Json;
 use wgrad as tf;
 use wgrad::summary::{
-    self, Array, Bucket, Event, EventReader, FileWriterOptions, Graph, HParams, HistogramOptions,
+    self, Bucket, Event, EventReader, FileWriterOptions, Graph, HParams, HistogramOptions,
     MediaOptions, MemoryWriter, Text, TrialStatus, Value,
 };
 use wgrad::{DType, Tensor, Variable};
@@ -154,12 +154,12 @@ fn all_kinds_read_back() {
     });
     let of = |tag: &str| found.iter().find(|event| event.tag == tag).unwrap();
     assert_eq!(scalars(&found[..3]), [("number", 1, 2.5), ("tensor", 2, 10.0), ("whole", 3, 7.0)]);
-    let Value::Tensor(Array::F32(x)) = &of("x").value else { panic!() };
-    assert_eq!(x, &ndarray::array![[1.0f32, 2.0], [3.0, 4.0]].into_dyn());
-    let Value::Tensor(Array::Bool(yes)) = &of("yes").value else { panic!() };
-    assert_eq!(yes, &ndarray::array![[false, false], [true, true]].into_dyn());
-    let Value::Tensor(Array::I64(bytes)) = &of("bytes").value else { panic!() };
-    assert_eq!(bytes, &ndarray::array![[1i64, 2], [3, 4]].into_dyn());
+    let Value::Tensor(x) = &of("x").value else { panic!() };
+    assert_eq!(x, &ndarray::array![[1.0f32, 2.0], [3.0, 4.0]].into());
+    let Value::Tensor(yes) = &of("yes").value else { panic!() };
+    assert_eq!(yes, &ndarray::array![[false, false], [true, true]].into());
+    let Value::Tensor(bytes) = &of("bytes").value else { panic!() };
+    assert_eq!(bytes, &ndarray::array![[1u8, 2], [3, 4]].into());
     let Value::Text(list) = &of("list").value else { panic!() };
     assert_eq!((list.shape(), &list[[1]]), (&[2][..], &"b".to_string()));
     let Value::Text(table) = &of("table").value else { panic!() };

@@ -12,9 +12,8 @@ use super::{VERSION, data_path, elements, index_path, strings, table};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
+use crate::protobuf::MOST_AXES;
 
-/// The maximum number of axes of TensorFlow's shapes.
-const MOST_AXES: usize = 254;
 /// The maximum number of slices of a tensor: each is compared with each.
 const MOST_PIECES: usize = 4096;
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 
-use super::proto::{BundleEntry, BundleHeader, Dim, TensorShape, Version};
+use super::proto::{BundleEntry, BundleHeader};
 use super::table::TableWriter;
 use super::{VERSION, strings};
 use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
 use crate::host_array::HostArray;
+use crate::protobuf::{TensorShapeProto, VersionDef};
 
 /// Writes a bundle with one shard. The bytes go to `W` at once; only the entries of the index are stored.
 pub(crate) struct BundleWriter<W: Write> {
@@ -71,7 +72,7 @@ impl<W: Write> BundleWriter<W> {
 
     /// The contents of the index file, if the data file is the first of `shards`, and the others are not needed.
     pub(super) fn index(&self, shards: u32) -> Vec<u8> {
-        let version = Version { producer: VERSION, ..Version::default() };
+        let version = VersionDef { producer: VERSION, ..VersionDef::default() };
         let header =
             BundleHeader { num_shards: shards as i32, endianness: 0, version: Some(version) };
         let mut table = TableWriter::new();
@@ -103,10 +104,9 @@ impl<W: Write> BundleWriter<W> {
             self.data.write_all(part).map_err(|error| Error::io(&self.name, error))?;
             size += part.len() as u64;
         }
-        let dim = array.shape().iter().map(|&size| Dim { size: size as i64 }).collect();
         let entry = BundleEntry {
             dtype: array.dtype().number(),
-            shape: Some(TensorShape { dim, unknown_rank: false }),
+            shape: Some(TensorShapeProto::new(array.shape())),
             shard_id: 0,
             offset: self.offset as i64,
             size: size as i64,
