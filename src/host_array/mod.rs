@@ -42,7 +42,7 @@ pub struct HostArray<'a> {
 
 /// The elements.
 #[doc(hidden)]
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data<'a> {
     /// Numbers, each with its lowest byte first; a Boolean is a byte, 0 or 1.
     Bytes(Cow<'a, [u8]>),
