@@ -37,14 +37,17 @@
 //! ```
 
 #[doc(no_inline)]
+#[cfg(feature = "data")]
 pub use crate::data::Dataset;
 #[doc(no_inline)]
 pub use crate::dtype::DType;
 #[doc(no_inline)]
 pub use crate::error::{Error, Result};
 #[doc(no_inline)]
+#[cfg(feature = "keras")]
 pub use crate::keras::optimizers::Optimizer;
 #[doc(no_inline)]
+#[cfg(feature = "keras")]
 pub use crate::keras::{
     Activation, CompileOptions, Context, FitOptions, Functional, INFERENCE, Input, Layer, LayerExt,
     Loss, Metric, Model, Sequential, TRAINING,
