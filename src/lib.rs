@@ -34,10 +34,6 @@
 // The derive macro writes `::wgrad`, here as elsewhere.
 extern crate self as wgrad;
 
-pub mod autodiff;
-mod cache_folder;
-#[cfg(any(feature = "checkpoint", feature = "tfrecord"))]
-mod checksum;
 #[cfg(test)]
 #[path = "../tests/support/compare.rs"]
 mod compare;
@@ -50,8 +46,6 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
-// A browser has no files, and checkpoints need most of this module.
-#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
 mod files;
 mod graph;
 #[cfg(feature = "keras-files")]
@@ -60,26 +54,21 @@ mod host_array;
 #[cfg(feature = "image")]
 pub mod image;
 pub mod interop;
-pub mod io;
 #[cfg(feature = "keras")]
 // The parts of checkpoints are compiled where nothing saves or resumes, too.
 #[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
 pub mod keras;
-mod mixer;
 mod ops;
-mod options;
 mod plan;
 pub mod prelude;
-#[cfg(any(feature = "checkpoint", feature = "summary"))]
-mod protobuf;
 pub mod random;
 mod runtime;
 mod shape;
 #[cfg(feature = "summary")]
 pub mod summary;
+mod support;
 mod tape;
 mod tensor;
-mod text_table;
 #[cfg_attr(not(feature = "checkpoint"), allow(dead_code, unused_imports))]
 mod trackable;
 #[cfg(feature = "checkpoint")]
@@ -89,8 +78,6 @@ mod warnings;
 #[cfg(feature = "safetensors")]
 pub mod weights;
 mod wgsl;
-#[cfg(any(feature = "keras-files", feature = "npy"))]
-mod zip;
 
 pub use device::{
     AdapterInfo, AdapterKind, Backend, DeviceOptions, DeviceStats, MatmulPrecision, Profile,
@@ -98,6 +85,7 @@ pub use device::{
 };
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
+pub use files::io;
 pub use half::{bf16, f16};
 pub use host_array::{ArrayElement, HostArray, HostDType};
 /// The version of ndarray whose arrays this crate takes and returns.
@@ -153,3 +141,16 @@ pub use trackable::{
     Class, Layout, NamedArray, Parts, PyTorchParameter, SummaryOptions, Trackable,
 };
 pub use variable::Variable;
+
+/// Derivatives beyond [`GradientTape`]: gradient functions, second-order derivatives, forward-mode differentiation, and
+/// numeric gradient checks. Covers TensorFlow's `tf.autodiff` and the gradient functions of its early eager mode.
+pub mod autodiff {
+    pub use crate::tape::{
+        ForwardAccumulator, Tensors, VariableGradients, gradients_function, hessian, hvp,
+        implicit_gradients, implicit_value_and_gradients, value_and_gradients_function,
+    };
+    #[cfg(not(target_family = "wasm"))]
+    pub use crate::tape::{
+        GradientCheck, GradientCheckOptions, gradient_check, gradient_check_with,
+    };
+}

@@ -11,9 +11,9 @@ use super::drawn_digits::draw_digits;
 use super::idx::read_idx;
 pub use super::images::Images;
 use super::images::match_up;
-use crate::cache_folder::{Env, folder};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::files::cache_folder::{Env, folder};
+use crate::support::options::options;
 
 const TRAIN: [&str; 2] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte"];
 const TEST: [&str; 2] = ["t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
@@ -162,7 +162,7 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
 
 /// The folder of downloaded files.
 fn cache(env: Env) -> Option<PathBuf> {
-    Some(crate::cache_folder::cache(env)?.join("mnist"))
+    Some(crate::files::cache_folder::cache(env)?.join("mnist"))
 }
 
 /// Images and labels of the training and of the test set.

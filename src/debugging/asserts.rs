@@ -5,8 +5,8 @@ use std::panic::Location;
 use super::report::{aside, at, began, index, number, tell};
 use crate::dtype::DType;
 use crate::error::{Result, message};
-use crate::options::options;
 use crate::shape::{Shape, broadcast};
+use crate::support::options::options;
 use crate::tensor::{Element, Operand, Tensor};
 
 /// Generates the assertions that an op evaluates.

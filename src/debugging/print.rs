@@ -5,7 +5,7 @@ use super::report::aside;
 use crate::device::platform;
 use crate::error::Result;
 use crate::ops::concat;
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

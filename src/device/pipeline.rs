@@ -9,7 +9,7 @@ use super::shader_source::{Access, ShaderSource};
 use super::stats::Counter;
 use super::{Gpu, platform, trusted};
 use crate::error::Result;
-use crate::mixer::Mixer;
+use crate::support::mixer::Mixer;
 
 pub(crate) struct Pipeline {
     pub(super) raw: wgpu::ComputePipeline,

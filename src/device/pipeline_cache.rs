@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{platform, trusted};
-use crate::cache_folder;
 use crate::files;
+use crate::files::cache_folder;
 
 pub(super) struct PipelineCache {
     raw: wgpu::PipelineCache,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::files;
-use crate::text_table::{self, Column};
+use crate::support::text_table::{self, Column};
 
 /// The record of [`Device::profile`](crate::Device::profile): every kernel that ran, and how long it took.
 ///

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use super::{Graph, Input};
-use crate::mixer::{Mixer, hash_bytes};
+use crate::support::mixer::{Mixer, hash_bytes};
 
 /// A graph's structure as bytes, equal for two graphs exactly if one plan serves both. The hash finds the plan; then
 /// the bytes are compared in full, because a collision would give wrong results.

@@ -17,8 +17,8 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::Result;
-pub(crate) use crate::mixer::{Mixer, hash_bytes};
 use crate::shape::Shape;
+pub(crate) use crate::support::mixer::{Mixer, hash_bytes};
 pub(crate) use identity::{Identity, Runtime};
 pub(crate) use key::{Coincidences, HashIndex, Key};
 use lower::{Lowering, LoweringContext, Variants};

@@ -10,7 +10,7 @@ use super::attributes::Value as Attributes;
 use super::{Graph, HashIndex, Input, Node, Op, Spec, Value, ValueState};
 use crate::device::Buffer;
 use crate::error::{Error, Result, message};
-use crate::mixer::Mixer;
+use crate::support::mixer::Mixer;
 
 #[derive(Default)]
 pub(crate) struct Stream {

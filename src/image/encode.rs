@@ -5,7 +5,7 @@ use ndarray::ArrayView3;
 use png::{BitDepth, ColorType, DeflateCompression};
 
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// Options of [`encode_jpeg_with`].

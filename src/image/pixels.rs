@@ -3,7 +3,7 @@
 use ndarray::{Array3, Array4};
 
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 /// The inverse DCT of a JPEG decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -1,7 +1,7 @@
 //! [`pad_sequences`]: sequences of different lengths as one tensor, whose length is one of a few.
 
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::{Element, Tensor};
 
 /// An end of a sequence.

@@ -3,8 +3,8 @@
 use super::inventory::{ANY, Entry, OpKind, Values, one};
 use super::{concat, select};
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axis, axis_index};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -4,8 +4,8 @@ use std::borrow::Borrow;
 
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axes, Axis, Shape, axis_index, axis_list};
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 use super::inventory::{ANY, Entry, Gradient, OpKind, Values, one};

@@ -4,7 +4,7 @@ use super::inventory::{Entry, Gradient, OpKind, one};
 use super::{expect_dtype, select};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

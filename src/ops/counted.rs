@@ -7,8 +7,8 @@ use super::segment_extreme::counts;
 use super::{NUMERIC, concat, expect_dtype, fill, select, stack};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axis, Shape, axis_index};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -9,8 +9,8 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::options::options;
 use crate::shape::{Axis, Shape, axis_index};
+use crate::support::options::options;
 use crate::tensor::{Tensor, constant};
 use crate::wgsl::shader;
 

@@ -2,8 +2,8 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::Axes;
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 use super::inventory::{ANY, Entry, Input, OpKind, POSITIVE, Values, one};

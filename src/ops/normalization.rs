@@ -6,8 +6,8 @@ use super::inventory::{ANY, Entry, Input, OpKind, POSITIVE, Values, one};
 use super::{FLOATS, expect_dtype};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axes, Shape, axis_list};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -7,8 +7,8 @@ use super::inventory::{ANY, Entry, Gradient, OpKind, POSITIVE, Stop, Values, one
 use super::{FLOATS, add_n, expect_dtype, select};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axes, Shape, axis_list};
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 /// The order of [`Tensor::norm`]; a number `p` converts to `P(p)`.

@@ -8,8 +8,8 @@ use super::iota::iota;
 use super::{FLOATS, NUMERIC, expect_dtype, same_dtype, select};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Axis, axis_index};
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 /// `num` numbers from `start` to `stop`, both included, evenly spaced: `start + i * (stop - start) / (num - 1)`.

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::options::options;
 use crate::shape::{Axis, Shape, axis_index};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Step, pressure};
 use crate::shape::Shape;
-use crate::text_table::{self, Column};
+use crate::support::text_table::{self, Column};
 
 /// The planner's description of a step, for reports and profiles. The run does not depend on it.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use super::{Generator, stateless_uniform};
 use crate::dtype::f32_text;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -1,7 +1,7 @@
 //! The options of uniform and normal numbers.
 
 use crate::error::Result;
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -5,8 +5,8 @@ use prost::Message;
 use super::payload::{Payload, numbers};
 use super::proto::{EventProto, SourceMetadata, Summary, SummaryValue, What};
 use super::step::Moment;
-use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::files::checksum::masked_crc32c;
 use crate::graph::ValueState;
 use crate::tensor::Tensor;
 

@@ -12,7 +12,7 @@ use super::queue::{Queue, State};
 use super::scope::{self, DefaultWriter};
 use super::step::Step;
 use crate::error::{Error, Result};
-use crate::options::options;
+use crate::support::options::options;
 
 /// Summaries are read at most ten times per second, so that many are read together.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -10,8 +10,8 @@ use super::proto::{TensorProto, metadata};
 use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
+use crate::files::protobuf::{Dim, TensorShapeProto, VersionDef};
 use crate::plan::PlanReport;
-use crate::protobuf::{Dim, TensorShapeProto, VersionDef};
 use crate::trackable::{Trackable, layer_nodes};
 
 /// Nodes and the edges between them.

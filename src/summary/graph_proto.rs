@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::protobuf::{TensorShapeProto, VersionDef};
+use crate::files::protobuf::{TensorShapeProto, VersionDef};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct GraphDef {

@@ -1,7 +1,7 @@
 //! The messages of event files, with the same layout as in TensorFlow's `event.proto`, `summary.proto` and `tensor.proto`.
 
+use crate::files::protobuf::TensorShapeProto;
 use crate::host_array::HostDType;
-use crate::protobuf::TensorShapeProto;
 
 /// A record of an event file.
 #[derive(Clone, PartialEq, prost::Message)]

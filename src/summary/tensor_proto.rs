@@ -1,8 +1,8 @@
 //! Reads the values of a tensor in an event file.
 
 use super::proto::TensorProto;
+use crate::files::protobuf::MOST_AXES;
 use crate::host_array::{HostArray, HostDType};
-use crate::protobuf::MOST_AXES;
 
 /// The values of a message that has `bytes` bytes in the file; returns an error if they do not match its shape.
 pub(super) fn array(proto: &TensorProto, bytes: usize) -> Result<HostArray<'static>, String> {
@@ -87,7 +87,7 @@ mod tests {
     use ndarray::array;
 
     use super::*;
-    use crate::protobuf::{Dim, TensorShapeProto};
+    use crate::files::protobuf::{Dim, TensorShapeProto};
 
     fn shaped(dtype: HostDType, shape: &[usize]) -> TensorProto {
         let shape = Some(TensorShapeProto::new(shape));

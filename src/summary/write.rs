@@ -8,7 +8,7 @@ use super::step::Step;
 use super::text::Text;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 /// The argument of [`scalar`]: a number, or a tensor with one element.

@@ -6,7 +6,7 @@ use super::GradientTape;
 use super::tensors::Tensors;
 use crate::error::{Error, Result, message};
 use crate::ops::stack;
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

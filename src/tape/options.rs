@@ -1,7 +1,7 @@
 //! The options of gradients and Jacobians.
 
 use crate::error::Result;
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 use super::recorder::Recorder;

@@ -4,9 +4,9 @@ use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::ops;
-use crate::options::options;
 use crate::runtime::Device;
 use crate::shape::Shape;
+use crate::support::options::options;
 
 use super::{Element, HostElement, Tensor};
 

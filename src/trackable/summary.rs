@@ -6,7 +6,7 @@ use super::outline::{Row, rows};
 use super::parts::{Origin, Track};
 use super::walk::{count, variables};
 use crate::dtype::rounded_text;
-use crate::options::options;
+use crate::support::options::options;
 use crate::variable::Variable;
 
 options! {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::mixer::hash_bytes;
+use crate::support::mixer::hash_bytes;
 
 /// The most texts that are stored; a long training step has a hundred.
 const MOST: usize = 1024;

@@ -8,7 +8,7 @@ use super::fields::Fields;
 use super::splitter::Splitter;
 use crate::data::files::input::RecordPosition;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The format of a CSV file.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::input::{RecordPosition, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The bytes around the records of a [`FixedLengthRecordReader`].

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::data::dataset::Dataset;
 use crate::data::stages::ShuffleOptions;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The order of [`Dataset::list_files_with`].

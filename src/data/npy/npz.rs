@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use super::array;
 use crate::data::files::input::unreadable;
 use crate::error::{Error, Result, message};
+use crate::files::zip::{self, ZipWriter};
 use crate::host_array::HostArray;
-use crate::zip::{self, ZipWriter};
 
 /// Reads the `.npz` file at `path`, and returns its arrays by name (`numpy.load`).
 ///

@@ -8,7 +8,7 @@ use crate::data::dataset::Dataset;
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::seed::Seed;
 use crate::error::Result;
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The numbers of [`random`].

@@ -8,7 +8,7 @@ use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec, read_items, write_items};
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// How [`Dataset::batch_with`] treats the last elements.

@@ -9,7 +9,7 @@ use crate::data::item::{Item, ItemSpec, PaddedShapes, read_items, write_items};
 use crate::data::pool::guarded;
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 const NAME: &str = "bucket_by_sequence_length";
 

@@ -11,7 +11,7 @@ use crate::data::item::{Item, ItemSpec};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::seed::Seed;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// When [`choose_from_datasets_with`] ends.

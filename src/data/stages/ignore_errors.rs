@@ -9,7 +9,7 @@ use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec};
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// How [`Dataset::ignore_errors_with`] reports the errors.

@@ -11,7 +11,7 @@ use crate::data::item::{Item, read_results, write_results};
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::data::pool::{self, Jobs, guarded};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// How [`Dataset::interleave_with`] alternates.

@@ -10,7 +10,7 @@ use crate::data::item::{IntoItem, Item, read_results, write_results};
 use crate::data::pool::{self, Jobs, guarded};
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
-use crate::options::options;
+use crate::support::options::options;
 
 /// The number of concurrent elements per core if the dataset chooses it.
 const AHEAD: usize = 2;

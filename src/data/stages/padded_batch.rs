@@ -3,7 +3,7 @@
 use crate::data::dataset::Dataset;
 use crate::data::item::{Item, PaddedShapes};
 use crate::data::stages::batch::group;
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The shapes and the padding values of [`Dataset::padded_batch_with`].

@@ -11,7 +11,7 @@ use crate::data::item::Item;
 use crate::data::node::{BoxStream, Node, Pass, Stream, expect_name, write_name};
 use crate::error::{Error, Result, message};
 use crate::files;
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// How [`Dataset::save_with`] writes the elements.

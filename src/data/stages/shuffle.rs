@@ -8,7 +8,7 @@ use crate::data::item::{Item, ItemSpec, read_items, write_items};
 use crate::data::seed::Seed;
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// How [`Dataset::shuffle_with`] orders the elements.

@@ -9,7 +9,7 @@ use crate::data::dataset::Dataset;
 use crate::data::item::{Item, ItemSpec, PadTo, read_items, write_items};
 use crate::data::stages::stage::{Input, Stage};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// The elements in the windows of [`Dataset::window_with`].

@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::checksum::masked_crc32c;
 use crate::data::files::input::{RecordPosition, read_up_to, unreadable};
 use crate::error::{Error, Result, message};
+use crate::files::checksum::masked_crc32c;
 
 /// Iterates over the records of a TFRecord file, which may be any [`Read`] of its decompressed bytes.
 ///

@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::checksum::masked_crc32c;
 use crate::data::files::input::CompressionType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::files::checksum::masked_crc32c;
+use crate::support::options::options;
 
 options! {
     /// Options for writing a TFRecord file.

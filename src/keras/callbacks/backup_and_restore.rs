@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{BatchLogs, Callback, Logs, Run, SaveFreq};
 use crate::error::{Error, Result};
 use crate::host_array::HostDType;
-use crate::options::options;
+use crate::support::options::options;
 use crate::trackable::{HostState, Parts, Trackable};
 use crate::train::{Checkpoint, CheckpointManager, CheckpointSaveOptions};
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use ndarray::{Array2, Array4, ArrayView, Ix4};
 
 use super::files::{LoadDataOptions, find};
-use crate::cache_folder::Env;
 use crate::data::collection::CIFAR10;
 use crate::error::{Error, Result, message};
-use crate::io::read_file;
+use crate::files::cache_folder::Env;
+use crate::files::io::read_file;
 
 /// The names of the labels 0 to 9.
 pub const CLASS_NAMES: [&str; 10] =

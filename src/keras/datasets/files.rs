@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use ndarray::{Array1, Array3};
 
-use crate::cache_folder::{Env, cache, folder};
 use crate::data::collection::Collection;
 use crate::data::idx::{Idx, read_idx};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::files::cache_folder::{Env, cache, folder};
+use crate::support::options::options;
 
 options! {
     /// Where `load_data_with` looks for files.

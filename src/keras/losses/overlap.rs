@@ -3,8 +3,8 @@
 use super::agreement::agree;
 use super::{EPSILON, Loss, Reduction};
 use crate::error::Result;
-use crate::options::options;
 use crate::shape::Axes;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -43,7 +43,7 @@ macro_rules! loss {
 /// Defines the options struct of a loss.
 macro_rules! loss_options {
     ($(#[$doc:meta])* pub struct $name:ident { $($fields:tt)* }) => {
-        crate::options::options! {
+        crate::support::options::options! {
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq)]
             pub struct $name {

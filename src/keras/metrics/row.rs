@@ -34,7 +34,7 @@ macro_rules! metric {
             $(
                 $(#[$field_doc])*
                 #[must_use]
-                pub fn $field(mut self, $field: crate::options::options!(@argument $type $(, $argument)?)) -> Self {
+                pub fn $field(mut self, $field: crate::support::options::options!(@argument $type $(, $argument)?)) -> Self {
                     self.$field = $field.into();
                     self
                 }

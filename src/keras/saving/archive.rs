@@ -11,12 +11,12 @@ use super::loaded_model::LoadedModel;
 use super::weights::{from_h5, to_h5};
 use super::{CustomObjects, compiled, read};
 use crate::error::{Error, Result, message};
+use crate::files::zip::{self, ZipWriter};
 use crate::keras::{Functional, Sequential, python_json};
-use crate::options::options;
+use crate::support::options::options;
 use crate::trackable::Trackable;
 use crate::trackable::arrays::{Everything, Scope};
 use crate::trackable::weights::layers::Layers;
-use crate::zip::{self, ZipWriter};
 
 const CONFIG: &str = "config.json";
 const METADATA: &str = "metadata.json";

@@ -7,11 +7,11 @@ use ndarray::{ArrayD, ArrayView3, s};
 
 use super::directory::{DirectoryDataset, Rules, Subset};
 use crate::error::{Error, Result, message};
+use crate::files::io::read_file;
 use crate::image::{
     DctMethod, DecodeOptions, ResizeMethod, ResizeOptions, decode_image_with, resize_array_with,
 };
-use crate::io::read_file;
-use crate::options::options;
+use crate::support::options::options;
 
 /// The channels of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::directory::{DirectoryDataset, Rules, Subset};
 use crate::error::{Error, Result, message};
-use crate::io::read_file;
-use crate::options::options;
+use crate::files::io::read_file;
+use crate::support::options::options;
 
 options! {
     /// How [`text_dataset_from_directory`] finds and reads texts.

@@ -16,8 +16,8 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Arg, Elementwise, Lowering, LoweringContext};
 use crate::graph::{Op, Runtime, RuntimeScalars, Spec};
-use crate::options::options;
 use crate::shape::{Axis, Shape, axis_index};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 use super::{Backward, Grads, Keep, Operation, no_grads};

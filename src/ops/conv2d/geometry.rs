@@ -3,8 +3,8 @@
 use super::super::inventory::{Answer, Args, Stop};
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::{Attribute, Value, Visitor};
-use crate::options::options;
 use crate::shape::Shape;
+use crate::support::options::options;
 
 /// The padding of a convolution or pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Attribute)]

@@ -1,7 +1,7 @@
 //! The options of 1-D, 3-D and N-D convolutions, and of transposed ones.
 
 use super::super::conv2d::Padding;
-use crate::options::options;
+use crate::support::options::options;
 
 options! {
     /// Stride, padding and dilation of a convolution along one axis.

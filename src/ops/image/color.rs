@@ -5,8 +5,8 @@ use super::super::iota::iota;
 use super::super::{concat, expect_dtype, fill, select};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::Axes;
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 options! {

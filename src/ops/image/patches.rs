@@ -7,7 +7,7 @@ use super::super::select;
 use super::sizes;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

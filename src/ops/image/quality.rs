@@ -6,8 +6,8 @@ use super::color::{convert_image_dtype, largest};
 use super::sizes;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::shape::{Shape, broadcast};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

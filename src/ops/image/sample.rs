@@ -8,7 +8,7 @@ use super::pixels::{Interpolation, PIXELS, Read, Source};
 use super::{check_target, sizes};
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 /// How to fill pixels outside an image.

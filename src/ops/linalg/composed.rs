@@ -14,8 +14,8 @@ use super::triangular_solve::{TriangularSolveOptions, triangular_solve_with};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
-use crate::options::options;
 use crate::shape::Axes;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 /// The sum of the main diagonal of each matrix: `[.., M, N]` to `[..]`.

@@ -11,8 +11,8 @@ use crate::graph::lower::{
     Arg, Elementwise, Lowering, LoweringContext, Strided, View, ViewAxis, Window,
 };
 use crate::graph::{Op, RuntimeScalars, Spec};
-use crate::options::options;
 use crate::shape::Shape;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

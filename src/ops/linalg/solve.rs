@@ -9,7 +9,7 @@ use super::rule::{Rule, of_arguments, ruled};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::attributes::Attribute;
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -11,8 +11,8 @@ use crate::error::Result;
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::options::options;
 use crate::shape::{Shape, broadcast};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 use crate::wgsl::shader;
 

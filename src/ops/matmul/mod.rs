@@ -33,8 +33,8 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Op, Spec};
-use crate::options::options;
 use crate::shape::{Shape, broadcast};
+use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
 options! {

@@ -23,7 +23,7 @@ struct Fixed {
 
 impl Attribute for Fixed {
     fn visit(&self, name: &'static str, visitor: &mut dyn Visitor) {
-        visitor.int(name, crate::mixer::hash_bytes(format!("{self:?}").as_bytes()) as i64);
+        visitor.int(name, crate::support::mixer::hash_bytes(format!("{self:?}").as_bytes()) as i64);
     }
 
     fn read(_: &Value) -> std::result::Result<Self, String> {

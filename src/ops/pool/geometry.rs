@@ -3,8 +3,8 @@
 use super::super::conv2d::{FARTHEST, Padding, windows};
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
-use crate::options::options;
 use crate::shape::Shape;
+use crate::support::options::options;
 
 options! {
     /// The placement of a pooling's windows, each size as (rows, columns).

@@ -11,7 +11,7 @@ use super::geometry::Windows;
 use super::{Pool, Pool2dOptions, PoolKind};
 use crate::eager::dispatch;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -20,7 +20,7 @@ use super::inventory::{ANY, Answer, Args, Entry, Input, Make, OpKind, Values, on
 use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tape::GradientTape;
 use crate::tensor::Tensor;
 

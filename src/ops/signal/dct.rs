@@ -9,7 +9,7 @@ use super::pairs::{imag, real};
 use super::{at_least, beside, fit, take};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

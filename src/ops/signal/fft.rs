@@ -12,7 +12,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -11,8 +11,8 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
 use crate::graph::{Op, Spec};
-use crate::options::options;
 use crate::shape::{Axis, axis_index};
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

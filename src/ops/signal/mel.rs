@@ -4,7 +4,7 @@ use super::super::inventory::{Entry, Gradient, OpKind, one};
 use super::dct::dct;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use super::super::inventory::{Entry, Gradient, OpKind, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 
 options! {

@@ -6,9 +6,9 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cache_folder;
 use crate::device::{AdapterInfo, Caps, kernels_are_rewritten, platform};
 use crate::files;
+use crate::files::cache_folder;
 
 /// The configuration that findings are valid for: an adapter with its driver, the features in use, and the crate's
 /// version.

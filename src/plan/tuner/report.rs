@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::dtype::rounded_text;
-use crate::text_table::{self, Column};
+use crate::support::text_table::{self, Column};
 
 /// The findings of [`Device::tune`](crate::Device::tune): for each op that it measured, the variants and their times.
 ///

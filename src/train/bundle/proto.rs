@@ -1,6 +1,6 @@
 //! The messages of TensorFlow's `tensor_bundle.proto` and of those that it includes, with the same layout.
 
-use crate::protobuf::{TensorShapeProto, VersionDef};
+use crate::files::protobuf::{TensorShapeProto, VersionDef};
 
 /// The value of the empty key.
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -9,10 +9,10 @@ use prost::Message;
 use super::proto::{BundleEntry, BundleHeader};
 use super::slices::Slice;
 use super::{VERSION, data_path, elements, index_path, strings, table};
-use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::files::checksum::masked_crc32c;
+use crate::files::protobuf::MOST_AXES;
 use crate::host_array::{HostArray, HostDType};
-use crate::protobuf::MOST_AXES;
 
 /// The maximum number of slices of a tensor: each is compared with each.
 const MOST_PIECES: usize = 4096;

@@ -6,7 +6,7 @@
 use crc32c::crc32c_append;
 use prost::encoding::{decode_varint, encode_varint};
 
-use crate::checksum::mask;
+use crate::files::checksum::mask;
 
 /// The beginning of a tensor of strings, before their bytes, and the masked checksum of everything.
 pub(super) fn encode(strings: &[Vec<u8>]) -> (Vec<u8>, u32) {

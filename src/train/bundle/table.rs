@@ -9,8 +9,8 @@ use std::path::Path;
 
 use prost::encoding::{decode_varint, encode_varint};
 
-use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::files::checksum::masked_crc32c;
 
 /// The last bytes of each table.
 const MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57u64.to_le_bytes();

@@ -9,10 +9,10 @@ use prost::Message;
 use super::proto::{BundleEntry, BundleHeader};
 use super::table::TableWriter;
 use super::{VERSION, strings};
-use crate::checksum::masked_crc32c;
 use crate::error::{Error, Result, message};
+use crate::files::checksum::masked_crc32c;
+use crate::files::protobuf::{TensorShapeProto, VersionDef};
 use crate::host_array::HostArray;
-use crate::protobuf::{TensorShapeProto, VersionDef};
 
 /// Writes a bundle with one shard. The bytes go to `W` at once; only the entries of the index are stored.
 pub(crate) struct BundleWriter<W: Write> {

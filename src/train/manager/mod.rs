@@ -16,8 +16,8 @@ use policy::Rules;
 
 use super::{Checkpoint, Snapshot};
 use crate::error::{Error, Result, message};
-use crate::options::options;
 use crate::runtime::Device;
+use crate::support::options::options;
 
 options! {
     /// The options of [`CheckpointManager::save_with`].

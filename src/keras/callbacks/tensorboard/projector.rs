@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::io::write_file;
+use crate::files::io::write_file;
 use crate::trackable::{Class, Trackable, layer_nodes};
 
 /// The embeddings of a model.

@@ -10,8 +10,8 @@ use crate::keras::layers::SeedGenerator;
 use crate::keras::{Constraint, Initializer};
 use crate::keras::{Context, DTypePolicy, Regularizer, Weight};
 use crate::ops::{AttentionOptions, scaled_dot_product_attention, where_};
-use crate::options::options;
 use crate::shape::Axes;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Trackable};
 

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
 use crate::graph::{Op, Spec};
-use crate::options::options;
+use crate::support::options::options;
 use crate::tensor::Tensor;
 use crate::wgsl::{expand, shader};
 pub(crate) use table::Span;

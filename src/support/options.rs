@@ -26,7 +26,7 @@ macro_rules! options {
             $(
                 $(#[$field_doc])*
                 #[must_use]
-                pub fn $field(mut self, $field: $crate::options::options!(@argument $type $(, $argument)?)) -> Self {
+                pub fn $field(mut self, $field: $crate::support::options::options!(@argument $type $(, $argument)?)) -> Self {
                     self.$field = $field.into();
                     self
                 }

@@ -301,5 +301,5 @@ fn remove_leftovers(path: &Path) {
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
+#[path = "replacement_tests.rs"]
 pub(crate) mod tests;

@@ -1,0 +1,5 @@
+//! What every room may use, and what knows none of them: the pattern of options, a fast hash, text tables.
+
+pub(crate) mod mixer;
+pub(crate) mod options;
+pub(crate) mod text_table;
