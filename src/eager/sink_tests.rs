@@ -94,7 +94,7 @@ fn assignments_change_a_variable_in_the_trace_only() -> Result<()> {
         v.assign_add(&constant([1.0, 1.0])?)?;
         v.assign_add(&constant([1.0, 1.0])?)?;
         assert_eq!(v.read().to_vec::<f32>()?, [3.0, 4.0]);
-        v.assign(&symbol(&[2]))?;
+        v.assign(symbol(&[2]))?;
         assert!(v.read().to_vec::<f32>().is_err());
         assert!(v.assign(&constant([1.0])?).is_err());
         // Calls that are lifted see and change the variable itself.

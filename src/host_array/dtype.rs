@@ -171,7 +171,7 @@ impl HostDType {
     /// The bytes of an element, if it has a fixed number of whole ones.
     pub fn size(self) -> Option<usize> {
         let bits = self.bits();
-        (bits != VARIES && bits % 8 == 0).then_some(bits / 8)
+        (bits != VARIES && bits.is_multiple_of(8)).then_some(bits / 8)
     }
 
     /// The bytes of an array of this shape; none if its elements have no fixed size, or no memory is so large. An array without

@@ -1,6 +1,7 @@
 //! `to`: a tensor on another device.
 //!
-//! The copy goes through the host, so it is no node of a stream; tapes are notified of it as of every other op.
+//! The copy goes through the host, so it is no node of a stream, and graphs in files have none; tapes are notified of it as
+//! of every other op.
 
 use std::fmt;
 

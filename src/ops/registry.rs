@@ -56,7 +56,6 @@ static ALL: &[(&str, Read)] = &[
     entry::<super::conv2d::Conv2d>(),
     entry::<super::conv2d::FilterGradient>(),
     entry::<super::conv2d::InputGradient>(),
-    entry::<super::copy_to_device::CopyToDevice>(),
     entry::<super::custom_gradient::After>(),
     entry::<super::custom_gradient::Joint>(),
     entry::<super::custom_gradient::Part>(),

@@ -264,7 +264,7 @@ fn copy_to_device() {
     outer.watch(&x).unwrap();
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();
-    let first = tape.gradient(&f(&x).unwrap(), &x).unwrap().unwrap();
+    let first = tape.gradient(f(&x).unwrap(), &x).unwrap().unwrap();
     assert_eq!(first.to_vec::<f32>().unwrap(), [4.0, 13.0, 28.0]);
     let second = outer.gradient(&first, &x).unwrap().unwrap();
     assert_eq!((second.device(), second.to_vec::<f32>().unwrap()), (&here, vec![6.0, -12.0, 18.0]));
@@ -284,7 +284,7 @@ fn copy_to_device() {
     assert_eq!((empty.shape(), empty.device()), (&[0, 3][..], &there));
 
     // The error for tensors of two devices names the method.
-    let error = x.add(&x.to(&there).unwrap()).unwrap_err().to_string();
+    let error = x.add(x.to(&there).unwrap()).unwrap_err().to_string();
     assert!(error.ends_with("or copy one of them: x.to(&device)."), "{error}");
 
     there.destroy();

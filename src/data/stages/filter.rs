@@ -30,7 +30,9 @@ impl<T: Item> Dataset<T> {
 }
 
 #[derive(Clone)]
-struct Filter<T>(Arc<dyn Fn(&T) -> Result<bool> + Send + Sync>);
+struct Filter<T>(Predicate<T>);
+
+type Predicate<T> = Arc<dyn Fn(&T) -> Result<bool> + Send + Sync>;
 
 impl<T: Item> Stage<T> for Filter<T> {
     type Out = T;

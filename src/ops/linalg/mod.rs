@@ -36,7 +36,8 @@ pub(super) mod rule;
 pub(super) mod solve;
 #[cfg(feature = "linalg")]
 pub(super) mod svd;
-#[cfg(all(test, feature = "linalg"))]
+#[cfg(test)]
+#[cfg(feature = "linalg")]
 pub(super) mod tests;
 #[cfg(feature = "linalg")]
 pub(super) mod triangular_solve;
