@@ -28,7 +28,7 @@ pub fn load_tensor(path: impl AsRef<std::path::Path>) -> Result<Tensor> {
 /// Writes the tensor's values as the `.npy` file at `path`. Blocks.
 ///
 /// # Errors
-/// As [`save`](super::save); [`Error::Device`] if the device is lost.
+/// As [`save`](super::save); [`Error::Device`](crate::Error::Device) if the device is lost.
 pub fn save_tensor(path: impl AsRef<std::path::Path>, tensor: &Tensor) -> Result<()> {
     super::save(path, HostArray::from_tensor(tensor)?)
 }
