@@ -152,3 +152,53 @@ static ALL: &[(&str, Read)] = &[
     #[cfg(feature = "linalg")]
     entry::<Ruled<super::linalg::triangular_solve::Triangle>>(),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eager;
+    use crate::error::Result;
+    use crate::graph::Input;
+    use crate::runtime::Device;
+    use crate::tensor::{Tensor, constant};
+
+    fn program(x: &Tensor, w: &Tensor) -> Result<Tensor> {
+        let y = x.matmul(w)?.relu()?.add(w)?.softmax(1)?;
+        y.slice(&[0, 1], &[2, 1])?.pad(&[(1, 0), (0, 2)])?.transpose([1, 0])?.reduce_max(0)
+    }
+
+    #[test]
+    fn a_printed_graph_is_called_again_by_name() -> Result<()> {
+        let device = Device::open(&Default::default())?;
+        device.scope(|| {
+            let x = constant([[1.0, -2.0], [3.0, 0.5]])?;
+            let w = constant([[0.25, -1.0], [2.0, 1.5]])?;
+            let expected = program(&x, &w)?.to_vec::<f32>()?;
+
+            let held = program(&x, &w)?;
+            let text = device.waiting_ops();
+            let graph = device.take_waiting();
+            drop(held);
+            assert!(graph.nodes.len() >= 8, "{text}");
+            let mut results: Vec<Tensor> = Vec::new();
+            for node in &graph.nodes {
+                let (kind, attributes) = (node.op.kind(), Value::from_op(&*node.op));
+                assert!(
+                    text.contains(&format!(" = {kind}{attributes}(")),
+                    "{kind}{attributes} in {text}"
+                );
+                let op = read(kind, &attributes).expect(kind);
+                let input = |input: &Input| match *input {
+                    Input::Node(at) => &results[at as usize],
+                    Input::Leaf(at) => [&x, &w][at as usize],
+                };
+                let inputs: Vec<&Tensor> = node.inputs.iter().map(input).collect();
+                let result = eager::call(op, &inputs)?;
+                assert_eq!(*result.spec(), node.spec);
+                results.push(result);
+            }
+            assert_eq!(results.last().expect("it has nodes").to_vec::<f32>()?, expected);
+            Ok(())
+        })
+    }
+}
