@@ -10,7 +10,7 @@ import { root } from './driver.mjs';
 const APART = [
   /^(summary|hdf5|image|plan|debugging|wgsl)\//, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
   /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers|functional)/, /^keras\/layers\/(preprocessing|rnn|core\/(lambda|einsum))/, /^train\/manager/,
-  /^tape\/(custom_gradient|jacobian|check)/, /^(files|zip|io|cache_folder|docs|checksum)/, /^ops\/(signal|image|linalg|catalog|attention)/,
+  /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/,
 ];
 
 /** Names in messages that are not Rust's: those of files, of Keras and TensorFlow, of losses' parts. */
