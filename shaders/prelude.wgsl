@@ -106,6 +106,24 @@ fn sqrt_4(x: vec4<f32>) -> vec4<f32> {
     return select(sqrt(x), vec4<f32>(nan()), (x < vec4<f32>(0.0)) | is_nan_4(x));
 }
 
+// |x| = 2^(3k) m with m from 1 to 8, by bits. A third of the bits of m, corrected by the constant, is within 4% of its root (as
+// in FreeBSD's cbrtf); each of Halley's steps leaves the cube of the error. The root of the first step has few digits, so that
+// m and its cube have a small difference that is exact but for the rounding of the cube.
+fn cbrt_4(x: vec4<f32>) -> vec4<f32> {
+    let bits = spread_4(x);
+    let k = (bits >> vec4<u32>(23u)) / vec4<u32>(3u);
+    let m = bitcast<vec4<f32>>(bits + ((vec4<u32>(127u) - 3u * k) << vec4<u32>(23u)));
+    let guess = bitcast<vec4<f32>>(bitcast<vec4<u32>>(m) / vec4<u32>(3u) + vec4<u32>(0x2a5119f2u));
+    let cube = guess * guess * guess;
+    let r = upper_4(guess * ((cube + 2.0 * m) / (2.0 * cube + m)));
+    let rest = apart_4(m - r * r * r);
+    let y = r + r * (rest / (2.0 * (r * r * r) + m));
+    let root = signed_4(bitcast<vec4<f32>>(bitcast<vec4<u32>>(y) + ((k - vec4<u32>(92u)) << vec4<u32>(23u))), x);
+    // Zeros, infinities and NaN are their own roots.
+    let size = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    return select(root, x, (size == vec4<u32>(0u)) | (size >= vec4<u32>(0x7f800000u)));
+}
+
 // How many times e^x is doubled, and what is left: x - n log(2), in two parts (Cody and Waite 1980).
 fn doublings_4(x: vec4<f32>) -> vec4<f32> {
     return round(x * 1.442695);

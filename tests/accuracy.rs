@@ -177,6 +177,7 @@ fn unary() -> Vec<Unary> {
             |x| 1.0 / x.sqrt(),
             [(0.0, f32::MAX), (1.2e-38, f32::MAX), (0.5, 2.0)],
         ),
+        ("cbrt", 2.0, Tensor::cbrt, f64::cbrt, [ALL, (1e-45, 1.2e-38), (0.5, 8.0)]),
         ("sin", 3.0, Tensor::sin, f64::sin, [ALL, (-128.0, 128.0), (128.0, 1e6)]),
         ("cos", 3.0, Tensor::cos, f64::cos, [ALL, (-128.0, 128.0), (128.0, 1e6)]),
         ("tan", 5.0, Tensor::tan, f64::tan, [ALL, (-128.0, 128.0), (128.0, 1e6)]),

@@ -25,6 +25,33 @@ fn cross_entropy_keeps_its_digits_for_large_logits() -> tf::Result<()> {
     Ok(())
 }
 
+#[test]
+fn cube_roots_are_exact_at_cubes_and_edges() -> tf::Result<()> {
+    let inf = f32::INFINITY;
+    let x = tf::constant([-27.0, 8.0, 1e15, 0.0, -0.0, inf, -inf, f32::NAN, 2.0, f32::MAX, 1e-40])?;
+    let y = x.cbrt()?.to_vec::<f32>()?;
+    assert_eq!(y[3..7], [0.0, 0.0, inf, -inf]);
+    assert!(y[4].is_sign_negative() && y[7].is_nan());
+    // The last one has only 17 digits in f32.
+    let want =
+        [(0, -3.0), (1, 2.0), (2, 1e5), (8, 1.259_921), (9, 6.981_463_6e12), (10, 4.641_588_4e-14)];
+    for (at, want) in want {
+        let near = (y[at] - want).abs() <= 3e-7 * f32::abs(want);
+        assert!(
+            near || (at == 10 && (y[at] == 0.0 || (y[at] / want - 1.0).abs() < 1e-5)),
+            "{at}: {}",
+            y[at]
+        );
+    }
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let dx = tape.gradient(&x.cbrt()?, &x)?.unwrap().to_vec::<f32>()?;
+    // 1 / (3 cbrt(x)^2)
+    assert!((dx[0] - 1.0 / 27.0).abs() < 1e-8 && (dx[1] - 1.0 / 12.0).abs() < 1e-7, "{dx:?}");
+    assert_eq!((dx[3], dx[5]), (inf, 0.0));
+    Ok(())
+}
+
 /// Compared with NumPy's logaddexp.
 #[test]
 fn logaddexp_is_stable_everywhere() -> tf::Result<()> {

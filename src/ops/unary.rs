@@ -119,6 +119,8 @@ unary! {
     sqrt, "Sqrt" = "tf.math.sqrt", [float "sqrt_4(x)"], |x| x.sqrt(), keep y over POSITIVE, |y, dy| dy * 0.5 / y;
     /// `1 / sqrt(x)`. [Within 2 ULP](Tensor#accuracy).
     rsqrt, "Rsqrt" = "tf.math.rsqrt", [float "1 / sqrt_4(x)"], |x| 1.0 / x.sqrt(), keep y over POSITIVE, |y, dy| dy * -0.5 * (y * y * y);
+    /// The real cube root, also of negative numbers; the gradient at 0 is infinity. [Within 2 ULP](Tensor#accuracy).
+    cbrt, "Cbrt" = "keras.ops.cbrt", [float "cbrt_4(x)"], |x| x.cbrt(), keep y over Away, |y, dy| dy / (3.0 * y * y);
     /// `x^2`.
     square, "Square" = "tf.math.square", [float "x * x", int "x * x"], |x| x * x, keep x over ANY, |x, dy| dy * (x * 2.0);
     /// `1 / x`.

@@ -71,6 +71,8 @@ unary! {
     sqrt = "sqrt";
     /// `1 / sqrt(x)`.
     rsqrt = "rsqrt";
+    /// The real cube root, also of negative numbers.
+    cbrt = "cbrt";
     /// `x^2`.
     square = "square";
     /// `1 / x`.

@@ -116,6 +116,7 @@ unary! {
     log1p() F Function, true, |x| x.ln_1p(), |x| x > -0.9;
     sqrt() F Units(4.0), true, |x| x.sqrt(), |x| x > 0.02;
     rsqrt() F Units(6.0), true, |x| 1.0 / x.sqrt(), |x| x > 0.05;
+    cbrt() F Function, true, |x| x.cbrt(), |x| x.abs() > 0.05;
     square() FI Once, true, |x| x * x, |x| x.abs() < 100.0;
     reciprocal() F Units(4.0), true, |x| 1.0 / x, |x| x.abs() > 0.1;
     sin() F Function, true, |x| x.sin(), |x| x.abs() < 50.0;

@@ -119,6 +119,7 @@ rows! {
         "Arcsinh" |x| x.asinh(),
         "Arctan" |x| x.atan(),
         "Arctanh" |x| x.atanh(),
+        "Cbrt" |x| x.cbrt(),
         "Ceil" |x| x.ceil(),
         "Cos" |x| x.cos(),
         "Cosh" |x| x.cosh(),
