@@ -83,6 +83,24 @@ fn logaddexp_is_stable_everywhere() -> tf::Result<()> {
     Ok(())
 }
 
+/// Compared with Keras 3.15.
+#[test]
+fn nan_to_num_replaces_what_is_no_number() -> tf::Result<()> {
+    let inf = f32::INFINITY;
+    let x = tf::constant([f32::NAN, inf, -inf, 1.5, -0.0, 3e38])?;
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = x.nan_to_num()?;
+    assert_eq!(y.to_vec::<f32>()?, [0.0, f32::MAX, f32::MIN, 1.5, 0.0, 3e38]);
+    let dx = tape.gradient(&y, &x)?.unwrap();
+    assert_eq!(dx.to_vec::<f32>()?, [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
+    let options = tf::NanToNumOptions::new().nan(2.0).posinf(3.0).neginf(-4.0);
+    let y = x.nan_to_num_with(options)?;
+    assert_eq!(y.to_vec::<f32>()?, [2.0, 3.0, -4.0, 1.5, 0.0, 3e38]);
+    assert_eq!(tf::constant([1, -2])?.nan_to_num()?.to_vec::<i32>()?, [1, -2]);
+    Ok(())
+}
+
 #[test]
 fn sigmoid_cross_entropy_keeps_its_digits() -> tf::Result<()> {
     let logits = tf::constant([10.0, 15.0, 20.0, -20.0, 0.0])?;

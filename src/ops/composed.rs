@@ -8,7 +8,7 @@ use crate::shape::{Axes, Axis, Shape, axis_index, axis_list};
 use crate::support::options::options;
 use crate::tensor::{Operand, Tensor};
 
-use super::inventory::{ANY, Entry, Gradient, OpKind, Values, one};
+use super::inventory::{ANY, Entry, Gradient, OpKind, Stop, Values, one};
 use super::iota::iota;
 use super::{FLOATS, NUMERIC, concat, expect_dtype, select};
 
@@ -246,6 +246,19 @@ options! {
     }
 }
 
+options! {
+    /// What [`Tensor::nan_to_num_with`] puts in place of NaN and the infinities.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    pub struct NanToNumOptions {
+        /// The number for NaN; 0 by default.
+        nan: f32 = 0.0,
+        /// The number for infinity; the largest of the dtype by default (`None`).
+        posinf: Option<f32> as impl Into<Option<f32>> = None,
+        /// The number for minus infinity; the lowest of the dtype by default (`None`).
+        neginf: Option<f32> as impl Into<Option<f32>> = None,
+    }
+}
+
 /// Composed ops of one tensor.
 impl Tensor {
     /// The mean over `axes`; NaN for an empty reduction. The mean of integers is truncated to an integer, and 0 for an empty
@@ -464,6 +477,43 @@ impl Tensor {
         self.minimum(high)?.maximum(low)
     }
 
+    /// `x`, with 0 in place of NaN and the dtype's largest and lowest numbers in place of the infinities; their gradient is
+    /// 0. Integers and truth values are returned as they are.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let x = tf::constant([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 2.0])?;
+    /// assert_eq!(x.nan_to_num()?.to_vec::<f32>()?, [0.0, f32::MAX, f32::MIN, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device is out of memory.
+    pub fn nan_to_num(&self) -> Result<Tensor> {
+        self.nan_to_num_with(NanToNumOptions::new())
+    }
+
+    /// Like [`Tensor::nan_to_num`], with other numbers.
+    ///
+    /// # Errors
+    /// As [`Tensor::nan_to_num`].
+    pub fn nan_to_num_with(&self, options: NanToNumOptions) -> Result<Tensor> {
+        let dtype = self.dtype();
+        if !dtype.is_float() {
+            return Ok(self.clone());
+        }
+        let largest = dtype.largest();
+        let fill =
+            |v: f32| super::fill(self.device(), "NanToNum", Default::default(), v.into(), dtype);
+        let high = fill(options.posinf.unwrap_or(largest))?;
+        let low = fill(options.neginf.unwrap_or(-largest))?;
+        let far = select(&self.greater(0.0)?, &high, &low)?;
+        let finite = select(&self.is_inf()?, &far, self)?;
+        select(&self.is_nan()?, &fill(options.nan)?, &finite)
+    }
+
     /// Repeats the tensor `multiples[axis]` times along each axis.
     ///
     /// # Errors
@@ -617,6 +667,20 @@ pub(super) const ENTRIES: &[Entry] = &[
     .takes(NUMERIC)
     .cases(|cases| {
         cases.of_one("clip_by_value", Values::Distinct(0.0), |x| x.clip_by_value(-0.3, 0.3));
+    }),
+    Entry::new(OpKind::Composed, "nan_to_num", &["keras.ops.nan_to_num"], |c| {
+        let bound = |key| Ok::<_, Stop>(c.float(key)?.map(|bound| bound as f32));
+        let options = NanToNumOptions::new().nan(c.float("nan")?.unwrap_or(0.0) as f32);
+        let options = options.posinf(bound("posinf")?).neginf(bound("neginf")?);
+        one(c.x()?.nan_to_num_with(options))
+    })
+    .forms(&["nan_to_num_with"])
+    .takes(&DType::ALL)
+    .cases(|cases| {
+        cases.of_one("nan_to_num", ANY, Tensor::nan_to_num);
+        cases.of_one("nan_to_num_with another number", ANY, |x| {
+            x.nan_to_num_with(NanToNumOptions::new().nan(1.0))
+        });
     }),
     Entry::new(OpKind::Composed, "tile", &["tf.tile"], |c| {
         one(c.x()?.tile(&c.need("multiples", c.sizes("multiples")?)?))

@@ -82,7 +82,9 @@ use smallvec::SmallVec;
 
 pub use activations::EluOptions;
 pub use attention::{AttentionOptions, scaled_dot_product_attention};
-pub use composed::{GeluOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack};
+pub use composed::{
+    GeluOptions, NanToNumOptions, OneHotOptions, add_n, eye_of, one_hot, one_hot_with, stack,
+};
 pub(crate) use composed::{arange, arange_of, eye};
 pub use concat::concat;
 pub use confusion_matrix::{ConfusionMatrixOptions, confusion_matrix, confusion_matrix_with};

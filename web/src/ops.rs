@@ -1,7 +1,7 @@
 //! The ops of [`Tensor`] that are not part of the page's own build; each calls the corresponding method of `wgrad`.
 
 use wasm_bindgen::prelude::*;
-use wgrad::{Axes, Conv2dOptions, CumsumOptions, Pool2dOptions};
+use wgrad::{Axes, Conv2dOptions, CumsumOptions, NanToNumOptions, Pool2dOptions};
 
 use crate::args::{Options, integers};
 use crate::config::padding;
@@ -351,6 +351,18 @@ impl Tensor {
     #[wasm_bindgen(js_name = leakyRelu)]
     pub fn leaky_relu(&self, alpha: Option<f32>) -> Result<Tensor> {
         Ok(Tensor::new(self.get()?.leaky_relu(alpha.unwrap_or(0.2))?))
+    }
+
+    /// `x`, with 0 in place of NaN and the largest and the lowest numbers in place of the infinities, or other numbers.
+    #[wasm_bindgen(js_name = nanToNum)]
+    pub fn nan_to_num(
+        &self,
+        nan: Option<f32>,
+        posinf: Option<f32>,
+        neginf: Option<f32>,
+    ) -> Result<Tensor> {
+        let options = NanToNumOptions::new().nan(nan.unwrap_or(0.0)).posinf(posinf).neginf(neginf);
+        Ok(Tensor::new(self.get()?.nan_to_num_with(options)?))
     }
 
     /// `log softmax(x)` along an axis; by default the last.

@@ -13,7 +13,7 @@ use super::padding::pad;
 use super::shapes::{expand_dims, item, one_hot, permuted, roll, split, take, tile};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::ops::{EluOptions, GeluOptions, concat, einsum, stack, where_};
+use crate::ops::{EluOptions, GeluOptions, NanToNumOptions, concat, einsum, stack, where_};
 use crate::shape::Axes;
 use crate::tensor::{Operand, Tensor};
 
@@ -237,6 +237,11 @@ rows! {
         "Min" |call| bounded(call, Tensor::reduce_min, |y, initial| y.minimum(initial)),
         "Mod" modulo,
         "Moveaxis" |call| permuted(call, "source", "destination", false),
+        "NanToNum" |call| {
+            let options = NanToNumOptions::new().nan(call.option("nan")?.unwrap_or(0.0));
+            let options = options.posinf(call.option("posinf")?).neginf(call.option("neginf")?);
+            one(call.x()?.nan_to_num_with(options))
+        },
         "Normalize" normalize,
         "OneHot" one_hot,
         "OnesLike" |call| like(call, |x| x.ones_like()),
