@@ -24,6 +24,7 @@ mod counted;
 mod counted_blocking;
 mod custom_gradient;
 mod depthwise_conv2d;
+mod dilation2d;
 mod einsum;
 mod embedding;
 mod fill;

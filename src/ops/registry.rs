@@ -62,6 +62,7 @@ static ALL: &[(&str, Read)] = &[
     entry::<super::depthwise_conv2d::DepthwiseConv2d>(),
     entry::<super::depthwise_conv2d::FilterGradient>(),
     entry::<super::depthwise_conv2d::InputGradient>(),
+    entry::<super::dilation2d::Dilation2d>(),
     entry::<super::fill::Fill>(),
     entry::<super::gather::Gather>(),
     #[cfg(feature = "image")]

@@ -239,3 +239,21 @@ fn pools_that_are_refused() {
          lies; at most 16777216 places or windows are possible. Choose a number that divides."
     );
 }
+
+#[test]
+fn dilations_say_what_does_not_fit() {
+    let images = zeros([1, 4, 4, 2]);
+    let call = |w: &[usize]| {
+        let w = wgrad::Tensor::zeros(w).unwrap();
+        text(images.dilation2d(&w, Conv2dOptions::new()))
+    };
+    assert!(
+        call(&[2, 2, 2, 1]).contains("images need the four axes [N,H,W,C] and filters [KH,KW,C]")
+    );
+    assert!(
+        call(&[2, 2, 3])
+            .contains("the images [1, 4, 4, 2] have 2 channels and the filters [2, 2, 3] 3")
+    );
+    assert!(call(&[0, 2, 2]).contains("must all be at least 1"));
+    assert!(call(&[200, 200, 2]).contains("too many taps"));
+}

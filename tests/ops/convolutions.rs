@@ -597,3 +597,57 @@ fn places_of_maxima() {
     let none = Tensor::zeros([0, 2, 2, 1]).unwrap().max_pool_with_argmax([2, 2], options).unwrap();
     assert_eq!(none.1.shape(), [0, 1, 1, 1]);
 }
+
+/// Multiples of 1/2 in an order that repeats after 23 numbers, times `by`.
+fn mixed(shape: &[usize], start: usize, by: f32) -> wgrad::Result<Tensor> {
+    let size: usize = shape.iter().product();
+    let values: Vec<f32> = (0..size)
+        .map(|i| ((i * 37 + start * 11) % 23) as f32 - 11.0)
+        .map(|v| v * 0.5 * by)
+        .collect();
+    Tensor::from_slice(&values, shape)
+}
+
+/// Compared with TensorFlow 2.21: results, and gradients where window `i` counts `i + 1` times.
+#[test]
+fn dilations_are_those_of_tensorflow() -> wgrad::Result<()> {
+    let options = Conv2dOptions::new().padding(Padding::Same).strides([2, 2]);
+    let (x, w) = (mixed(&[1, 5, 4, 2], 1, 1.0)?, mixed(&[2, 3, 2], 2, 0.37)?);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    tape.watch(&w)?;
+    let y = x.dilation2d(&w, options)?;
+    let weights: Vec<f32> = (1..=12).map(|i| i as f32).collect();
+    let loss = y.multiply(Tensor::from_slice(&weights, [1, 3, 2, 2])?)?.reduce_sum(())?;
+    let want = [4.63, 4.39, 7.035, 4.295, 1.63, 4.815, 4.48, 1.295, 7.535, 4.795, 1.035, -1.705];
+    assert_eq!(y.shape(), [1, 3, 2, 2]);
+    for (got, want) in y.to_vec::<f32>()?.into_iter().zip(want) {
+        assert!((got - want).abs() < 1e-5, "{got}, not {want}");
+    }
+    let [dx, dw] = tape.gradient(&loss, [&x, &w])?;
+    let want = [
+        0.0, 0.0, 0.0, 0.0, 4.0, 0.0, 0.0, 4.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
+        0.0, 0.0, 5.0, 0.0, 0.0, 8.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 7.0, 0.0, 9.0, 0.0, 0.0, 10.0,
+        11.0, 0.0, 0.0, 12.0,
+    ];
+    assert_eq!(dx.unwrap().to_vec::<f32>()?, want);
+    let want = [23.0, 0.0, 0.0, 34.0, 6.0, 0.0, 0.0, 2.0, 7.0, 6.0, 0.0, 0.0];
+    assert_eq!(dw.unwrap().to_vec::<f32>()?, want);
+    Ok(())
+}
+
+#[test]
+fn dilations_of_nothing_are_the_lowest_number() -> wgrad::Result<()> {
+    // NaN is never the largest, and -inf is not above the lowest number.
+    let x = wgrad::constant([f32::NAN, 1.0, f32::NEG_INFINITY, f32::NEG_INFINITY])?;
+    let y = x.reshape([1, 1, 4, 1])?.dilation2d(&Tensor::zeros([1, 2, 1])?, Default::default())?;
+    assert_eq!(y.to_vec::<f32>()?, [1.0, 1.0, f32::MIN]);
+    // All taps are outside the image.
+    let (x, w) = (Tensor::zeros([1, 1, 1, 1])?, Tensor::zeros([2, 2, 1])?);
+    let tape = GradientTape::new();
+    tape.watch(&x)?;
+    let y = x.dilation2d(&w, Conv2dOptions::new().padding(Padding::Same).dilations([3, 3]))?;
+    assert_eq!(y.to_vec::<f32>()?, [f32::MIN]);
+    assert_eq!(tape.gradient(&y, &x)?.unwrap().to_vec::<f32>()?, [0.0]);
+    Ok(())
+}

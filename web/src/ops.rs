@@ -474,6 +474,23 @@ impl Tensor {
         Ok(Tensor::new(self.get()?.conv2d(filters.get()?, options)?))
     }
 
+    /// The largest sum of an element and its tap in each window of images `[N,H,W,C]`, for filters `[h,w,C]`.
+    pub fn dilation2d(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "Tensor | Variable")] filters: &Operand,
+        #[wasm_bindgen(
+            unchecked_optional_param_type = "{ strides?: Pair; padding?: Padding; dilations?: Pair }"
+        )]
+        options: &JsValue,
+    ) -> Result<Tensor> {
+        let options = Options::new("dilation2d", options, &["strides", "padding", "dilations"])?;
+        let options = Conv2dOptions::new()
+            .strides(options.pair("strides")?.unwrap_or([1, 1]))
+            .padding(padding(&options)?)
+            .dilations(options.pair("dilations")?.unwrap_or([1, 1]));
+        Ok(Tensor::new(self.get()?.dilation2d(filters.get()?, options)?))
+    }
+
     /// The largest element of each window and channel of images `[N,H,W,C]`; by default in windows of 2 by 2.
     #[wasm_bindgen(js_name = maxPool2d)]
     pub fn max_pool2d(

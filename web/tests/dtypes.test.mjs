@@ -18,6 +18,7 @@ const CALLS = {
   fill: "Tensor.fill([2], 1, x.dtype)", range: "Tensor.range(0, 4, 1, x.dtype)", from: 'Tensor.from([1], [1], x.dtype)', cast: "x.cast('int32')",
   eye: 'Tensor.eye(2)', full: 'Tensor.full([2], 1)', linspace: 'Tensor.linspace(0, 1, 3)', ones: 'Tensor.ones([2])', zeros: 'Tensor.zeros([2])',
   avgPool2d: 'x.reshape([1, 2, 2, 1]).avgPool2d()', maxPool2d: 'x.reshape([1, 2, 2, 1]).maxPool2d()',
+  dilation2d: 'x.reshape([1, 2, 2, 1]).dilation2d(y.reshape([2, 2, 1]))',
   conv2d: 'x.reshape([1, 2, 2, 1]).conv2d(y.reshape([2, 2, 1, 1]))', sparseSoftmaxCrossEntropy: 'x.sparseSoftmaxCrossEntropy(labels)',
   broadcastTo: 'x.broadcastTo([2, 2, 2])', clipByValue: 'x.clipByValue(0, 1)', gather: 'x.gather(labels)', gatherND: 'x.gatherND(places)',
   mirrorPad: "x.mirrorPad([[1, 1], [0, 0]], 'symmetric')", pad: 'x.pad([[1, 1], [0, 0]])', oneHot: 'x.oneHot(2)', reshape: 'x.reshape([4])',

@@ -192,6 +192,7 @@ static ALL: &[&[Entry]] = &[
     super::counted_blocking::ENTRIES,
     super::scan::ENTRIES,
     super::depthwise_conv2d::ENTRIES,
+    super::dilation2d::ENTRIES,
     super::einsum::ENTRIES,
     super::embedding::ENTRIES,
     super::gather::ENTRIES,
