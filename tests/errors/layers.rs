@@ -187,6 +187,10 @@ fn preprocessing_says_what_does_not_fit() {
     assert!(call(RandomContrast::new(2.0), &x).contains("must lie within 0 to 1"));
     let brightness = RandomBrightness::new(0.5).value_range([1.0, 1.0]);
     assert!(call(brightness, &x).contains("it must grow"));
+    let bright = Solarization::new().addition_factor([0.0, 2.0]);
+    assert!(call(bright, &x).contains("the addition_factor is 0 to 2; it must lie within 0 to 1"));
+    let dark = Solarization::new().threshold_factor([-0.5, 0.0]);
+    assert!(call(dark, &x).contains("the threshold_factor is -0.5 to 0"));
     assert!(call(Resizing::new(0, 4), &x).contains("the size is [0, 4]"));
     assert!(call(Resizing::new(2, 2), &zeros([1, 0, 4, 3])).contains("[0, 4]"));
     let both = Resizing::new(2, 2).crop_to_aspect_ratio(true).pad_to_aspect_ratio(true);

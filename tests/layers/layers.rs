@@ -458,7 +458,15 @@ fn random_moves_go_where_their_factors_say() {
     close(&y, &[1.0, 2.0, 3.0, 4.0]);
     let y = train(&RandomBrightness::new([0.01, 0.01]));
     close(&y, &[3.55, 4.55, 5.55, 6.55]);
-    let inference: [Box<dyn Layer>; 5] = [
+    // As in Keras 3.15: 255 - x.
+    close(&train(&Solarization::new()), &[254.0, 253.0, 252.0, 251.0]);
+    let unit = Solarization::new().value_range([0.0, 5.0]);
+    close(&train(&unit), &[4.0, 3.0, 2.0, 1.0]);
+    // Half of the range is added, and what is below 0.8 of it then stays.
+    let part = unit.addition_factor([0.5, 0.5]).threshold_factor([0.8, 0.8]);
+    close(&train(&part), &[3.5, 0.5, 0.0, 0.0]);
+    let inference: [Box<dyn Layer>; 6] = [
+        Box::new(Solarization::new()),
         Box::new(RandomFlip::new()),
         Box::new(RandomRotation::new(0.5)),
         Box::new(RandomZoom::new(0.5)),
@@ -483,6 +491,7 @@ fn each_image_of_a_batch_draws_for_itself() {
     assert_eq!(kinds(&RandomFlip::new().mode(FlipMode::Horizontal).seed(1), 4), 2);
     assert_eq!(kinds(&RandomCrop::new(1, 2).seed(2), 2), 3);
     assert_eq!(kinds(&RandomBrightness::new([0.0, 0.5]).seed(3), 4), 64);
+    assert_eq!(kinds(&Solarization::new().addition_factor(0.5).seed(5), 4), 64);
     assert!(kinds(&RandomRotation::new(0.5).seed(4), 4) > 32);
     // The same seed gives the same result; a second call continues the sequence.
     let layer = |seed| RandomZoom::new(0.5).seed(seed);

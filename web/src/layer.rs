@@ -12,7 +12,7 @@ use wgrad::keras::layers::{
 use wgrad::keras::layers::{
     BatchNormalization, Conv1D, Conv2DTranspose, DepthwiseConv2D, Embedding, GaussianNoise,
     GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalMaxPooling2D, LeakyRelu, RepeatVector,
-    Rescaling, UpSampling2D, ZeroPadding2D,
+    Rescaling, Solarization, UpSampling2D, ZeroPadding2D,
 };
 
 use crate::args::Options;
@@ -242,12 +242,29 @@ layers! {
         let scale = options.required("scale", options.number("scale")?)?;
         Ok(Box::new(Rescaling::new(scale as f32).offset(options.number("offset")?.unwrap_or(0.0) as f32)))
     };
+    /// In training, inverts the pixels that are not below a threshold.
+    solarization "solarization", "SolarizationOptions | void": "SolarizationOptions" {
+        "additionFactor?: number; thresholdFactor?: number; valueRange?: readonly [number, number];"
+    } ["additionFactor", "thresholdFactor", "valueRange"] @"ops" |options| {
+        let addition = options.number("additionFactor")?.unwrap_or(0.0);
+        let threshold = options.number("thresholdFactor")?.unwrap_or(0.0);
+        let range = options.read("valueRange", "a list of two numbers", pair_of_numbers)?.unwrap_or([0.0, 255.0]);
+        let layer = Solarization::new().addition_factor(addition as f32).threshold_factor(threshold as f32);
+        Ok(Box::new(layer.value_range(range)))
+    };
     /// Repeats each row `n` times.
     repeat_vector "repeatVector", "RepeatVectorOptions": "RepeatVectorOptions" { "n: number;" } ["n"] @"ops" |options| {
         Ok(Box::new(RepeatVector::new(options.required("n", options.count("n")?)?)))
     };
     /// Merges all axes but the first.
     flatten "flatten", "FlattenOptions | void": "FlattenOptions" { "" } [] |_| Ok(Box::new(Flatten::new()));
+}
+
+/// A list of two numbers.
+#[cfg(feature = "ops")]
+fn pair_of_numbers(value: &JsValue) -> Option<[f32; 2]> {
+    let list = value.dyn_ref::<js_sys::Array>().filter(|list| list.length() == 2)?;
+    Some([list.get(0).as_f64()? as f32, list.get(1).as_f64()? as f32])
 }
 
 /// The object that describes a layer. Invalid options are refused here, where the program wrote them.

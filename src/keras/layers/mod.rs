@@ -55,7 +55,7 @@ pub use pooling::{
 pub use preprocessing::{
     CategoryEncoding, CenterCrop, Discretization, Factor, FlipMode, Normalization, OutputMode,
     RandomBrightness, RandomContrast, RandomCrop, RandomFlip, RandomRotation, RandomTranslation,
-    RandomZoom, Rescaling, Resizing,
+    RandomZoom, Rescaling, Resizing, Solarization,
 };
 pub use regularization::{
     ActivityRegularization, AlphaDropout, Dropout, GaussianDropout, GaussianNoise,

@@ -113,6 +113,7 @@ classes! {
         SeparableConv1D,
         SeparableConv2D,
         Softmax,
+        Solarization,
         SpatialDropout1D,
         SpatialDropout2D,
         SpatialDropout3D,

@@ -71,6 +71,7 @@ LAYERS = {
     "RandomRotation": case((8, 6, 3), factor=0.25),
     "RandomTranslation": case((8, 6, 3), height_factor=0.25, width_factor=0.25),
     "RandomZoom": case((8, 6, 3), height_factor=0.25),
+    "Solarization": case((8, 6, 3)),
     "SpatialDropout1D": case(SIGNAL, rate=0.25),
     "SpatialDropout2D": case(IMAGE, rate=0.25),
     "SpatialDropout3D": case(VOLUME, rate=0.25),

@@ -12,6 +12,7 @@ mod random_flip;
 mod random_moves;
 mod rescaling;
 mod resizing;
+mod solarization;
 
 pub use category_encoding::{CategoryEncoding, OutputMode};
 pub use center_crop::CenterCrop;
@@ -24,3 +25,4 @@ pub use random_flip::{FlipMode, RandomFlip};
 pub use random_moves::{RandomRotation, RandomTranslation, RandomZoom};
 pub use rescaling::Rescaling;
 pub use resizing::Resizing;
+pub use solarization::Solarization;

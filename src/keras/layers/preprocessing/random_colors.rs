@@ -83,7 +83,7 @@ impl Layer for RandomBrightness {
     }
 }
 
-fn check_range(layer: &str, range: [f32; 2]) -> Result<[f32; 2]> {
+pub(super) fn check_range(layer: &str, range: [f32; 2]) -> Result<[f32; 2]> {
     if range[0] < range[1] {
         return Ok(range);
     }
