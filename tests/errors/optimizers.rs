@@ -7,7 +7,7 @@ use wgrad::keras::optimizers::schedules::{
 };
 use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
-    Nadam, Optimizer, OptimizerState, RmsProp, Sgd, Step,
+    Muon, Nadam, Optimizer, OptimizerState, RmsProp, Sgd, Step,
 };
 use wgrad::keras::{Config, INFERENCE, Layer};
 use wgrad::{Trackable, Variable};
@@ -81,6 +81,10 @@ fn options_out_of_range_are_refused_at_the_step() {
         (
             Box::new(Lamb::new(0.1).beta_2(7.0)),
             "lamb: beta_2 is 7; it must be at least 0 and below 1.",
+        ),
+        (
+            Box::new(Muon::new(0.1).adam_beta_1(1.0)),
+            "muon: adam_beta_1 is 1; it must be at least 0 and below 1.",
         ),
         (
             Box::new(Adafactor::new(0.1).clip_threshold(0.0)),

@@ -12,7 +12,7 @@ use wgrad::keras::optimizers::schedules::{
 };
 use wgrad::keras::optimizers::{
     self, Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, LossScaleOptimizer,
-    Nadam, Optimizer, RmsProp, Sgd,
+    Muon, Nadam, Optimizer, RmsProp, Sgd,
 };
 use wgrad::keras::{INFERENCE, Layer, Sequential, TRAINING};
 use wgrad::random::Generator;
@@ -39,6 +39,7 @@ fn all() -> Vec<Named> {
         ("ftrl", || Box::new(Ftrl::new(0.05).l1_regularization_strength(0.001).beta(0.1))),
         ("lion", || Box::new(Lion::new(0.001))),
         ("lamb", || Box::new(Lamb::new(0.01))),
+        ("muon", || Box::new(Muon::new(0.01))),
         ("adafactor", || Box::new(Adafactor::new(0.01))),
         ("schedule", || Box::new(Adam::new(ExponentialDecay::new(0.05, 3, 0.5)))),
         ("clipnorm", || Box::new(Sgd::new(0.01).clipnorm(0.1))),
@@ -462,6 +463,75 @@ fn options_together_do_what_keras_s_do() -> tf::Result<()> {
     Ok(())
 }
 
+/// Muon after eight steps, as `options_together_do_what_keras_s_do`; the first and the last variable are matrices.
+#[test]
+fn muon_does_what_keras_s_does() -> tf::Result<()> {
+    let plain = Muon::new(0.1).nesterov(false).rms_rate(None).momentum(0.8).adam_lr_ratio(0.3);
+    let tuned = Muon::new(0.05).muon_a(3.0).muon_b(-3.2).muon_c(1.2).epsilon(1e-2);
+    let cases = [
+        (Muon::new(0.1), [7.199268, 2.443180, -11.180986, -13.718002]),
+        (
+            plain.weight_decay(0.1).adam_weight_decay(0.02),
+            [6.352835, 3.727087, -19.305727, -13.698154],
+        ),
+        (tuned.adam_beta_1(0.8).adam_beta_2(0.9), [7.311652, 3.472081, -18.226213, -13.461843]),
+    ];
+    let shapes: [&[usize]; 4] = [&[5, 3], &[7], &[2, 3, 4], &[3, 5]];
+    let formula = |shape: &[usize], from: usize, f: fn(f64) -> f64| {
+        let size: usize = shape.iter().product();
+        let values: Vec<f32> = (from..from + size).map(|i| f(i as f64) as f32).collect();
+        Tensor::from_slice(&values, shape)
+    };
+    for (number, (muon, want)) in cases.into_iter().enumerate() {
+        let variables = shapes.iter().enumerate();
+        let variables =
+            variables.map(|(k, shape)| Ok(Variable::new(formula(shape, 10 * k, f64::sin)?)));
+        let variables = variables.collect::<tf::Result<Vec<_>>>()?;
+        for s in 0..8 {
+            let grads = shapes.iter().enumerate();
+            let grads = grads.map(|(k, shape)| {
+                formula(shape, 100 * k + 7 * s, |i| 2.0 * f64::from(i.cos() as f32)).map(Some)
+            });
+            muon.apply_gradients(&grads.collect::<tf::Result<Vec<_>>>()?, &variables)?;
+        }
+        for (k, (variable, want)) in variables.iter().zip(want).enumerate() {
+            let values = variable.read().to_vec::<f32>()?;
+            let sum: f32 = values.iter().enumerate().map(|(i, w)| (i + 1) as f32 * w).sum();
+            // The iteration multiplies rounding errors by up to 3.4 each time.
+            assert!((sum - want).abs() < 2e-3, "case {number}, variable {k}: {sum}, not {want}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn muon_knows_variables_by_their_names() -> tf::Result<()> {
+    let slots = |muon: Muon| -> tf::Result<Vec<String>> {
+        let model =
+            Sequential::new().add_named("body", Dense::new(2)).add_named("head", Dense::new(2));
+        model.call(&Tensor::zeros([1, 3])?, TRAINING)?;
+        muon.build(&model)?;
+        Ok(muon.named_variables().into_iter().map(|(name, _)| name).collect())
+    };
+    // The kernels are variables 0 and 2. A velocity shows AdamW.
+    let has = |names: &[String], name: &str| names.iter().any(|known| known == name);
+    let names = slots(Muon::new(0.1))?;
+    assert!(
+        !has(&names, "velocity/0") && has(&names, "velocity/1") && !has(&names, "velocity/2"),
+        "{names:?}"
+    );
+    let names = slots(Muon::new(0.1).exclude_layers(["head"]))?;
+    assert!(
+        !has(&names, "velocity/0") && has(&names, "velocity/2") && has(&names, "momentum/2"),
+        "{names:?}"
+    );
+    // A matrix without a name cannot be excluded by one.
+    let w = Variable::new(constant([[1.0]])?);
+    let error = Muon::new(0.1).exclude_layers(["head"]).build(&w).unwrap_err().to_string();
+    assert!(error.contains("exclude_layers goes by names, [head]"), "{error}");
+    Ok(())
+}
+
 /// A program that imports no trait can set the options of every optimizer.
 mod without_the_trait {
     use wgrad::keras::optimizers as o;
@@ -482,7 +552,7 @@ mod without_the_trait {
         };
     }
 
-    pub fn all() -> [Box<dyn o::Optimizer>; 13] {
+    pub fn all() -> [Box<dyn o::Optimizer>; 14] {
         set_all![
             o::Adadelta::new(0.1),
             o::Adafactor::new(0.1),
@@ -494,6 +564,7 @@ mod without_the_trait {
             o::Lamb::new(0.1),
             o::Lion::new(0.1),
             o::LossScaleOptimizer::new(o::Sgd::new(0.1)),
+            o::Muon::new(0.1).adam_weight_decay(0.1),
             o::Nadam::new(0.1),
             o::RmsProp::new(0.1),
             o::Sgd::new(0.1),

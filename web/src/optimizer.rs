@@ -3,7 +3,7 @@
 use wasm_bindgen::prelude::*;
 #[cfg(feature = "ops")]
 use wgrad::keras::optimizers::{
-    Adadelta, Adafactor, Adagrad, AdamW, Adamax, Ftrl, Lamb, Lion, Nadam, RmsProp,
+    Adadelta, Adafactor, Adagrad, AdamW, Adamax, Ftrl, Lamb, Lion, Muon, Nadam, RmsProp,
 };
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
 
@@ -118,6 +118,10 @@ optimizers! {
     "lion" { "beta1?: number; beta2?: number" }
         ["beta1", "beta2"]
         |options| made!(options, Lion::new(rate(options, 1e-3)?); beta_1 = "beta1", beta_2 = "beta2"; );
+    #[cfg(feature = "ops")]
+    "muon" { "adamBeta1?: number; adamBeta2?: number; adamWeightDecay?: number; epsilon?: number; excludeEmbeddings?: boolean; muonA?: number; muonB?: number; muonC?: number; adamLrRatio?: number; momentum?: number; nesterov?: boolean; rmsRate?: number" }
+        ["adamBeta1", "adamBeta2", "adamWeightDecay", "epsilon", "excludeEmbeddings", "muonA", "muonB", "muonC", "adamLrRatio", "momentum", "nesterov", "rmsRate"]
+        |options| made!(options, Muon::new(rate(options, 1e-3)?); adam_beta_1 = "adamBeta1", adam_beta_2 = "adamBeta2", adam_weight_decay = "adamWeightDecay", epsilon = "epsilon", muon_a = "muonA", muon_b = "muonB", muon_c = "muonC", adam_lr_ratio = "adamLrRatio", momentum = "momentum", rms_rate = "rmsRate"; exclude_embeddings = "excludeEmbeddings", nesterov = "nesterov");
     #[cfg(feature = "ops")]
     "nadam" { "beta1?: number; beta2?: number; epsilon?: number" }
         ["beta1", "beta2", "epsilon"]

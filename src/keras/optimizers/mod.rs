@@ -19,6 +19,7 @@ mod learning_rate;
 mod lion;
 mod loss_scale;
 mod memory;
+mod muon;
 mod nadam;
 mod names;
 mod options;
@@ -42,6 +43,7 @@ pub use lamb::Lamb;
 pub use learning_rate::LearningRate;
 pub use lion::Lion;
 pub use loss_scale::LossScaleOptimizer;
+pub use muon::Muon;
 pub use nadam::Nadam;
 pub use names::get;
 pub use pace::Step;
@@ -185,7 +187,7 @@ pub trait Optimizer: Trackable {
     /// # Errors
     /// [`Error::Device`] if the device is out of memory.
     fn build(&self, variables: &dyn Trackable) -> Result<()> {
-        step::build(self, &variables.trainable_variables())
+        step::build(self, &Trainable::find(variables))
     }
 
     /// Returns the number of steps; with `gradient_accumulation_steps`, of those that changed the variables.
@@ -410,6 +412,7 @@ setters::options_of_all! {
     [] Lamb;
     [] Lion;
     [O: Optimizer] LossScaleOptimizer<O>;
+    [] Muon;
     [] Nadam;
     [] RmsProp;
     [] Sgd;

@@ -1,8 +1,8 @@
 //! Optimizers by Keras's names.
 
 use super::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, Nadam, Optimizer, RmsProp,
-    Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, Lion, Muon, Nadam, Optimizer,
+    RmsProp, Sgd,
 };
 use crate::error::{Error, Result, message};
 
@@ -19,6 +19,7 @@ const NAMES: &[(&str, Make)] = &[
     ("ftrl", || Box::new(Ftrl::new(0.001))),
     ("lamb", || Box::new(Lamb::new(0.001))),
     ("lion", || Box::new(Lion::new(0.001))),
+    ("muon", || Box::new(Muon::new(0.001))),
     ("nadam", || Box::new(Nadam::new(0.001))),
     ("rmsprop", || Box::new(RmsProp::new(0.001))),
     ("sgd", || Box::new(Sgd::new(0.01))),

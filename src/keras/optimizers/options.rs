@@ -28,7 +28,7 @@ pub(super) struct Options {
     pub(super) ema_overwrite_frequency: Option<u64>,
     pub(super) loss_scale_factor: f64,
     pub(super) gradient_accumulation_steps: u64,
-    stages: [Option<Arc<dyn Stage>>; 5],
+    stages: [Option<Arc<dyn Stage>>; 6],
 }
 
 /// The variables that do not decay.
@@ -43,6 +43,8 @@ pub(super) struct Excluded {
 /// The stages in the order in which they change a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StepStage {
+    /// Which formula a variable has.
+    Kinds,
     Scale,
     Accumulate,
     Clip,
@@ -166,6 +168,16 @@ pub(super) type Change = (Variable, Tensor);
 
 /// The effect of an option on a step.
 pub(super) trait Stage: Debug + Send + Sync {
+    /// Learns the variables before the step creates slots for them.
+    fn begin(&self, _: &Options, _: &Trainable<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The weight decay of a variable, if it differs from that of the options.
+    fn decay(&self, _: &Variable) -> Option<f64> {
+        None
+    }
+
     /// Changes gradients before the formula uses them.
     fn gradients<'v>(&self, _: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
         Ok(pairs)

@@ -59,10 +59,12 @@ fn make(
 }
 
 /// Creates the slots of `variables`.
-pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &[Variable]) -> Result<()> {
+pub(super) fn build<O: Optimizer + ?Sized>(optimizer: &O, variables: &Trainable<'_>) -> Result<()> {
     let state = optimizer.state();
     let _turn = state.turn();
     let options = state.options();
+    options.stages().try_for_each(|stage| stage.begin(&options, variables))?;
+    let variables = &variables.list[..];
     let mut memory = state.memory();
     memory.keep();
     memory.arrange(variables);
@@ -160,6 +162,7 @@ fn new_values(
     mut pairs: Pairs<'_>,
     variables: &Trainable<'_>,
 ) -> Result<Vec<Change>> {
+    options.stages().try_for_each(|stage| stage.begin(options, variables))?;
     let (step, made, memory) = (state.step()?, state.made(), state.memory_cell());
     let changes = Vec::with_capacity(pairs.len() * 3);
     let mut round = Round { options, step, made, variables, memory, changes, wanted: None };

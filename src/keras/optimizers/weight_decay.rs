@@ -62,7 +62,8 @@ impl Stage for WeightDecay {
         if !self.decays(round, variable)? {
             return Ok(w);
         }
-        let decay = round.options.weight_decay;
+        let own = round.options.stages().find_map(|stage| stage.decay(variable));
+        let decay = own.unwrap_or(round.options.weight_decay);
         w.subtract(w.multiply(round.step.scalar(move |_, lr| decay * lr))?)
     }
 }

@@ -10,7 +10,7 @@ use wgrad::keras::optimizers::schedules::{
     PolynomialDecay, Schedule,
 };
 use wgrad::keras::optimizers::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, LearningRate, Lion, Nadam,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Ftrl, Lamb, LearningRate, Lion, Muon, Nadam,
     Optimizer, RmsProp, Sgd,
 };
 use wgrad::{Trackable, Variable};
@@ -121,6 +121,11 @@ fn optimizer(c: &Call) -> Answer<Box<dyn Optimizer>> {
         ),
         "Lion" => options!(Lion::new(rate); beta_1 beta_2;),
         "Lamb" => options!(Lamb::new(rate); beta_1 beta_2 epsilon;),
+        "Muon" => options!(
+            Muon::new(rate);
+            adam_beta_1 adam_beta_2 adam_weight_decay epsilon muon_a muon_b muon_c adam_lr_ratio momentum rms_rate;
+            exclude_embeddings nesterov
+        ),
         "Adafactor" => options!(
             Adafactor::new(rate);
             beta_2_decay epsilon_1 epsilon_2 clip_threshold; relative_step
