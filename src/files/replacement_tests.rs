@@ -78,7 +78,12 @@ fn names_say_whose_files_they_are() {
 #[cfg(target_os = "linux")]
 fn writer(path: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["files::replacement::tests::writing_for_ever", "--exact", "--ignored", "--nocapture"])
+        .args([
+            "files::replacement::tests::writing_for_ever",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+        ])
         .env("WGRAD_TEST_FILE", path)
         .stdout(Stdio::piped())
         .spawn()

@@ -122,7 +122,8 @@ impl Op for Dilation2d {
             .constant("WG", 64)
             .declare(format!("const PLACE = {};", self.find == Find::Place))
             .declare(format!("fn result(best: f32, place: i32) -> Out {{ return Out({result}); }}"))
-            .declare(format!("const LOWEST = -{:?}f;", x.dtype.largest()))
+            // In full, as Tint refuses a number that is rounded to this one.
+            .declare(format!("const LOWEST = -{:?}f;", f64::from(x.dtype.largest())))
             .read(Bind::Input(0))
             .read(Bind::Input(1))
             .write(Bind::Output)
