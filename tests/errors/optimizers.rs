@@ -210,7 +210,7 @@ fn names_are_keras_s() {
     assert_eq!(
         text(optimizers::get("sdg").map(drop)),
         "optimizers.get: there is no 'sdg'; the optimizers are adadelta, adafactor, adagrad, adam, adamax, adamw, ftrl, \
-         lamb, lion, nadam, rmsprop, sgd."
+         lamb, lion, muon, nadam, rmsprop, sgd."
     );
     for name in ["Adam", "RMSprop", "sgd", "Lion"] {
         assert!(optimizers::get(name).is_ok());
