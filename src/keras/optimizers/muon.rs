@@ -20,14 +20,15 @@ static CLASS: Class = Class::new("Muon");
 /// `x = g / |g|`, then `ns_steps` times `x = a x + (b x x^T + c (x x^T)^2) x`.
 ///
 /// Variables that are not matrices, embeddings, and those of excluded layers make steps of AdamW, with a learning rate of
-/// `adam_lr_ratio` times that of matrices. Usually the last layer is excluded:
+/// `adam_lr_ratio` times that of matrices. Usually the last layer is excluded by its name:
+/// `exclude_layers(["head"])`.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
 /// use tf::keras::optimizers::{Muon, Optimizer};
 /// let w = tf::Variable::new(tf::constant([[1.0], [2.0]])?);
-/// let muon = Muon::new(0.1).weight_decay(0.0).exclude_layers(["head"]).rms_rate(None);
+/// let muon = Muon::new(0.1).weight_decay(0.0).rms_rate(None);
 /// muon.apply_gradients(&[Some(tf::constant([[3.0], [4.0]])?)], &w)?;
 /// // The only singular value of the direction (0.6, 0.8) is 1; the iteration leaves it between 0.7 and 1.2.
 /// let step = w.read().subtract(tf::constant([[1.0], [2.0]])?)?.to_vec::<f32>()?;
