@@ -488,7 +488,7 @@ impl Tensor {
             .strides(options.pair("strides")?.unwrap_or([1, 1]))
             .padding(padding(&options)?)
             .dilations(options.pair("dilations")?.unwrap_or([1, 1]));
-        Ok(Tensor::new(self.get()?.dilation2d(filters.get()?, options)?))
+        Ok(Tensor::new(self.get()?.dilation2d(&filters.get()?, options)?))
     }
 
     /// The largest element of each window and channel of images `[N,H,W,C]`; by default in windows of 2 by 2.
