@@ -103,6 +103,7 @@ for axes, shape in [(1, SIGNAL), (2, IMAGE), (3, VOLUME)]:
 # Values other than the default, for the options of all layers; `(option, with)` if other options must also be set.
 VALUES = {
     "activation": "sigmoid",
+    "addition_factor": 0.25,
     "alpha": 0.5,
     "attention_axes": 1,
     "axes": 2,
@@ -176,6 +177,7 @@ VALUES = {
     "strides": 2,
     "synchronized": True,
     "threshold": 0.25,
+    "threshold_factor": 0.5,
     "trainable": False,
     "unit_forget_bias": False,
     "unroll": True,
