@@ -98,9 +98,9 @@ fn create_on(
 ) -> Result<Tensor> {
     let spec = op.infer(&[])?;
     // A tape does not need a value that depends on nothing.
-    let told = tracing().then(|| op.clone());
+    let traced = tracing().then(|| op.clone());
     let output = Tensor::new(device.clone(), push(&device, op, &[], spec)?);
-    if let Some(op) = told {
+    if let Some(op) = traced {
         each_observer(|observer| observer.created(&op, owner.as_ref(), &output));
     }
     Ok(output)

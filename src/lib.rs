@@ -56,7 +56,7 @@ pub mod image;
 pub mod interop;
 #[cfg(feature = "keras")]
 // The parts of checkpoints are compiled where nothing saves or resumes, too.
-#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
 pub mod keras;
 mod ops;
 mod plan;
@@ -69,7 +69,6 @@ pub mod summary;
 mod support;
 mod tape;
 mod tensor;
-#[cfg_attr(not(feature = "checkpoint"), allow(dead_code, unused_imports))]
 mod trackable;
 #[cfg(feature = "checkpoint")]
 pub mod train;

@@ -110,8 +110,8 @@ impl Variable {
     /// tape was open is a constant.
     pub fn read(&self) -> Tensor {
         match eager::assigned_in_trace(self) {
-            Some(value) => self.told(&value),
-            None => self.told(&self.lock()),
+            Some(value) => self.observed(&value),
+            None => self.observed(&self.lock()),
         }
     }
 
@@ -121,7 +121,7 @@ impl Variable {
     }
 
     /// Gives `value` a new identity and reports the read to open tapes.
-    fn told(&self, value: &Tensor) -> Tensor {
+    fn observed(&self, value: &Tensor) -> Tensor {
         let tensor = value.detached();
         eager::read(self, &tensor);
         tensor
@@ -211,7 +211,7 @@ impl Variable {
     ) -> Result<()> {
         let assigned = eager::assigned_in_trace(self);
         let mut tensor = self.lock();
-        let value = self.told(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
+        let value = self.observed(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         if eager::assign_in_trace(self, &new) {

@@ -35,7 +35,6 @@ pub(crate) struct KnownAdapter {
 /// The resources shared by all workgroups that run at once on one core (NVIDIA's multiprocessor, AMD's compute unit,
 /// Intel's Xe core).
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "kernel-hooks"), allow(dead_code))]
 pub(crate) struct Core {
     pub(crate) threads: u32,
     /// Of 32 bits.

@@ -21,13 +21,16 @@ struct Sink {
 }
 
 thread_local! {
-    /// The open traces, the innermost last.
+    /// The open traces, the innermost last: there are several only where calls are lifted out of one.
     static SINKS: RefCell<Vec<Rc<Sink>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f`, whose calls are recorded and do not run; assignments change no variable. Values that outlive `f` are then
-/// computed, or fail if they depend on a placeholder.
+/// computed, or fail if they depend on a placeholder. Inside a trace, `f` belongs to that trace.
 pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> R {
+    if open().is_some() {
+        return f();
+    }
     struct End;
     impl Drop for End {
         fn drop(&mut self) {

@@ -118,11 +118,13 @@ fn traces_nest_and_survive_panics() -> Result<()> {
             let mixed = symbol(&[2]).add(&inner)?;
             Ok((inner, mixed.shape().to_vec()))
         })?;
-        assert_eq!(shape, [2]);
-        drop(inner);
-        outer.reduce_sum(())
+        assert_eq!((shape, inner.to_vec::<f32>()?), (vec![2], vec![4.0, 9.0]));
+        // A value that the inner trace made from one of the outer trace outlives both.
+        let kept = traced(|| outer.multiply(2.0))?;
+        lifted(|| traced(|| symbol(&[3]).relu()).map(drop))?;
+        kept.reduce_sum(())
     })?;
-    assert_eq!(sum.item::<f32>()?, 5.0);
+    assert_eq!(sum.item::<f32>()?, 10.0);
     Ok(())
 }
 

@@ -7,14 +7,14 @@ pub mod io;
 #[cfg(any(feature = "checkpoint", feature = "summary"))]
 pub(crate) mod protobuf;
 // A browser has no files, and checkpoints need most of this module.
-#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(dead_code))]
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
 mod replacement;
 #[cfg(any(feature = "keras-files", feature = "npy"))]
 pub(crate) mod zip;
 
 #[cfg(test)]
 pub(crate) use replacement::tests;
-#[cfg_attr(any(target_family = "wasm", not(feature = "checkpoint")), allow(unused_imports))]
+#[cfg_attr(target_family = "wasm", allow(unused_imports))]
 pub(crate) use replacement::{
     Replacement, finish_all, folder_of, is_being_replaced, leftovers, look, make_folder,
     move_aside, read, replace, replace_by_link, sync_folder,

@@ -6,7 +6,6 @@ use crate::dtype::DType;
 
 /// How HDF5 stores a dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "keras-files"), allow(dead_code))]
 pub(crate) enum Hdf5Class {
     Unknown,
     Signed,
@@ -81,7 +80,6 @@ macro_rules! host_dtypes {
                 }
             }
 
-            #[cfg_attr(not(feature = "keras-files"), allow(dead_code))]
             pub(crate) fn hdf5_class(self) -> Hdf5Class {
                 match self {
                     $(HostDType::$variant => $hdf5,)*

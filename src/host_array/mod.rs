@@ -80,13 +80,14 @@ impl<'a> HostArray<'a> {
         let (shape, mut bytes) = (shape.into(), bytes.into());
         if dtype.array_bytes(&[]).is_none() && dtype.array_bytes(&[8]).is_none() {
             return Err(Error::DType(message!(
-                "HostArray: an array of the dtype {dtype} is not made of bytes."
+                "HostArray: elements of the dtype {dtype} have no fixed number of bytes; new needs a dtype that has one. Use \
+                 from_strings for strings."
             )));
         }
         let wanted = dtype.array_bytes(&shape);
         if wanted != Some(bytes.len()) {
             return Err(Error::Shape(message!(
-                "HostArray: {shape} of {} needs {} bytes, and {} are given.",
+                "HostArray: an array {shape} of {} has {} bytes, and {} were passed. Pass bytes that fit the shape.",
                 dtype.file_name(),
                 wanted.map_or("more than any memory's".to_string(), |wanted| wanted.to_string()),
                 bytes.len()
@@ -110,7 +111,7 @@ impl<'a> HostArray<'a> {
         // No element takes less than a byte.
         if HostDType::U8.array_bytes(&shape) != Some(strings.len()) {
             return Err(Error::Shape(message!(
-                "HostArray: an array of the shape {shape} does not have {} strings.",
+                "HostArray: an array {shape} does not have {} strings. Pass one string for each element.",
                 strings.len()
             )));
         }
@@ -226,7 +227,7 @@ impl<'a> HostArray<'a> {
         HostArray::new(self.dtype, sizes, moved)
     }
 
-    /// The same array, whose elements this one owns.
+    /// The same array, which borrows the elements of this one.
     pub fn view(&self) -> HostArray<'_> {
         let data = match &self.data {
             Data::Bytes(bytes) => Data::Bytes(Cow::Borrowed(bytes)),

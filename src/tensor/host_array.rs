@@ -46,10 +46,10 @@ impl HostArray<'_> {
             return self.upload(dtype);
         }
         let converted = self.converted(dtype, options.rounding).map_err(|misfit| {
-            let rounding = "Give HostOptions::new().rounding(true) if its neighbour will do.";
+            let rounding = "Pass HostOptions::new().rounding(true) to take the nearest number.";
             Error::DType(match misfit {
                 Misfit::Apart => message!(
-                    "to_tensor: the array {:?} is {}, and a tensor of {dtype} is not made of such values. Convert it first.",
+                    "to_tensor: the array {:?} is {}, which does not become {dtype}. Convert it first.",
                     self.shape(),
                     self.dtype().name()
                 ),
@@ -58,9 +58,10 @@ impl HostArray<'_> {
                     self.shape(),
                     self.dtype().name()
                 ),
+                // Integers are never rounded.
                 Misfit::Value(place, value) => message!(
-                    "to_tensor: the value at {place:?} is {value}, which {dtype} does not hold. {}",
-                    if options.rounding { "Convert it first." } else { rounding }
+                    "to_tensor: the value at {place:?} is {value}, which {dtype} cannot represent. {}",
+                    if options.rounding || !dtype.is_float() { "Convert it first." } else { rounding }
                 ),
             })
         })?;

@@ -521,6 +521,9 @@ fn a_model_trains_on_the_device_of_its_variables() {
     for variable in model.variables() {
         assert!(variable.read().device() == &own);
     }
+    model.train_on_batch((x.clone(), y.clone())).unwrap();
+    model.test_on_batch((x.clone(), y.clone())).unwrap();
+    assert!(model.predict_on_batch(x.clone()).unwrap()[0].device() == &own);
     // A batch on another device is refused.
     let there = Tensor::ones([4, 2]).unwrap();
     let error = model.predict(&there, PredictOptions::new()).unwrap_err();

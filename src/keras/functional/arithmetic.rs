@@ -56,7 +56,6 @@ pub(crate) struct Arithmetic {
 struct OperatorClass {
     /// Keras's class and module.
     class: &'static str,
-    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     module: &'static str,
     apply: Apply,
 }

@@ -41,7 +41,6 @@ pub(crate) struct NetworkLayer {
 #[derive(Default)]
 pub(crate) struct Call {
     /// The operation of this call; none for an input.
-    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     pub(crate) operation: Option<Arc<Operation>>,
     pub(crate) inputs: Vec<Link>,
     /// The mask passed to the call, if it is not the mask of the inputs.

@@ -9,7 +9,6 @@ use crate::trackable::Parts;
 #[derive(Debug, Default)]
 pub(crate) struct SeedGenerator {
     /// For the config.
-    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     seed: Option<u64>,
     generator: OnceLock<Generator>,
 }

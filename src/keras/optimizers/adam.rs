@@ -3,7 +3,7 @@
 use super::setters::setter;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
 use crate::error::Result;
-use crate::tensor::Tensor;
+use crate::tensor::{Operand, Tensor};
 use crate::trackable::Trackable;
 use crate::variable::Variable;
 
@@ -80,11 +80,9 @@ impl Optimizer for Adam {
             _ => (None, slots),
         };
         let [m, v] = super::slots(&self.state, slots)?;
-        let m = m.add(g.subtract(m)?.multiply(1.0 - self.beta_1)?)?;
-        let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - self.beta_2)?)?;
-        // The learning rate, corrected for the bias of means that start at 0.
-        let (b1, b2) = (self.beta_1, self.beta_2);
-        let alpha = step.scalar(move |t, lr| lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
+        let betas = [self.beta_1, self.beta_2];
+        let [m, v] = means(g, [m, v], betas)?;
+        let alpha = corrected_rate(step, betas, 1.0);
         let mut after = vec![m.clone(), v.clone()];
         let mut spread = v;
         if let (Some(largest), Some(maximum)) = (largest, self.amsgrad) {
@@ -94,6 +92,18 @@ impl Optimizer for Adam {
         let down = m.multiply(alpha)?.divide(spread.sqrt()?.add(self.epsilon)?)?;
         Ok((w.subtract(down)?, after))
     }
+}
+
+/// The new means of gradients and of squared gradients.
+pub(super) fn means(g: &Tensor, [m, v]: [&Tensor; 2], [b1, b2]: [f64; 2]) -> Result<[Tensor; 2]> {
+    let m = m.add(g.subtract(m)?.multiply(1.0 - b1)?)?;
+    let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - b2)?)?;
+    Ok([m, v])
+}
+
+/// `ratio` times the learning rate, corrected for the bias of means that start at 0.
+pub(super) fn corrected_rate(step: &Step, [b1, b2]: [f64; 2], ratio: f64) -> Operand {
+    step.scalar(move |t, lr| ratio * lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)))
 }
 
 /// [`Adam`] with decoupled weight decay (Loshchilov and Hutter 2019): each step first subtracts `lr weight_decay w` from `w`.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::adam::{corrected_rate, means};
 use super::options::{Options, Stage, StepStage, Trainable, Within};
 use super::setters::setter;
 use super::{LearningRate, Optimizer, OptimizerState, Step};
@@ -173,13 +174,11 @@ impl Muon {
         step: &Step,
         w: &Tensor,
         g: &Tensor,
-        [m, v]: [&Tensor; 2],
+        slots: [&Tensor; 2],
     ) -> Result<(Tensor, Vec<Tensor>)> {
-        let (b1, b2, ratio) = (self.adam_beta_1, self.adam_beta_2, self.adam_lr_ratio);
-        let m = m.add(g.subtract(m)?.multiply(1.0 - b1)?)?;
-        let v = v.add(g.square()?.subtract(v)?.multiply(1.0 - b2)?)?;
-        let alpha =
-            step.scalar(move |t, lr| ratio * lr * (1.0 - b2.powi(t)).sqrt() / (1.0 - b1.powi(t)));
+        let betas = [self.adam_beta_1, self.adam_beta_2];
+        let [m, v] = means(g, slots, betas)?;
+        let alpha = corrected_rate(step, betas, self.adam_lr_ratio);
         let down = m.multiply(alpha)?.divide(v.sqrt()?.add(self.epsilon)?)?;
         Ok((w.subtract(down)?, vec![m, v]))
     }

@@ -40,6 +40,7 @@ use any_model::Erased;
 use super::{Context, Inputs, Layer, Outputs};
 use crate::data::{Batch, IntoBatch, IntoModelData};
 use crate::error::{Error, Result};
+use crate::runtime::Device;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 
@@ -368,7 +369,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        steps::on_batch(&Erased::new(self), phase::Phase::Train, &batch.into_batch()?)
+        on_home(self, || {
+            steps::on_batch(&Erased::new(self), phase::Phase::Train, &batch.into_batch()?)
+        })
     }
 
     /// Returns the loss and the metrics of one batch, in inference mode; otherwise the same as [`Model::train_on_batch`].
@@ -379,7 +382,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        steps::on_batch(&Erased::new(self), phase::Phase::Test, &batch.into_batch()?)
+        on_home(self, || {
+            steps::on_batch(&Erased::new(self), phase::Phase::Test, &batch.into_batch()?)
+        })
     }
 
     /// Resets the stateful layers of the model to their initial states, after which the batch size may change. As in Keras,
@@ -405,15 +410,28 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        self.predict_step(&batch.into_batch()?)
+        on_home(self, || self.predict_step(&batch.into_batch()?))
     }
 }
 
-/// Awaits `pass` with the device of the model's variables as the current one, so that batches are made there.
+/// The device of the model's variables, on which its batches are made. A model that has never been called has none: it gets
+/// its variables on the current device.
+fn home(model: &dyn Trackable) -> Option<Device> {
+    model.variables().first().map(|variable| variable.peek().device().clone())
+}
+
+/// Calls `f` with the model's device as the current one.
+fn on_home<R>(model: &dyn Trackable, f: impl FnOnce() -> R) -> R {
+    match home(model) {
+        Some(device) => device.scope(f),
+        None => f(),
+    }
+}
+
+/// As [`on_home`], for a future.
 async fn at_home<R>(model: &dyn Trackable, pass: impl Future<Output = R>) -> R {
-    // A model that has never been called gets its variables on the current device.
-    match model.variables().first() {
-        Some(variable) => variable.peek().device().scope_async(pass).await,
+    match home(model) {
+        Some(device) => device.scope_async(pass).await,
         None => pass.await,
     }
 }

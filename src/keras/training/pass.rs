@@ -16,7 +16,7 @@ use super::interrupt::CtrlC;
 use super::logs::{History, Logs};
 use super::phase::Phase;
 use super::progress::Progress;
-use super::reading::{Event, Read, Sums, Told, Unread};
+use super::reading::{Event, Read, ReadEvent, Sums, Unread};
 use super::stop::StopSignal;
 use super::trainer::Compiled;
 use crate::error::{Result, message};
@@ -129,11 +129,11 @@ impl Loop<'_, '_> {
             events => Some((Read::start(events).await, began)),
         };
         if let Some((before, since)) = std::mem::replace(&mut ahead.reading, read) {
-            let told = before.finish().await?;
+            let events = before.finish().await?;
             // The next run is shorter if the device was slow.
             let next = if since.elapsed() > SLOW { ahead.most / 2 } else { ahead.most * 2 };
             ahead.most = next.clamp(1, self.yield_every.unwrap_or(STEPS));
-            self.tell(told).await?;
+            self.notify(events).await?;
         }
         Ok(())
     }
@@ -147,25 +147,25 @@ impl Loop<'_, '_> {
     }
 
     /// Notifies callbacks of the values that were read.
-    async fn tell(&mut self, told: Vec<Result<Told>>) -> Result<()> {
-        let is_step = |told: &Result<Told>| {
-            told.as_ref().is_ok_and(|told| matches!(told.event, Event::Step { .. }))
+    async fn notify(&mut self, events: Vec<Result<ReadEvent>>) -> Result<()> {
+        let is_step = |event: &Result<ReadEvent>| {
+            event.as_ref().is_ok_and(|event| matches!(event.event, Event::Step { .. }))
         };
-        let last = told.iter().rposition(is_step);
-        for (at, told) in told.into_iter().enumerate() {
-            let told = told.inspect_err(|_| {
+        let last = events.iter().rposition(is_step);
+        for (at, event) in events.into_iter().enumerate() {
+            let values = event.inspect_err(|_| {
                 // Later steps are discarded: no epoch ends with them.
                 self.ahead.calling.clear();
                 self.ahead.reading = None;
             })?;
-            match told.event {
+            match values.event {
                 Event::Step { phase, batch, .. } => {
-                    self.tell_step(phase, batch, &told, Some(at) == last)?;
+                    self.notify_step(phase, batch, &values, Some(at) == last)?;
                 }
                 Event::Pass(phase) => {
-                    self.ahead.sums.add(&told);
+                    self.ahead.sums.add(&values);
                     let logs = std::mem::take(&mut self.ahead.sums).logs();
-                    self.tell_pass(phase, logs)?;
+                    self.notify_pass(phase, logs)?;
                 }
                 Event::Epoch { number, batches } => {
                     let mut logs = std::mem::take(&mut self.ahead.epoch);
@@ -184,7 +184,7 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    fn tell_pass(&mut self, phase: Phase, logs: Logs) -> Result<()> {
+    fn notify_pass(&mut self, phase: Phase, logs: Logs) -> Result<()> {
         if phase == Phase::Train {
             self.ahead.epoch = logs;
             return Ok(());
@@ -200,10 +200,16 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    fn tell_step(&mut self, phase: Phase, batch: usize, told: &Told, last: bool) -> Result<()> {
+    fn notify_step(
+        &mut self,
+        phase: Phase,
+        batch: usize,
+        values: &ReadEvent,
+        last: bool,
+    ) -> Result<()> {
         let heard = self.batch_logs() != BatchLogs::Unused;
         let ahead = &mut self.ahead;
-        ahead.sums.add(told);
+        ahead.sums.add(values);
         // A validation has no separate bar.
         let shown = last && phase != Phase::Validate && self.progress.shows();
         let watched = phase == Phase::Train && !ahead.warned;
@@ -219,7 +225,7 @@ impl Loop<'_, '_> {
             );
         }
         if heard {
-            self.run.set_batch_logs(told.logs());
+            self.run.set_batch_logs(values.logs());
             self.each(|callback, run| match callback.batch_logs() {
                 BatchLogs::Unused => Ok(()),
                 _ => batch_end(phase, callback, batch, &logs, run),

@@ -52,13 +52,13 @@ impl Unread {
 }
 
 /// An event whose scalars have been read.
-pub(super) struct Told {
+pub(super) struct ReadEvent {
     pub(super) event: Event,
     scalars: Vec<(String, f64)>,
     metrics: Vec<(String, f64)>,
 }
 
-impl Told {
+impl ReadEvent {
     /// The values of a single step.
     pub(super) fn logs(&self) -> Logs {
         Logs::from(self.scalars.clone())
@@ -102,13 +102,13 @@ impl Read {
 
     /// Returns the events with their values, in order. If a step's check failed, its error replaces this and all later
     /// events.
-    pub(super) async fn finish(self) -> Result<Vec<Result<Told>>> {
+    pub(super) async fn finish(self) -> Result<Vec<Result<ReadEvent>>> {
         let values = match self.done {
             Some(values) => values?,
             None => self.values.await?,
         };
         let mut values = VecDeque::from(values);
-        let mut told = Vec::with_capacity(self.events.len());
+        let mut events = Vec::with_capacity(self.events.len());
         for event in self.events {
             let mut scalars = Vec::new();
             for (name, _) in event.logs.iter() {
@@ -117,17 +117,17 @@ impl Read {
             for check in event.logs.checks() {
                 let found = values.pop_front().unwrap_or_default();
                 if let Some(error) = check.error(&event.event.name(), &found) {
-                    told.push(Err(error));
-                    return Ok(told);
+                    events.push(Err(error));
+                    return Ok(events);
                 }
             }
             let mut metrics = Vec::new();
             for (name, _) in &event.metrics {
                 metrics.extend(named(name, values.pop_front().unwrap_or_default()));
             }
-            told.push(Ok(Told { event: event.event, scalars, metrics }));
+            events.push(Ok(ReadEvent { event: event.event, scalars, metrics }));
         }
-        Ok(told)
+        Ok(events)
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, step: &Told) {
+    pub(super) fn add(&mut self, step: &ReadEvent) {
         let examples = match step.event {
             Event::Step { examples, .. } => examples as f64,
             _ => 0.0,
@@ -171,8 +171,8 @@ impl Sums {
     /// Reads the metrics' results.
     pub(super) async fn set_metrics(&mut self, metrics: Vec<(String, Tensor)>) -> Result<()> {
         let now = Unread { metrics, ..Unread::new(Event::Pass(Phase::Train)) };
-        for told in Read::start(vec![now]).await.finish().await? {
-            self.add(&told?);
+        for events in Read::start(vec![now]).await.finish().await? {
+            self.add(&events?);
         }
         Ok(())
     }

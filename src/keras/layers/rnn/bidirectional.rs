@@ -60,7 +60,6 @@ pub struct Bidirectional {
     forward: Box<dyn RecurrentLayer>,
     backward: Box<dyn RecurrentLayer>,
     /// Whether the program made the backward layer.
-    #[cfg_attr(not(feature = "json"), allow(dead_code))]
     given: bool,
     merge_mode: MergeMode,
 }
