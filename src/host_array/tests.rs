@@ -86,7 +86,7 @@ fn sizes_that_lie_are_errors() {
     let text = |array: Result<HostArray<'_>>| array.unwrap_err().to_string();
     assert_eq!(
         text(new(HostDType::F32, &[2, 3], 23)),
-        "HostArray: [2, 3] of F32 needs 24 bytes, and 23 are given."
+        "HostArray: an array [2, 3] of F32 has 24 bytes, and 23 were passed. Pass bytes that fit the shape."
     );
     assert!(text(new(HostDType::U8, &[usize::MAX, 2], 0)).contains("more than any memory's bytes"));
     let half = 1usize << (usize::BITS / 2);

@@ -336,7 +336,7 @@ fn tensors_and_weights_are_arrays_of_numpy() {
     npy::save(folder.path("x.npy"), ndarray::array![1i64 << 40]).unwrap();
     let error = npy::load_tensor(folder.path("x.npy")).unwrap_err().to_string();
     assert!(
-        error.contains("x.npy: ") && error.contains("is 1099511627776, which i32 does not hold"),
+        error.contains("x.npy: ") && error.contains("is 1099511627776, which i32 cannot represent"),
         "{error}"
     );
 }
