@@ -66,6 +66,63 @@ fn overhead(c: &mut Criterion) {
     });
 }
 
+/// The host's cost of a training step and of a single op: eager, and as a function.
+fn functions(c: &mut Criterion) {
+    let device = idle_device();
+    device.scope(|| {
+        let mut group = c.benchmark_group("function");
+        let one = tf::function(|x: Tensor| x.add(1.0));
+        let x = Tensor::ones([16]).unwrap();
+        group.bench_function("an add, eager and flushed", |b| {
+            b.iter(|| {
+                let y = x.add(1.0).unwrap();
+                device.flush().unwrap();
+                y
+            });
+        });
+        group.bench_function("an add, as a function", |b| b.iter(|| one(x.clone()).unwrap()));
+        let eager = MlpStep::new();
+        group.bench_function("MLP step, eager", |b| b.iter(|| eager.run(&eager.x, &eager.y)));
+        let step = std::sync::Arc::new(MlpStep::new());
+        let train = tf::function({
+            let step = step.clone();
+            move |x: Tensor, y: Tensor| step.run(&x, &y)
+        });
+        group.bench_function("MLP step, as a function", |b| {
+            b.iter(|| train(step.x.clone(), step.y.clone()).unwrap());
+        });
+    });
+}
+
+/// A training step of the MLP of `examples/mnist`, batch 50.
+struct MlpStep {
+    model: Sequential,
+    adam: Adam,
+    x: Tensor,
+    y: Tensor,
+}
+
+impl MlpStep {
+    fn new() -> Self {
+        let model = Sequential::new()
+            .add(Flatten::new())
+            .add(Dense::new(100).activation(Activation::Relu))
+            .add(Dense::new(10));
+        let digits = tf::data::drawn_digits::draw_digits(50, 1);
+        let all: Vec<usize> = (0..50).collect();
+        let (x, y) = digits.tensors(&all).unwrap();
+        MlpStep { model, adam: Adam::new(1e-3), x, y }
+    }
+
+    fn run(&self, x: &Tensor, y: &Tensor) -> tf::Result<Tensor> {
+        let tape = tf::GradientTape::new();
+        let logits = self.model.call(x, TRAINING)?;
+        let loss = tf::sparse_softmax_cross_entropy_with_logits(y, &logits)?.reduce_mean(())?;
+        self.adam.minimize(&loss, tape, &self.model)?;
+        Ok(loss)
+    }
+}
+
 /// Small and large ops, each followed by a wait, and a chain that is read.
 fn ops(c: &mut Criterion) {
     let device = Device::current().unwrap();
@@ -127,6 +184,24 @@ fn step(c: &mut Criterion) {
     let all: Vec<usize> = (0..50).collect();
     let mut group = c.benchmark_group("training");
     group.sample_size(30);
+    let eager = MlpStep::new();
+    group.bench_function("MNIST MLP step of one batch, eager", |b| {
+        b.iter(|| {
+            eager.run(&eager.x, &eager.y).unwrap();
+            device.synchronize().unwrap();
+        });
+    });
+    let step = std::sync::Arc::new(MlpStep::new());
+    let train = tf::function({
+        let step = step.clone();
+        move |x: Tensor, y: Tensor| step.run(&x, &y)
+    });
+    group.bench_function("MNIST MLP step of one batch, as a function", |b| {
+        b.iter(|| {
+            train(step.x.clone(), step.y.clone()).unwrap();
+            device.synchronize().unwrap();
+        });
+    });
     group.bench_function("MNIST MLP step, batch 50", |b| {
         b.iter(|| {
             let (x, y) = digits.tensors(&all).unwrap();
@@ -142,5 +217,5 @@ fn step(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, overhead, ops, kernels, step);
+criterion_group!(benches, overhead, functions, ops, kernels, step);
 criterion_main!(benches);

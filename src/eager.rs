@@ -21,8 +21,8 @@ use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 pub(crate) use sink::{
-    assign_in_trace, assigned_in_trace, in_trace, lifted, placeholder, placeholder_on, release,
-    traced,
+    assign_in_trace, in_trace, lifted, placeholder, placeholder_on, release, traced,
+    traced_function, traces_function, value_in_trace, variable_made,
 };
 
 /// Calls `op` on tensors of one device.
@@ -36,7 +36,7 @@ pub(crate) fn dispatch_varying(
     inputs: &[&Tensor],
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
-    let output = dispatch(op, inputs)?;
+    let output = call_with(Arc::new(op), inputs, owner.is_some())?;
     if let Some(owner) = owner {
         each_observer(|observer| observer.varies(&output, &owner));
     }
@@ -45,11 +45,16 @@ pub(crate) fn dispatch_varying(
 
 /// As [`dispatch`], but compiled once, not for each type of op.
 pub(crate) fn call(op: Arc<dyn Operation>, inputs: &[&Tensor]) -> Result<Tensor> {
+    call_with(op, inputs, false)
+}
+
+/// As [`call`], for an op whose runtime scalars may vary from run to run.
+fn call_with(op: Arc<dyn Operation>, inputs: &[&Tensor], varies: bool) -> Result<Tensor> {
     let device = common_device(op.name(), inputs)?;
     let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|x| x.spec()).collect();
     let spec = op.infer(&specs)?;
     let values: SmallVec<[_; 3]> = inputs.iter().map(|x| x.value()).collect();
-    let value = push(&device, op.clone(), &values, spec)?;
+    let value = push(&device, op.clone(), &values, spec, varies)?;
     let output = Tensor::new(device, value);
     each_observer(|observer| observer.called(&op, inputs, &output));
     Ok(output)
@@ -61,9 +66,10 @@ fn push(
     op: Arc<dyn Operation>,
     inputs: &[&Arc<Value>],
     spec: Spec,
+    varies: bool,
 ) -> Result<Arc<Value>> {
     let op: Arc<dyn Op> = op;
-    if let Some(value) = sink::record(device, &op, inputs, &spec) {
+    if let Some(value) = sink::record(device, &op, inputs, &spec, varies) {
         return value;
     }
     mark_turn(device);
@@ -91,7 +97,7 @@ pub(crate) fn create(
 }
 
 /// As [`create`], but compiled once, not for each type of op.
-fn create_on(
+pub(crate) fn create_on(
     device: Device,
     op: Arc<dyn Operation>,
     owner: Option<Owner<Result<RuntimeScalars>>>,
@@ -99,9 +105,26 @@ fn create_on(
     let spec = op.infer(&[])?;
     // A tape does not need a value that depends on nothing.
     let traced = tracing().then(|| op.clone());
-    let output = Tensor::new(device.clone(), push(&device, op, &[], spec)?);
+    let output = Tensor::new(device.clone(), push(&device, op, &[], spec, owner.is_some())?);
     if let Some(op) = traced {
         each_observer(|observer| observer.created(&op, owner.as_ref(), &output));
+    }
+    Ok(output)
+}
+
+/// As [`call`], for an op of a function's program; `owner` as in [`dispatch_varying`].
+pub(crate) fn call_again(
+    op: Arc<dyn Operation>,
+    inputs: &[&Tensor],
+    device: &Device,
+    owner: Option<&Owner<Result<RuntimeScalars>>>,
+) -> Result<Tensor> {
+    if inputs.is_empty() {
+        return create_on(device.clone(), op, owner.cloned());
+    }
+    let output = call_with(op, inputs, owner.is_some())?;
+    if let Some(owner) = owner {
+        each_observer(|observer| observer.varies(&output, owner));
     }
     Ok(output)
 }
@@ -121,6 +144,40 @@ pub(crate) fn read(variable: &Variable, value: &Tensor) {
 /// Informs the observers that `variable` now holds `value`.
 pub(crate) fn assigned(variable: &Variable, value: &Tensor) {
     each_observer(|observer| observer.assigned(variable, value));
+}
+
+/// Notifies the observers that a tape has computed gradients, which the calls that follow use.
+pub(crate) fn gradients_end(device: &Device) {
+    if traces_function() {
+        return each_observer(|observer| observer.gradients_ended());
+    }
+    device.gradients_end();
+}
+
+/// What a program does with values besides computing: it prints or checks them.
+pub(crate) type Effect = Arc<dyn Fn(&[&Tensor]) + Send + Sync>;
+
+/// Calls `effect` with `inputs`; in the trace of a function, each run of the function calls it instead.
+pub(crate) fn effect(inputs: &[&Tensor], effect: impl Fn(&[&Tensor]) + Send + Sync + 'static) {
+    if !traces_function() {
+        return effect(inputs);
+    }
+    let effect: Effect = Arc::new(effect);
+    each_observer(|observer| observer.happens(inputs, &effect));
+}
+
+/// A number on the host that each run of a program advances: an optimizer's count of steps.
+pub(crate) trait RunCounter: Send + Sync {
+    /// Advances the number, and returns what it was.
+    fn advance(&self) -> u64;
+
+    /// Undoes [`RunCounter::advance`], after the run has failed.
+    fn step_back(&self);
+}
+
+/// In the trace of a function: makes each run of the function advance `counter`.
+pub(crate) fn advances(counter: &Arc<dyn RunCounter>) {
+    each_observer(|observer| observer.counts(counter));
 }
 
 /// Returns the scalars that vary from run to run of a program: a learning rate, the counter of a generator. An eager
@@ -161,6 +218,15 @@ pub(crate) trait Observer {
 
     /// A variable now holds `value`.
     fn assigned(&self, _variable: &Variable, _value: &Tensor) {}
+
+    /// A tape has computed gradients.
+    fn gradients_ended(&self) {}
+
+    /// The program prints or checks values, at each run.
+    fn happens(&self, _inputs: &[&Tensor], _effect: &Effect) {}
+
+    /// Each run advances a number.
+    fn counts(&self, _counter: &Arc<dyn RunCounter>) {}
 
     /// True if this observer will run the program again, for which it needs the owners of the scalars that vary.
     fn traces(&self) -> bool {
@@ -226,6 +292,17 @@ pub(crate) fn unrecorded<R>(f: impl FnOnce() -> R) -> R {
     unheard(|observer| !observer.traces(), f)
 }
 
+/// Runs `f` without notifying any of the present observers.
+pub(crate) fn unobserved<R>(f: impl FnOnce() -> R) -> R {
+    unheard(|_| true, f)
+}
+
+/// Whether an observer of this thread is notified of calls.
+pub(crate) fn observed() -> bool {
+    let any = |o: &RefCell<Vec<Rc<Listener>>>| o.borrow().iter().any(|o| o.deaf.get() == 0);
+    OBSERVERS.try_with(any).unwrap_or(false)
+}
+
 /// Runs `f` without notifying the observers that `which` selects.
 fn unheard<R>(mut which: impl FnMut(&dyn Observer) -> bool, f: impl FnOnce() -> R) -> R {
     struct Hear(Vec<Rc<Listener>>);
@@ -263,7 +340,8 @@ pub(crate) fn ignore(observer: &Rc<dyn Observer>) {
 
 /// True if an observer of this thread traces.
 fn tracing() -> bool {
-    OBSERVERS.try_with(|o| o.borrow().iter().any(|o| o.observer.traces())).unwrap_or(false)
+    let traces = |o: &Rc<Listener>| o.deaf.get() == 0 && o.observer.traces();
+    OBSERVERS.try_with(|o| o.borrow().iter().any(traces)).unwrap_or(false)
 }
 
 fn each_observer(f: impl Fn(&dyn Observer)) {

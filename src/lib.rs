@@ -47,6 +47,7 @@ mod dtype;
 mod eager;
 mod error;
 mod files;
+mod function;
 mod graph;
 #[cfg(feature = "keras-files")]
 mod hdf5;
@@ -85,6 +86,7 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use files::io;
+pub use function::{Function, IntoFunction, Nest, function};
 pub use half::{bf16, f16};
 pub use host_array::{ArrayElement, HostArray, HostDType};
 /// The version of ndarray whose arrays this crate takes and returns.

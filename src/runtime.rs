@@ -9,6 +9,7 @@ mod cut;
 mod flush;
 #[cfg(test)]
 mod flush_tests;
+mod functions;
 mod inspect;
 mod kept;
 #[cfg(not(target_family = "wasm"))]
@@ -40,6 +41,7 @@ use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState, outside_it
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 use flush::{never_ran, ready};
+pub(crate) use functions::{FunctionGraph, FunctionLeaf};
 pub use inspect::Profiler;
 use kept::Kept;
 use reports::Reporter;
@@ -333,6 +335,19 @@ impl Device {
             _ => "",
         };
         format!("device {} of this program ({}{role})", self.0.number, self.adapter())
+    }
+
+    /// The number that the program's messages name it by.
+    pub(crate) fn number(&self) -> usize {
+        self.0.number
+    }
+
+    /// Whether every op runs at its call, so that its result is checked.
+    pub(crate) fn checks_numerics(&self) -> bool {
+        #[cfg(not(target_family = "wasm"))]
+        return self.state().check_numerics;
+        #[cfg(target_family = "wasm")]
+        false
     }
 
     pub(crate) fn caps(&self) -> &Caps {

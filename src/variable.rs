@@ -95,6 +95,7 @@ impl Variable {
 
     /// Makes a variable with a new identity.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
+        eager::variable_made();
         let cell = Cell {
             id,
             trainable,
@@ -109,7 +110,7 @@ impl Variable {
     /// The current value. Open tapes record the read, and treat each read as a separate tensor: a value that was read while no
     /// tape was open is a constant.
     pub fn read(&self) -> Tensor {
-        match eager::assigned_in_trace(self) {
+        match eager::value_in_trace(self) {
             Some(value) => self.observed(&value),
             None => self.observed(&self.lock()),
         }
@@ -209,12 +210,13 @@ impl Variable {
         delta: Operand,
         f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
-        let assigned = eager::assigned_in_trace(self);
+        let assigned = eager::value_in_trace(self);
         let mut tensor = self.lock();
         let value = self.observed(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
         self.check(op, &new)?;
         if eager::assign_in_trace(self, &new) {
+            eager::assigned(self, &new);
             return Ok(());
         }
         *tensor = new.detached();
@@ -229,6 +231,7 @@ impl Variable {
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
         if eager::assign_in_trace(self, value) {
+            eager::assigned(self, value);
             return Ok(());
         }
         *self.lock() = value.detached();
@@ -246,7 +249,8 @@ impl Variable {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Tensor> {
+    /// The cell, which no other thread reads or assigns while the caller holds it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Tensor> {
         self.0.tensor.lock()
     }
 

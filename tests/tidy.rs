@@ -269,6 +269,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "variable", "eager",
         ],
     ),
+    (
+        "function",
+        &["error", "dtype", "warnings", "graph", "runtime", "ops", "tensor", "variable", "eager"],
+    ),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("hdf5", &["error", "host_array"]),
     ("image", &["error", "support", "ops"]),

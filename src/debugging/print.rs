@@ -3,6 +3,7 @@
 use super::print_text::text;
 use super::report::aside;
 use crate::device::platform;
+use crate::eager;
 use crate::error::Result;
 use crate::ops::concat;
 use crate::support::options::options;
@@ -52,11 +53,14 @@ impl Tensor {
         let ends = options.summarize;
         let shown = shown(&aside(self), ends)?;
         let begin = if message.is_empty() { String::new() } else { format!("{message} ") };
-        let deliver = move |found: &[&[u8]]| {
-            platform::say(&format!("{begin}{}", text(dtype, &shape, ends, found[0])));
-            Ok(())
-        };
-        self.device().report(vec![shown.value().clone()], Box::new(deliver));
+        eager::effect(&[&shown], move |shown| {
+            let (begin, shape) = (begin.clone(), shape.clone());
+            let deliver = move |found: &[&[u8]]| {
+                platform::say(&format!("{begin}{}", text(dtype, &shape, ends, found[0])));
+                Ok(())
+            };
+            shown[0].device().report(vec![shown[0].value().clone()], Box::new(deliver));
+        });
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! How a check reports its result.
 
 use std::panic::Location;
+use std::sync::Arc;
 
+use crate::eager;
 use crate::error::{Error, Message, message};
 use crate::tensor::{Element, Tensor};
 
@@ -9,12 +11,17 @@ use crate::tensor::{Element, Tensor};
 /// report.
 pub(super) fn tell(
     tensors: &[&Tensor],
-    tell: impl FnOnce(&[&[u8]]) -> Option<Message> + Send + 'static,
+    tell: impl Fn(&[&[u8]]) -> Option<Message> + Send + Sync + 'static,
 ) {
-    let Some(first) = tensors.first() else { return };
-    let values = tensors.iter().map(|x| x.value().clone()).collect();
-    let deliver = move |bytes: &[&[u8]]| tell(bytes).map_or(Ok(()), |text| Err(Error::Check(text)));
-    first.device().report(values, Box::new(deliver));
+    let tell = Arc::new(tell);
+    eager::effect(tensors, move |tensors| {
+        let Some(first) = tensors.first() else { return };
+        let values = tensors.iter().map(|x| x.value().clone()).collect();
+        let tell = tell.clone();
+        let deliver =
+            move |bytes: &[&[u8]]| tell(bytes).map_or(Ok(()), |text| Err(Error::Check(text)));
+        first.device().report(values, Box::new(deliver));
+    });
 }
 
 /// The first element.

@@ -18,6 +18,18 @@ struct Sink {
     assigned: RefCell<HashMap<u64, Tensor>>,
     /// How many calls of [`lifted`] are active inside the trace.
     lifted: Cell<usize>,
+    purpose: Purpose,
+    /// How many variables the program has made in the trace.
+    variables: Cell<usize>,
+}
+
+/// What a trace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// A trial call, which finds shapes and makes weights.
+    Trial,
+    /// A function, whose calls run the recorded program.
+    Function,
 }
 
 thread_local! {
@@ -26,11 +38,24 @@ thread_local! {
 }
 
 /// Runs `f`, whose calls are recorded and do not run; assignments change no variable. Values that outlive `f` are then
-/// computed, or fail if they depend on a placeholder. Inside a trace, `f` belongs to that trace.
+/// computed, or fail if they depend on a placeholder. Inside another trial, `f` belongs to that trial.
 pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> R {
-    if open().is_some() {
+    if open().is_some_and(|sink| sink.purpose == Purpose::Trial) {
         return f();
     }
+    trace_for(Purpose::Trial, f)
+}
+
+/// As [`traced`], for a function: reads of variables are placeholders, and so are numbers that vary from run to run. Also
+/// returns how many variables `f` has made.
+pub(crate) fn traced_function<R>(f: impl FnOnce() -> R) -> (R, usize) {
+    trace_for(Purpose::Function, || {
+        let result = f();
+        (result, innermost().map_or(0, |sink| sink.variables.get()))
+    })
+}
+
+fn trace_for<R>(purpose: Purpose, f: impl FnOnce() -> R) -> R {
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
@@ -46,6 +71,8 @@ pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> R {
         trace: RefCell::new(Trace::new()),
         assigned: RefCell::default(),
         lifted: Cell::new(0),
+        purpose,
+        variables: Cell::new(0),
     };
     // A thread that is ending may have lost its list; then no tensor can be made any more.
     let _ = SINKS.try_with(|sinks| sinks.borrow_mut().push(Rc::new(sink)));
@@ -56,6 +83,21 @@ pub(crate) fn traced<R>(f: impl FnOnce() -> R) -> R {
 /// Whether this thread traces.
 pub(crate) fn in_trace() -> bool {
     innermost().is_some()
+}
+
+/// Whether this thread records the calls of a function.
+pub(crate) fn traces_function() -> bool {
+    open().is_some_and(|sink| sink.purpose == Purpose::Function)
+}
+
+/// Counts a variable that the program makes, for the function that is being traced around it.
+pub(crate) fn variable_made() {
+    let count = |sinks: &RefCell<Vec<Rc<Sink>>>| {
+        for sink in sinks.borrow().iter().filter(|sink| sink.purpose == Purpose::Function) {
+            sink.variables.set(sink.variables.get() + 1);
+        }
+    };
+    let _ = SINKS.try_with(count);
 }
 
 /// Runs `f`, whose calls run even if this thread traces: TensorFlow's `init_scope`.
@@ -94,9 +136,12 @@ pub(super) fn record(
     op: &Arc<dyn Op>,
     inputs: &[&Arc<Value>],
     spec: &Spec,
+    varies: bool,
 ) -> Option<Result<Arc<Value>>> {
     let sink = open()?;
-    let recorded = sink.trace.borrow_mut().push(device, op.clone(), inputs, spec.clone());
+    // A run of the function computes it with other numbers than the trace.
+    let varies = varies && sink.purpose == Purpose::Function;
+    let recorded = sink.trace.borrow_mut().push(device, op.clone(), inputs, spec.clone(), varies);
     Some(recorded)
 }
 
@@ -114,9 +159,21 @@ pub(crate) fn release(x: &Tensor) -> Result<()> {
     }
 }
 
-/// The value that the traced program has assigned to `variable`.
-pub(crate) fn assigned_in_trace(variable: &Variable) -> Option<Tensor> {
-    open()?.assigned.borrow().get(&variable.id()).cloned()
+/// The value of `variable` in the trace of this thread: what the traced program has assigned to it or, in a function, a
+/// placeholder.
+pub(crate) fn value_in_trace(variable: &Variable) -> Option<Tensor> {
+    let sink = open()?;
+    if let Some(value) = sink.assigned.borrow().get(&variable.id()) {
+        return Some(value.clone());
+    }
+    if sink.purpose == Purpose::Trial {
+        return None;
+    }
+    let now = variable.peek();
+    let value = sink.trace.borrow().placeholder(now.spec().clone());
+    let value = Tensor::new(now.device().clone(), value);
+    sink.assigned.borrow_mut().insert(variable.id(), value.clone());
+    Some(value)
 }
 
 /// Records an assignment if this thread traces; otherwise returns false.

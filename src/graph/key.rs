@@ -9,7 +9,7 @@ use crate::support::mixer::{Mixer, hash_bytes};
 
 /// A graph's structure as bytes, equal for two graphs exactly if one plan serves both. The hash finds the plan; then
 /// the bytes are compared in full, because a collision would give wrong results.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     hash: u64,
     bytes: Box<[u8]>,
@@ -59,7 +59,8 @@ impl Graph {
             let op: &dyn Any = &*node.op;
             let words = node.op.runtime_scalars();
             let (mut same, mut in_fours) = (None, 0);
-            if !words.is_empty() {
+            // Those of a function's program change from run to run by themselves.
+            if !words.is_empty() && !node.op.scalars_vary() {
                 in_fours = node.op.in_fours();
                 let mut hash = Mixer::default();
                 op.type_id().hash(&mut hash);

@@ -72,6 +72,12 @@ pub(crate) trait Op: Identity + Send + Sync {
         RuntimeScalars::new()
     }
 
+    /// Whether the runtime scalars of this node change from run to run of one graph, so that a plan may not rely on their
+    /// present values.
+    fn scalars_vary(&self) -> bool {
+        false
+    }
+
     /// Which of its runtime scalars are multiples of four, as bits, if reading whole vectors depends on it. A plan may
     /// rely on it.
     fn in_fours(&self) -> u32 {

@@ -8,7 +8,6 @@ use crate::eager;
 use crate::error::Result;
 use crate::graph::ValueState;
 use crate::runtime::Device;
-use crate::tape::unrecorded;
 use crate::tensor::Tensor;
 
 thread_local! {
@@ -19,7 +18,7 @@ thread_local! {
 /// Runs `f` without recording it on tapes, without changing variables, and without computing anything but what `f` reads
 /// and stores.
 pub(super) fn trial<R>(f: impl FnOnce() -> Result<R>) -> Result<R> {
-    let result = unrecorded(|| eager::traced(f));
+    let result = eager::unobserved(|| eager::traced(f));
     if !in_trial() {
         if let Some(device) = MADE.take() {
             device.flush()?;

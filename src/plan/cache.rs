@@ -52,11 +52,11 @@ impl PlanCache {
     /// rarely repeated so far.
     pub(crate) fn get(
         &mut self,
-        key: Key,
+        key: &Key,
         made: Option<u64>,
         make: impl FnOnce(Option<Stage>, bool, bool) -> Plan,
     ) -> (&mut Plan, bool) {
-        let found = self.find(&key);
+        let found = self.find(key);
         self.steps += u32::from(made.is_some() && found.is_none() && self.steps <= STEPS);
         let settled = made.filter(|_| self.steps <= STEPS).map(|made| made >= MANY.into());
         let stage = found.map(|at| self.plans[at].plan.stage);
@@ -76,7 +76,7 @@ impl PlanCache {
                     log::info!("{}", plan.report);
                 }
                 let uses = found.and_then(|at| self.remove(at)).map_or(0, |entry| entry.uses);
-                self.add(key, plan, uses)
+                self.add(key.clone(), plan, uses)
             }
         };
         let floor = self.floor;

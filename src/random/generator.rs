@@ -212,7 +212,11 @@ impl Generator {
     /// returns the numbers of the next run.
     fn numbers(&self, shape: &Shape) -> (RuntimeScalars, Option<Owner<Result<RuntimeScalars>>>) {
         let numbers = shape.checked_elements().unwrap_or(0);
-        let words = self.take(numbers).words();
+        // The trace of a function draws nothing: its runs do.
+        let words = match eager::traces_function() {
+            true => self.lock().words(),
+            false => self.take(numbers).words(),
+        };
         // Each run of a traced program draws the next numbers.
         let owner = eager::owner(|| {
             let stream = Generator(self.0.clone());

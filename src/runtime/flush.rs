@@ -8,7 +8,7 @@ use super::cut::{Cutter, Sent};
 use super::{Device, DeviceState};
 use crate::device::{Buffer, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
-use crate::graph::{Stream, Taken, Value, ValueState, outside_its_trace};
+use crate::graph::{Graph, Key, Stream, Taken, Value, ValueState, outside_its_trace};
 use crate::plan::Fusion;
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 use crate::plan::{Recording, plan_for_known_adapters};
@@ -109,13 +109,29 @@ impl Device {
         if taken.graph.nodes.is_empty() {
             return self.0.gpu.ask().map(|()| None);
         }
-        let gpu = &self.0.gpu;
         let key = taken.graph.key(&mut state.coincidences);
-        let graph = &taken.graph;
-        let mut awaited = Awaited::new(gpu, &taken);
+        let Taken { graph, leaves, outputs, lent } = &taken;
+        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
+            let output = outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
+            Some((output.0, staging))
+        });
+        let run = Run { graph, key: &key, leaves, outputs, lent, training, made };
+        self.run_graph(state, &run, read).map(Some)
+    }
+
+    /// Runs a graph: finds or makes its plan, and gives its outputs their buffers.
+    pub(super) fn run_graph(
+        &self,
+        state: &mut DeviceState,
+        run: &Run<'_>,
+        read: Option<(u32, &Staging)>,
+    ) -> Result<wgpu::SubmissionIndex> {
+        let gpu = &self.0.gpu;
+        let graph = run.graph;
+        let mut awaited = Awaited::new(gpu, run);
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
-        let (plan, known) = state.plans.get(key, made, |before, few, tries| {
+        let (plan, known) = state.plans.get(run.key, run.made, |before, few, tries| {
             let began = Instant::now();
             // A page can show progress for kernels that it compiles first, but would freeze for kernels compiled later.
             let brief = few && caps.cpu && platform::MAY_BLOCK;
@@ -125,7 +141,7 @@ impl Device {
                 (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
             };
             // A training step is fused from its first run on, as in a process that resumes the training.
-            if before.is_none() && fusion && !training {
+            if before.is_none() && fusion && !run.training {
                 let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
                 let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
                 plan = plan.for_first_run(gpu, tries, calls, apart);
@@ -141,21 +157,17 @@ impl Device {
         gpu.counters.add(Counter::Flushes, 1);
         gpu.counters.add(if known { Counter::PlanHits } else { Counter::PlanMisses }, 1);
 
-        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
-            let output = taken.outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
-            Some((output.0, staging))
-        });
         #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
         let recording = {
             if !known {
                 plan_for_known_adapters(plan, graph)?;
             }
-            let recording = Recording::begin(gpu, plan, caps, graph, &taken.leaves)?;
+            let recording = Recording::begin(gpu, plan, caps, graph, run.leaves)?;
             // Reads also submit work.
             awaited.count_submits();
             recording
         };
-        match plan.run(gpu, &graph.nodes, &taken.leaves, read) {
+        match plan.run(gpu, &graph.nodes, run.leaves, read) {
             Ok((buffers, index)) => {
                 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
                 if let Some(recording) = recording {
@@ -165,12 +177,12 @@ impl Device {
                 awaited.ran = Some(Ok(()));
                 let runs = plan.ran();
                 state.tuner.ran(plan.tasks(), runs);
-                debug_assert!(plan.outputs().eq(taken.outputs.iter().map(|(node, _)| *node)));
-                for ((_, value), buffer) in taken.outputs.iter().zip(buffers) {
+                debug_assert!(plan.outputs().eq(run.outputs.iter().map(|(node, _)| *node)));
+                for ((_, value), buffer) in run.outputs.iter().zip(buffers) {
                     state.kept.note(value, &buffer);
                     value.set(ValueState::Ready(buffer));
                 }
-                Ok(Some(index))
+                Ok(index)
             }
             Err(error) => {
                 awaited.ran = Some(Err(error.clone()));
@@ -178,6 +190,21 @@ impl Device {
             }
         }
     }
+}
+
+/// A graph with the values of one run.
+pub(super) struct Run<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) key: &'a Key,
+    pub(super) leaves: &'a [Arc<Buffer>],
+    /// The wanted nodes of the graph, and the values that wait for them.
+    pub(super) outputs: &'a [(u32, Arc<Value>)],
+    /// Values of leaves that the plan may overwrite although their holder still has them.
+    pub(super) lent: &'a [Arc<Value>],
+    /// Whether the run is a step of a training.
+    pub(super) training: bool,
+    /// How many steps an optimizer has made before, if the run makes one.
+    pub(super) made: Option<u64>,
 }
 
 /// A stream that is set aside while something else runs; it is restored even if a driver panics.
@@ -205,7 +232,7 @@ impl Drop for Aside<'_> {
 /// reached the queue.
 struct Awaited<'a> {
     gpu: &'a Gpu,
-    taken: &'a Taken,
+    of: &'a Run<'a>,
     /// The result of the run, if the run has ended.
     ran: Option<Result<()>>,
     /// How many submissions there were before the run.
@@ -213,15 +240,15 @@ struct Awaited<'a> {
 }
 
 impl<'a> Awaited<'a> {
-    fn new(gpu: &'a Gpu, taken: &'a Taken) -> Self {
-        let mut awaited = Awaited { gpu, taken, ran: None, submits: 0 };
+    fn new(gpu: &'a Gpu, of: &'a Run<'a>) -> Self {
+        let mut awaited = Awaited { gpu, of, ran: None, submits: 0 };
         awaited.count_submits();
         awaited
     }
 
     /// Counts the submissions until now; the run begins after them.
     fn count_submits(&mut self) {
-        if !self.taken.lent.is_empty() {
+        if !self.of.lent.is_empty() {
             self.submits = self.gpu.stats().submits;
         }
     }
@@ -239,15 +266,15 @@ impl<'a> Awaited<'a> {
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
         if !matches!(self.ran, Some(Ok(()))) {
-            for (_, value) in &self.taken.outputs {
+            for (_, value) in self.of.outputs {
                 if matches!(value.state(), ValueState::Waiting(_)) {
                     value.set(ValueState::Failed(self.error()));
                 }
             }
         }
         // Every submission holds the lock on the device's state, so another submission can only be this run's.
-        if !self.taken.lent.is_empty() && self.gpu.stats().submits != self.submits {
-            for value in &self.taken.lent {
+        if !self.of.lent.is_empty() && self.gpu.stats().submits != self.submits {
+            for value in self.of.lent {
                 value.set(ValueState::Failed(self.error()));
             }
         }

@@ -23,7 +23,7 @@ struct TracedNode {
     op: Arc<dyn Op>,
     inputs: SmallVec<[Arc<Value>; 3]>,
     value: Arc<Value>,
-    /// Whether it depends on a placeholder, so that it cannot run by itself.
+    /// Whether it depends on a placeholder or on numbers of a later run, so that it cannot run now.
     symbolic: bool,
 }
 
@@ -38,16 +38,17 @@ impl Trace {
         Value::new("Placeholder", spec, ValueState::Traced(traced))
     }
 
-    /// Records a call of `op` with values of `device`.
+    /// Records a call of `op` with values of `device`. If its numbers vary from run to run, it has no value before a run.
     pub(crate) fn push(
         &mut self,
         device: &Device,
         op: Arc<dyn Op>,
         inputs: &[&Arc<Value>],
         spec: Spec,
+        varies: bool,
     ) -> Result<Arc<Value>> {
         device.check_size(op.name(), &spec)?;
-        let symbolic = inputs.iter().any(|value| self.is_symbolic(value));
+        let symbolic = varies || inputs.iter().any(|value| self.is_symbolic(value));
         let traced = Traced { trace: self.number, node: Some(self.nodes.len() as u32) };
         let value = Value::new(op.name(), spec, ValueState::Traced(traced));
         let inputs = inputs.iter().map(|&input| input.clone()).collect();

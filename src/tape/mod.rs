@@ -31,7 +31,6 @@ pub use sources::{Sources, Targets, TensorOrVariable, Watchable};
 pub use tensors::Tensors;
 
 use crate::eager;
-pub(crate) use crate::eager::unrecorded;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::variable::Variable;

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::ops::{Backward, unbroadcast};
 use crate::tensor::Tensor;
@@ -48,7 +49,7 @@ pub(super) fn backward(
     });
     let grads = grads.collect::<Result<Vec<Option<Tensor>>>>()?;
     if let Some(target) = targets.first() {
-        target.device().gradients_end();
+        eager::gradients_end(target.device());
     }
     Ok(grads)
 }

@@ -2,7 +2,8 @@
 
 use super::memory::ACCUMULATOR;
 use super::options::{Pairs, Round, Stage};
-use crate::error::Result;
+use crate::eager;
+use crate::error::{Error, Result, message};
 
 /// Accumulates gradients. With the last one of a step, the formula receives their mean, and the sums are reset to 0.
 #[derive(Debug)]
@@ -11,6 +12,13 @@ pub(super) struct Accumulation;
 impl Stage for Accumulation {
     fn gradients<'v>(&self, round: &mut Round<'_>, pairs: Pairs<'v>) -> Result<Pairs<'v>> {
         let several = round.options.gradient_accumulation_steps;
+        if eager::traces_function() {
+            return Err(Error::Trace(message!(
+                "{}: with gradient_accumulation_steps, {several}, only every {several}th call makes a step, and a function \
+                 that is traced does the same at each run. Call apply_gradients outside of the function.",
+                round.options.name
+            )));
+        }
         let last = (round.made + 1).is_multiple_of(several);
         let mut means = Pairs::new();
         for (variable, grad) in pairs {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
+use crate::eager;
 use crate::error::Result;
 use crate::graph::{HashIndex, Mixer};
 use crate::tensor::Tensor;
@@ -48,7 +49,8 @@ impl Memory {
         for name in names {
             let slot = self.slot(variable.id(), name).clone();
             let made = slot.get_or_make(|left| {
-                let begin = start(name, variable)?;
+                // A function that is traced makes its slots once, before its first run.
+                let begin = eager::lifted(|| start(name, variable))?;
                 let Some(left) = left else {
                     self.new.insert(slot.id());
                     return Ok(begin);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::LearningRate;
+use crate::eager::RunCounter;
 use crate::tensor::{Operand, Varying};
 
 /// The count of applied gradients and the learning rate, shared with the functions that compute a step's numbers from them.
@@ -42,6 +43,20 @@ impl Pace {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Count> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunCounter for Pace {
+    fn advance(&self) -> u64 {
+        let mut count = self.lock();
+        let before = count.made;
+        count.made = before.saturating_add(1);
+        before
+    }
+
+    fn step_back(&self) {
+        let mut count = self.lock();
+        count.made = count.made.saturating_sub(1);
     }
 }
 

@@ -7,6 +7,7 @@ use super::options::{Options, StepStage, Within};
 use super::pace::Pace;
 use super::{LearningRate, Step};
 use crate::dtype::f32_text;
+use crate::eager::RunCounter;
 use crate::error::{Error, Result, message};
 use crate::host_array::HostDType;
 use crate::tensor::Tensor;
@@ -64,6 +65,11 @@ impl OptimizerState {
 
     pub(super) fn set_made(&self, made: u64) {
         self.pace.lock().made = made;
+    }
+
+    /// The count of applied gradients, for functions that apply gradients in each run.
+    pub(super) fn counter(&self) -> Arc<dyn RunCounter> {
+        self.pace.clone()
     }
 
     pub(super) fn iterations(&self) -> u64 {

@@ -7,6 +7,7 @@ use std::hash::BuildHasherDefault;
 use super::memory::Start;
 use super::options::{Change, Options, Pairs, Round, StepStage, Trainable};
 use super::{Optimizer, OptimizerState, Step};
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
 use crate::tensor::Tensor;
@@ -49,6 +50,13 @@ fn make(
     options.check()?;
     let pairs = pairs(state, grads, variables)?;
     state.memory().keep();
+    if eager::traces_function() {
+        // The runs of the function are the steps.
+        let changes = new_values(state, &options, formula, pairs, variables)?;
+        changes.iter().try_for_each(|(variable, value)| variable.replace(value))?;
+        eager::advances(&state.counter());
+        return Ok(());
+    }
     let done = new_values(state, &options, formula, pairs, variables)
         .and_then(|changes| commit(changes, state.made()));
     match done {

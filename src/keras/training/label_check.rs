@@ -4,7 +4,10 @@
 //! and a step with its gradient would make every weight NaN. Therefore each wrong label is replaced by 0 in the loss, and the
 //! gradient of its batch is 0.
 
+use std::sync::Arc;
+
 use crate::dtype::DType;
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::keras::losses::{ClassLabels, Loss};
 use crate::ops::where_;
@@ -81,11 +84,15 @@ impl Check {
 
     /// Reports the error at the next read.
     pub(super) fn tell(self, call: &'static str) {
-        let (device, value) = (self.found.device().clone(), self.found.value().clone());
-        let deliver = move |bytes: &[&[u8]]| {
-            let found = bytes.first().map_or(Vec::new(), |bytes| f32::load(bytes));
-            self.error(call, &found).map_or(Ok(()), Err)
-        };
-        device.report(vec![value], Box::new(deliver));
+        let found = self.found.clone();
+        let check = Arc::new(self);
+        eager::effect(&[&found], move |found| {
+            let check = check.clone();
+            let deliver = move |bytes: &[&[u8]]| {
+                let found = bytes.first().map_or(Vec::new(), |bytes| f32::load(bytes));
+                check.error(call, &found).map_or(Ok(()), Err)
+            };
+            found[0].device().report(vec![found[0].value().clone()], Box::new(deliver));
+        });
     }
 }

@@ -1,0 +1,362 @@
+//! [`Concrete`]: a function for one signature, and its runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smallvec::SmallVec;
+
+use super::program::{Entry, Program, Renumbered};
+use crate::eager::{self, Effect, Owner, RunCounter};
+use crate::error::Result;
+use crate::graph::{Graph, Input, Node, Op, RuntimeScalars, Spec};
+use crate::runtime::{FunctionGraph, FunctionLeaf};
+use crate::tensor::Tensor;
+
+/// A program with its graph. A run takes the leaves from the caller, the variables and the captured tensors, runs the
+/// graph's plan, and assigns the variables.
+pub(super) struct Concrete {
+    program: Program,
+    /// The graph's leaves, each with whether a run may overwrite it: it is a variable that the run assigns, and nothing else
+    /// needs its old value.
+    leaves: Vec<(Leaf, bool)>,
+    outputs: Vec<Source>,
+    /// The final values of variables, by the variables' identities: the order in which a run locks them.
+    assigns: Vec<(usize, Source)>,
+    effects: Vec<(Vec<Source>, Effect)>,
+    host: Vec<Host>,
+    /// Runs follow each other: the host's numbers are in the nodes.
+    graph: Mutex<FunctionGraph>,
+}
+
+/// A value from outside of the graph.
+#[derive(Clone)]
+enum Leaf {
+    Argument(usize),
+    Captured(Tensor),
+    Variable(usize),
+}
+
+/// Where a value of a run comes from.
+#[derive(Clone)]
+enum Source {
+    /// The wanted node of this number.
+    Wanted(usize),
+    Leaf(Leaf),
+}
+
+/// What the host does before a run, in the order of the program.
+enum Host {
+    Scalars(Arc<Renumbered>, Owner<Result<RuntimeScalars>>),
+    Count(Arc<dyn RunCounter>),
+}
+
+impl Concrete {
+    pub(super) fn new(program: Program) -> Self {
+        Builder::new(&program).build().into_concrete(program)
+    }
+
+    /// Runs the function on these arguments.
+    ///
+    /// # Errors
+    /// Those of the device, and of a schedule or another source of numbers. After an error, variables are as they were.
+    pub(super) fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
+        // Tapes record calls, checks of numbers look at each, and a variable may have moved to another device.
+        if eager::observed() || self.program.device.checks_numerics() || !self.is_on_device() {
+            return self.program.replay(arguments);
+        }
+        let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut advanced: Vec<&Arc<dyn RunCounter>> = Vec::new();
+        let mut made = None;
+        let prepared = self.host.iter().try_for_each(|host| {
+            match host {
+                Host::Scalars(op, owner) => op.set(owner()?),
+                Host::Count(counter) => {
+                    made.get_or_insert(counter.advance());
+                    advanced.push(counter);
+                }
+            }
+            Ok(())
+        });
+        let ran = prepared.and_then(|()| self.run(&mut graph, arguments, made));
+        if ran.is_err() {
+            advanced.iter().rev().for_each(|counter| counter.step_back());
+        }
+        ran
+    }
+
+    fn is_on_device(&self) -> bool {
+        let device = &self.program.device;
+        self.program.variables.iter().all(|variable| variable.peek().device().same(device))
+    }
+
+    fn run(
+        &self,
+        graph: &mut FunctionGraph,
+        arguments: &[Tensor],
+        made: Option<u64>,
+    ) -> Result<Vec<Tensor>> {
+        let Program { device, variables, .. } = &self.program;
+        // While the run replaces them, no other thread sees the variables.
+        let mut cells: Vec<_> =
+            self.assigns.iter().map(|(variable, _)| variables[*variable].lock()).collect();
+        let locked = |variable| self.assigns.iter().position(|(assigned, _)| *assigned == variable);
+        let tensor = |cells: &[std::sync::MutexGuard<'_, Tensor>], leaf: &Leaf| match leaf {
+            Leaf::Argument(at) => arguments[*at].clone(),
+            Leaf::Captured(tensor) => tensor.clone(),
+            Leaf::Variable(variable) => match locked(*variable) {
+                Some(at) => cells[at].clone(),
+                None => variables[*variable].peek(),
+            },
+        };
+        let values = if graph.graph().nodes.is_empty() {
+            Vec::new()
+        } else {
+            let leaf = |(leaf, replaced): &(Leaf, bool)| FunctionLeaf {
+                value: tensor(&cells, leaf).value().clone(),
+                replaced: *replaced,
+            };
+            let leaves: Vec<FunctionLeaf> = self.leaves.iter().map(leaf).collect();
+            device.run_function(graph, &leaves, !self.assigns.is_empty(), made)?
+        };
+        let made = |cells: &[_], source: &Source| match source {
+            Source::Wanted(at) => Tensor::new(device.clone(), values[*at].clone()),
+            Source::Leaf(leaf) => tensor(cells, leaf).detached(),
+        };
+        let outputs: Vec<Tensor> = self.outputs.iter().map(|source| made(&cells, source)).collect();
+        let effects: Vec<Vec<Tensor>> = self
+            .effects
+            .iter()
+            .map(|(inputs, _)| inputs.iter().map(|source| made(&cells, source)).collect())
+            .collect();
+        let new: Vec<Tensor> =
+            self.assigns.iter().map(|(_, source)| made(&cells, source)).collect();
+        for (cell, value) in cells.iter_mut().zip(new) {
+            **cell = value;
+        }
+        drop(cells);
+        for ((_, effect), inputs) in self.effects.iter().zip(&effects) {
+            effect(&inputs.iter().collect::<Vec<_>>());
+        }
+        Ok(outputs)
+    }
+
+    /// The program as text.
+    pub(super) fn text(&self) -> String {
+        self.program.text()
+    }
+}
+
+/// The value of an entry while the graph is built.
+#[derive(Clone, Copy)]
+enum Known {
+    Node(usize),
+    /// A leaf of [`Builder::leaves`].
+    Leaf(usize),
+    /// The entry has no value.
+    Nothing,
+}
+
+/// A call of the program in the graph.
+struct Called {
+    op: Arc<dyn Op>,
+    inputs: SmallVec<[Known; 3]>,
+    spec: Spec,
+    /// The index of its entry.
+    entry: usize,
+}
+
+/// Makes a graph of a program: variables and identities become values.
+struct Builder<'a> {
+    program: &'a Program,
+    calls: Vec<Called>,
+    leaves: Vec<Leaf>,
+    captured: HashMap<usize, usize>,
+    outputs: Vec<Known>,
+    assigned: Vec<Option<Known>>,
+    effects: Vec<(Vec<Known>, Effect)>,
+    host: Vec<Host>,
+}
+
+/// What a concrete function has besides its program.
+struct Built {
+    leaves: Vec<(Leaf, bool)>,
+    outputs: Vec<Source>,
+    assigns: Vec<(usize, Source)>,
+    effects: Vec<(Vec<Source>, Effect)>,
+    host: Vec<Host>,
+    graph: Graph,
+}
+
+impl Built {
+    fn into_concrete(self, program: Program) -> Concrete {
+        let Built { leaves, outputs, assigns, effects, host, graph } = self;
+        let graph = Mutex::new(FunctionGraph::new(graph));
+        Concrete { program, leaves, outputs, assigns, effects, host, graph }
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(program: &'a Program) -> Self {
+        let mut builder = Builder {
+            program,
+            calls: Vec::new(),
+            leaves: Vec::new(),
+            captured: HashMap::new(),
+            outputs: Vec::new(),
+            assigned: vec![None; program.variables.len()],
+            effects: Vec::new(),
+            host: Vec::new(),
+        };
+        let mut known: Vec<Known> = Vec::with_capacity(program.entries.len());
+        let mut read: Vec<Option<usize>> = vec![None; program.variables.len()];
+        for (at, entry) in program.entries.iter().enumerate() {
+            let of = |at: &u32| known[*at as usize];
+            let value = match entry {
+                Entry::Argument(number) => builder.leaf(Leaf::Argument(*number)),
+                Entry::Captured(tensor) => builder.capture(tensor),
+                Entry::Call(call) => {
+                    let mut op: Arc<dyn Op> = call.op.clone();
+                    if let Some(owner) = &call.owner {
+                        let own = Renumbered::new(call.op.clone(), call.op.runtime_scalars());
+                        builder.host.push(Host::Scalars(own.clone(), owner.clone()));
+                        op = own;
+                    }
+                    let inputs = call.inputs.iter().map(of).collect();
+                    builder.calls.push(Called { op, inputs, spec: call.spec.clone(), entry: at });
+                    Known::Node(builder.calls.len() - 1)
+                }
+                Entry::Read(variable) => match (builder.assigned[*variable], read[*variable]) {
+                    (Some(value), _) => value,
+                    (None, Some(leaf)) => Known::Leaf(leaf),
+                    (None, None) => {
+                        read[*variable] = Some(builder.leaves.len());
+                        builder.leaf(Leaf::Variable(*variable))
+                    }
+                },
+                Entry::Stopped(of) | Entry::Same(of) => known[*of as usize],
+                Entry::Assign { variable, value } => {
+                    builder.assigned[*variable] = Some(of(value));
+                    Known::Nothing
+                }
+                Entry::Effect { inputs, effect } => {
+                    builder.effects.push((inputs.iter().map(of).collect(), effect.clone()));
+                    Known::Nothing
+                }
+                Entry::Count(counter) => {
+                    builder.host.push(Host::Count(counter.clone()));
+                    Known::Nothing
+                }
+            };
+            known.push(value);
+        }
+        builder.outputs = program.outputs.iter().map(|at| known[*at as usize]).collect();
+        builder
+    }
+
+    fn leaf(&mut self, leaf: Leaf) -> Known {
+        self.leaves.push(leaf);
+        Known::Leaf(self.leaves.len() - 1)
+    }
+
+    fn capture(&mut self, tensor: &Tensor) -> Known {
+        let address = Arc::as_ptr(tensor.value()) as usize;
+        if let Some(leaf) = self.captured.get(&address) {
+            return Known::Leaf(*leaf);
+        }
+        self.captured.insert(address, self.leaves.len());
+        self.leaf(Leaf::Captured(tensor.clone()))
+    }
+
+    /// The graph of the calls that are needed, in their order; its leaves in the order in which they are read.
+    fn build(self) -> Built {
+        let Builder { program, calls, leaves, outputs, assigned, effects, host, .. } = self;
+        let results = || {
+            let effects = effects.iter().flat_map(|(inputs, _)| inputs);
+            outputs.iter().chain(assigned.iter().flatten()).chain(effects)
+        };
+        let mut wanted = vec![false; calls.len()];
+        let mut kept = vec![false; leaves.len()];
+        for known in results() {
+            match known {
+                Known::Node(node) => wanted[*node] = true,
+                Known::Leaf(leaf) => kept[*leaf] = true,
+                Known::Nothing => {}
+            }
+        }
+        let mut needed = wanted.clone();
+        for at in (0..calls.len()).rev() {
+            if needed[at] {
+                for input in &calls[at].inputs {
+                    if let Known::Node(node) = input {
+                        needed[*node] = true;
+                    }
+                }
+            }
+        }
+        let mut graph = Graph::default();
+        let mut graph_leaves: Vec<(Leaf, bool)> = Vec::new();
+        let replaced = |at: usize| match leaves[at] {
+            Leaf::Variable(variable) => assigned[variable].is_some() && !kept[at],
+            _ => false,
+        };
+        let mut leaf_at: Vec<Option<u32>> = vec![None; leaves.len()];
+        let mut node_at = vec![0_u32; calls.len()];
+        let mut wanted_at = vec![0; calls.len()];
+        let mut count = 0;
+        for (at, call) in calls.iter().enumerate().filter(|(at, _)| needed[*at]) {
+            let inputs = call.inputs.iter().map(|input| match *input {
+                Known::Node(node) => Input::Node(node_at[node]),
+                Known::Leaf(leaf) => Input::Leaf(*leaf_at[leaf].get_or_insert_with(|| {
+                    graph.leaves.push(program.spec_of(&leaves[leaf]));
+                    graph_leaves.push((leaves[leaf].clone(), replaced(leaf)));
+                    graph_leaves.len() as u32 - 1
+                })),
+                Known::Nothing => unreachable!("a call's input is a value"),
+            });
+            let inputs = inputs.collect();
+            node_at[at] = graph.nodes.len() as u32;
+            if wanted[at] {
+                wanted_at[at] = count;
+                count += 1;
+            }
+            if call.entry < program.gradients {
+                graph.gradients = node_at[at] + 1;
+            }
+            let (op, spec) = (call.op.clone(), call.spec.clone());
+            graph.nodes.push(Node { op, inputs, spec, wanted: wanted[at] });
+        }
+        graph.donated = vec![false; graph.leaves.len()];
+        let source = |known: &Known| match *known {
+            Known::Node(node) => Source::Wanted(wanted_at[node]),
+            Known::Leaf(leaf) => Source::Leaf(leaves[leaf].clone()),
+            Known::Nothing => unreachable!("a result is a value"),
+        };
+        let mut assigns: Vec<(usize, Source)> = assigned
+            .iter()
+            .enumerate()
+            .filter_map(|(variable, known)| Some((variable, source(known.as_ref()?))))
+            .collect();
+        assigns.sort_by_key(|(variable, _)| program.variables[*variable].id());
+        Built {
+            outputs: outputs.iter().map(source).collect(),
+            effects: effects
+                .iter()
+                .map(|(inputs, effect)| (inputs.iter().map(source).collect(), effect.clone()))
+                .collect(),
+            assigns,
+            leaves: graph_leaves,
+            host,
+            graph,
+        }
+    }
+}
+
+impl Program {
+    fn spec_of(&self, leaf: &Leaf) -> Spec {
+        match leaf {
+            Leaf::Argument(number) => self.arguments[*number].clone(),
+            Leaf::Captured(tensor) => tensor.spec().clone(),
+            Leaf::Variable(variable) => self.variables[*variable].spec().clone(),
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Tests of functions: what they compute, when they are traced, and what they refuse.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::keras::layers::{Dense, Dropout};
+use crate::keras::optimizers::{Adam, Optimizer};
+use crate::keras::{Activation, INFERENCE, Initializer, Layer, Sequential, TRAINING};
+use crate::random::Generator;
+use crate::tape::GradientTape;
+use crate::tensor::{Operand, constant};
+use crate::variable::Variable;
+
+fn vec(x: &Tensor) -> Vec<f32> {
+    x.to_vec().unwrap()
+}
+
+#[test]
+fn a_function_is_traced_for_each_signature() -> Result<()> {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let f = function({
+        let seen = seen.clone();
+        move |x: Operand, scale: f32| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            match x {
+                Operand::Tensor(x) => x.multiply(scale),
+                number => constant(1.0)?.multiply(number)?.multiply(scale),
+            }
+        }
+    });
+    let run = |x: Operand, scale: f32| -> Result<usize> {
+        f(x, scale)?;
+        Ok(seen.load(Ordering::Relaxed))
+    };
+    let tensor = |x: f32| -> Result<Operand> { Ok(constant(x)?.into()) };
+    assert_eq!(run(tensor(1.0)?, 2.0)?, 1);
+    assert_eq!(run(tensor(5.0)?, 2.0)?, 1);
+    assert_eq!(run(tensor(5.0)?, 3.0)?, 2);
+    assert_eq!(run(constant([1.0, 2.0])?.into(), 3.0)?, 3);
+    assert!(run(constant([1, 2])?.into(), 3.0).is_err());
+    assert_eq!(run(1.into(), 3.0)?, 5);
+    assert_eq!(run(1.into(), 3.0)?, 5);
+    assert_eq!(run(1.0.into(), 3.0)?, 6);
+    assert_eq!((f.tracing_count(), f(4.0.into(), 0.5)?.item::<f32>()?), (5, 2.0));
+    assert_eq!(f(constant([1.0, 2.0])?.into(), 3.0)?.to_vec::<f32>()?, [3.0, 6.0]);
+    let signatures = f.pretty_printed_concrete_signatures();
+    assert!(
+        signatures.contains("(f32[2], 3.0)\n") && signatures.contains("(f32[], 2.0)\n"),
+        "{signatures}"
+    );
+    Ok(())
+}
+
+#[test]
+fn structures_go_in_and_come_out() -> Result<()> {
+    let f = function(|pairs: Vec<(Tensor, bool)>, more: Option<[Tensor; 2]>| {
+        let mut sum = constant(0.0)?;
+        for (x, add) in &pairs {
+            sum = if *add { sum.add(x)? } else { sum.subtract(x)? };
+        }
+        Ok((sum, pairs.len(), more.map(|[a, b]| vec![b, a])))
+    });
+    let x = |x: f32| constant(x).unwrap();
+    let (sum, count, swapped) = f(vec![(x(5.0), true), (x(2.0), false)], Some([x(1.0), x(2.0)]))?;
+    assert_eq!((sum.item::<f32>()?, count), (3.0, 2));
+    assert_eq!(swapped.unwrap().iter().map(|x| vec(x)[0]).collect::<Vec<_>>(), [2.0, 1.0]);
+    let (sum, count, none) = f(vec![(x(7.0), true)], None)?;
+    assert_eq!((sum.item::<f32>()?, count, none.is_none()), (7.0, 1, true));
+    let (sum, ..) = f(vec![(x(9.0), true), (x(4.0), false)], Some([x(1.0), x(2.0)]))?;
+    assert_eq!((sum.item::<f32>()?, f.tracing_count()), (5.0, 2));
+    // Nothing in, and nothing computed.
+    let kept = x(3.0);
+    let constant_function = function(move || Ok(kept.clone()));
+    assert_eq!((vec(&constant_function()?), vec(&constant_function()?)), (vec![3.0], vec![3.0]));
+    let identity = function(|x: Tensor| Ok((x.clone(), x)));
+    let (a, b) = identity(x(8.0))?;
+    assert_eq!((vec(&a), vec(&b)), (vec![8.0], vec![8.0]));
+    Ok(())
+}
+
+#[test]
+fn variables_are_read_and_assigned_in_order() -> Result<()> {
+    let (a, b) = (Variable::new(constant(1.0)?), Variable::new(constant([10.0, 20.0])?));
+    let f = function({
+        let (a, b) = (a.clone(), b.clone());
+        move |x: Tensor| {
+            let before = a.read();
+            a.assign_add(&x)?;
+            let between = a.read();
+            a.assign(a.read().multiply(2.0)?)?;
+            b.assign_sub(b.read().multiply(0.5)?)?;
+            Ok([before, between, a.read()])
+        }
+    });
+    let eager = |a: f32, x: f32| [a, a + x, (a + x) * 2.0];
+    let mut now = 1.0;
+    for x in [1.0, 2.0, 3.0] {
+        let found = f(constant(x)?)?.map(|x| vec(&x)[0]);
+        assert_eq!(found, eager(now, x));
+        now = found[2];
+        assert_eq!(vec(&a.read()), [now]);
+    }
+    assert_eq!(vec(&b.read()), [1.25, 2.5]);
+    // A value that the program holds is not overwritten, and an assignment in between is seen.
+    let held = b.read();
+    a.assign(100.0)?;
+    assert_eq!(f(constant(1.0)?)?.map(|x| vec(&x)[0]), eager(100.0, 1.0));
+    assert_eq!((vec(&held), vec(&b.read())), (vec![1.25, 2.5], vec![0.625, 1.25]));
+    assert_eq!(f.tracing_count(), 1);
+    // The variables outlive their owner in the function.
+    drop((a, b));
+    f(constant(1.0)?)?;
+    Ok(())
+}
+
+#[test]
+fn random_numbers_are_drawn_at_each_run_as_eagerly() -> Result<()> {
+    let (eager, traced) = (Generator::from_seed(5), Arc::new(Generator::from_seed(5)));
+    let f = function({
+        let traced = traced.clone();
+        move |x: Tensor| {
+            let noise = traced.normal([3])?;
+            x.add(noise)?.add(traced.uniform([3])?)
+        }
+    });
+    let x = constant([1.0, 2.0, 3.0])?;
+    for _ in 0..4 {
+        let expected = x.add(eager.normal([3])?)?.add(eager.uniform([3])?)?;
+        assert_eq!(vec(&f(x.clone())?), vec(&expected));
+        assert_eq!(eager.state(), traced.state());
+    }
+    Ok(())
+}
+
+/// A model with dropout, and its optimizer.
+fn model() -> (Sequential, Adam) {
+    let model = Sequential::new()
+        .add(
+            Dense::new(16)
+                .activation(Activation::Tanh)
+                .kernel_initializer(Initializer::GlorotUniform.seed(3)),
+        )
+        .add(Dropout::new(0.25).seed(7))
+        .add(Dense::new(1).kernel_initializer(Initializer::GlorotUniform.seed(4)));
+    let schedule = crate::keras::optimizers::schedules::ExponentialDecay::new(0.05, 3, 0.9);
+    (model, Adam::new(schedule))
+}
+
+fn step(model: &Sequential, adam: &Adam, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let tape = GradientTape::new();
+    let loss = model.call(x, TRAINING)?.subtract(y)?.square()?.reduce_mean(())?;
+    adam.minimize(&loss, tape, model)?;
+    Ok(loss)
+}
+
+#[test]
+fn a_training_step_is_the_eager_one_bit_for_bit() -> Result<()> {
+    let generator = Generator::from_seed(1);
+    let x = generator.normal([32, 8])?;
+    let y = x.reduce_sum(1)?.sin()?.expand_dims(1)?;
+    let (eager_model, eager_adam) = model();
+    let (function_model, function_adam) = model();
+    let (function_model, function_adam) = (Arc::new(function_model), Arc::new(function_adam));
+    let train = function({
+        let (model, adam) = (function_model.clone(), function_adam.clone());
+        move |x: Tensor, y: Tensor| step(&model, &adam, &x, &y)
+    });
+    for number in 0..12 {
+        let expected = step(&eager_model, &eager_adam, &x, &y)?.item::<f32>()?;
+        let found = train(x.clone(), y.clone())?.item::<f32>()?;
+        assert_eq!(found.to_bits(), expected.to_bits(), "step {number}: {found} and {expected}");
+        assert_eq!(function_adam.iterations(), eager_adam.iterations());
+    }
+    assert_eq!(train.tracing_count(), 1);
+    let (a, b) = (eager_model.call(&x, INFERENCE)?, function_model.call(&x, INFERENCE)?);
+    assert_eq!(vec(&a), vec(&b));
+    // Steps of both kinds continue each other.
+    step(&eager_model, &eager_adam, &x, &y)?;
+    step(&function_model, &function_adam, &x, &y)?;
+    let (a, b) = (step(&eager_model, &eager_adam, &x, &y)?, train(x.clone(), y.clone())?);
+    assert_eq!(vec(&a), vec(&b));
+    Ok(())
+}
+
+#[test]
+fn a_run_is_one_submission_and_no_call() -> Result<()> {
+    let device = Device::open(&Default::default())?;
+    device.scope(|| {
+        let w = Variable::new(Generator::from_seed(2).normal([8, 8])?);
+        let f = function({
+            let w = w.clone();
+            move |x: Tensor| {
+                let y = x.matmul(&w)?.tanh()?;
+                w.assign_sub(y.reduce_mean(0)?.multiply(0.1)?.add(w.read().zeros_like()?)?)?;
+                y.reduce_sum(())
+            }
+        });
+        let x = Generator::from_seed(3).normal([4, 8])?;
+        for _ in 0..3 {
+            f(x.clone())?;
+        }
+        device.synchronize()?;
+        let before = device.stats();
+        for _ in 0..10 {
+            f(x.clone())?;
+        }
+        let after = device.stats();
+        assert_eq!(after.submits - before.submits, 10);
+        assert_eq!(after.nodes, before.nodes);
+        assert_eq!(after.plan_misses, before.plan_misses);
+        assert_eq!(f.tracing_count(), 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn tapes_record_what_a_function_does() -> Result<()> {
+    let w = Variable::new(constant([2.0, -1.0])?);
+    let body = {
+        let w = w.clone();
+        move |x: Tensor| {
+            x.multiply(&w)?
+                .tanh()?
+                .add(x.stop_gradient().multiply(&x)?.multiply(w.read().square()?)?)
+        }
+    };
+    let eager = body.clone();
+    let f = function(body);
+    let x = constant([0.3, 0.7])?;
+    f(x.clone())?;
+    let derive = |f: &dyn Fn(Tensor) -> Result<Tensor>| -> Result<[Vec<f32>; 4]> {
+        let outer = GradientTape::new();
+        outer.watch(&x)?;
+        let inner = GradientTape::persistent();
+        inner.watch(&x)?;
+        let y = f(x.clone())?;
+        let (dx, dw) = (inner.gradient(&y, &x)?.unwrap(), inner.gradient(&y, &w)?.unwrap());
+        drop(inner);
+        let second = outer.gradient(&dx, &x)?.unwrap();
+        Ok([vec(&y), vec(&dx), vec(&dw), vec(&second)])
+    };
+    assert_eq!(derive(&|x| f(x))?, derive(&eager)?);
+    // With a custom gradient, tapes follow its rule alone.
+    let clipped = |x: Tensor| {
+        let rule = |x: &Tensor| Ok((x.square()?, |dy: &Tensor| dy.multiply(10.0)));
+        crate::tape::custom_gradient(rule)(&x)
+    };
+    let g = function(clipped);
+    let slope = |g: &dyn Fn(Tensor) -> Result<Tensor>| -> Result<Vec<f32>> {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let y = g(x.clone())?;
+        Ok(vec(&tape.gradient(&y, &x)?.unwrap()))
+    };
+    assert_eq!(slope(&|x| g(x))?, slope(&clipped)?);
+    assert_eq!(slope(&|x| g(x))?, [10.0, 10.0]);
+    Ok(())
+}
+
+#[test]
+fn functions_nest_and_run_on_several_threads() -> Result<()> {
+    let square = function(|x: Tensor| x.square());
+    let both = function({
+        let square = square.clone();
+        move |x: Tensor| square(x.clone())?.add(square(x.add(1.0)?)?)
+    });
+    assert_eq!(both(constant(2.0)?)?.item::<f32>()?, 13.0);
+    assert_eq!((square.tracing_count(), both.tracing_count()), (0, 1));
+    let count = Variable::new(constant(0.0)?);
+    let add = function({
+        let count = count.clone();
+        move |x: Tensor| count.assign_add(x)
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..25 {
+                    add(constant(1.0).unwrap()).unwrap();
+                    count.assign_add(1.0).unwrap();
+                    both(constant(1.0).unwrap()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(count.read().item::<f32>()?, 200.0);
+    Ok(())
+}
+
+#[test]
+fn checks_happen_at_each_run() -> Result<()> {
+    // Another test that reads from the same device would receive the error.
+    Device::open(&Default::default())?.scope(check_at_each_run)
+}
+
+fn check_at_each_run() -> Result<()> {
+    let f = function(|x: Tensor| {
+        crate::debugging::assert_positive(&x, "x")?;
+        x.add(1.0)
+    });
+    assert_eq!(f(constant(1.0)?)?.item::<f32>()?, 2.0);
+    let wrong = f(constant(-1.0)?)?.item::<f32>().unwrap_err().to_string();
+    assert!(wrong.contains("x: "), "{wrong}");
+    assert_eq!(f(constant(2.0)?)?.item::<f32>()?, 3.0);
+    Ok(())
+}
+
+#[test]
+fn what_a_trace_cannot_do_is_refused() -> Result<()> {
+    let x = constant([1.0, -2.0])?;
+    let error = |error: Error| match error {
+        Error::Trace(text) => text.to_string(),
+        other => panic!("{other}"),
+    };
+    let reads = function(|x: Tensor| x.reduce_sum(())?.item::<f32>());
+    let text = error(reads(x.clone()).unwrap_err());
+    assert!(text.contains("depends on the input of a function that is being traced"), "{text}");
+    let makes = function(|x: Tensor| {
+        let v = Variable::new(constant([0.0, 0.0])?);
+        v.assign(&x)?;
+        Ok(v.read())
+    });
+    let text = error(makes(x.clone()).unwrap_err());
+    assert!(text.contains("makes a variable each time"), "{text}");
+    // A variable that only the first trace makes is the function's.
+    let made = std::sync::OnceLock::new();
+    let counts = function(move |x: Tensor| {
+        let v: &Variable = made.get_or_init(|| Variable::new(constant([0.0, 0.0]).unwrap()));
+        v.assign_add(x)?;
+        Ok(v.read())
+    });
+    counts(x.clone())?;
+    assert_eq!(vec(&counts(x.clone())?), [2.0, -4.0]);
+    // An error or a panic in a trace leaves everything as it was, and the next call traces again.
+    let v = Variable::new(constant(1.0)?);
+    let tries = Arc::new(AtomicUsize::new(0));
+    let fails = function({
+        let (v, tries) = (v.clone(), tries.clone());
+        move |x: Tensor| {
+            v.assign(5.0)?;
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                0 => x.reshape([7]),
+                1 => panic!("on purpose"),
+                _ => Ok(x),
+            }
+        }
+    });
+    assert!(matches!(fails(x.clone()), Err(Error::Shape(_))));
+    assert!(catch_unwind(AssertUnwindSafe(|| fails(x.clone()))).is_err());
+    assert_eq!(v.read().item::<f32>()?, 1.0);
+    assert!(!eager::in_trace() && !eager::observed());
+    fails(x.clone())?;
+    assert_eq!(v.read().item::<f32>()?, 5.0);
+    Ok(())
+}
+
+#[test]
+fn a_function_that_calls_itself_is_refused() -> Result<()> {
+    type Own = Function<dyn Fn(Tensor) -> Result<Tensor> + Send + Sync>;
+    let own: Arc<std::sync::OnceLock<Own>> = Arc::default();
+    let f = function({
+        let own = own.clone();
+        move |x: Tensor| own.get().unwrap()(x.add(1.0)?)
+    });
+    own.set(f.clone()).unwrap();
+    let text = f(constant(1.0)?).unwrap_err().to_string();
+    assert!(text.contains("it calls itself while it is traced"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn traces_are_bounded() -> Result<()> {
+    let f = function(|x: Tensor, number: i32| x.add(number));
+    let x = constant(1.0)?;
+    for number in 0..300 {
+        assert_eq!(f(x.clone(), number)?.item::<f32>()?, 1.0 + number as f32);
+    }
+    assert_eq!(f.pretty_printed_concrete_signatures().lines().count(), TRACES);
+    assert_eq!(f(x, 0)?.item::<f32>()?, 1.0);
+    assert_eq!(f.tracing_count(), 301);
+    Ok(())
+}
+
+#[test]
+fn the_program_is_text() -> Result<()> {
+    let v = Variable::new(constant(3.0)?);
+    let f = function({
+        let v = v.clone();
+        move |x: Tensor| {
+            let dead = x.exp()?;
+            drop(dead);
+            v.assign_add(1.0)?;
+            v.read().multiply(x.stop_gradient())
+        }
+    });
+    f(constant([1.0, 2.0])?)?;
+    let text = f.graph_text();
+    assert!(text.starts_with("(f32[2])\n%0 = argument 0\n"), "{text}");
+    assert!(text.contains("assign variable 0 = ") && text.contains("stop_gradient(%0)"), "{text}");
+    assert!(
+        text.contains("multiply}(%6, %7): f32[2]\nreturn (%8)") && !text.contains("exp"),
+        "{text}"
+    );
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Runs of a function's graph: its calls are not made again, and its plan is found by a key that is computed once.
+
+use std::sync::Arc;
+
+use super::Device;
+use super::flush::{Run, ready};
+use crate::error::Result;
+use crate::graph::{Graph, Key, Value, ValueState};
+
+/// A graph that runs many times, with the keys of its plans.
+pub(crate) struct FunctionGraph {
+    graph: Graph,
+    /// The keys by the leaves that were donated: usually one.
+    keys: Vec<(Vec<bool>, Key)>,
+}
+
+/// A leaf's value in a run.
+pub(crate) struct FunctionLeaf {
+    pub(crate) value: Arc<Value>,
+    /// The caller replaces the value if the run succeeds, so the plan may overwrite it if nothing else holds it.
+    pub(crate) replaced: bool,
+}
+
+/// A run overwrites the values that it replaces in nearly all programs, or in none.
+const KEYS: usize = 4;
+
+impl FunctionGraph {
+    pub(crate) fn new(graph: Graph) -> Self {
+        FunctionGraph { graph, keys: Vec::new() }
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+impl Device {
+    /// Runs `function`, whose leaves have the values `leaves`. Returns the values of its wanted nodes. `training` and
+    /// `made` as for an optimizer's step: whether it is one, and how many have been made before.
+    ///
+    /// # Errors
+    /// The error of a failed leaf, and those of [`Device::flush`]. After an error, a value that was to be replaced is as it
+    /// was, unless the driver reported the error after it had accepted the work: then it has failed.
+    pub(crate) fn run_function(
+        &self,
+        function: &mut FunctionGraph,
+        leaves: &[FunctionLeaf],
+        training: bool,
+        made: Option<u64>,
+    ) -> Result<Vec<Arc<Value>>> {
+        let gpu = &self.0.gpu;
+        gpu.check_thread()?;
+        let mut state = self.state();
+        let state = &mut *state;
+        state.uploaded = 0;
+        if leaves.iter().any(|leaf| matches!(leaf.value.state(), ValueState::Waiting(_))) {
+            self.flush_locked(state, None, &[])?;
+        }
+        match state.tuner.slice(gpu) {
+            Ok(false) => {}
+            Ok(true) => state.plans.clear(),
+            Err(error) => drop(state.failure.get_or_insert(error)),
+        }
+        let mut buffers = Vec::with_capacity(leaves.len());
+        let mut donated = Vec::with_capacity(leaves.len());
+        let mut lent = Vec::new();
+        for FunctionLeaf { value, replaced } in leaves {
+            let mut buffer = ready(value)?;
+            // One handle is the leaf's, the other the caller's.
+            let donate = *replaced
+                && Arc::strong_count(value) == 2
+                && Arc::strong_count(&buffer) == 2
+                && (buffer.is_pooled() || buffer.is_placed());
+            if donate && buffer.is_placed() {
+                buffer = gpu.take_off(&buffer)?;
+            }
+            if donate {
+                lent.push(value.clone());
+            }
+            buffers.push(buffer);
+            donated.push(donate);
+        }
+        if function.graph.donated != donated {
+            function.graph.donated.clone_from(&donated);
+        }
+        let at = match function.keys.iter().position(|(known, _)| *known == donated) {
+            Some(at) => at,
+            None => {
+                let key = function.graph.key(&mut state.coincidences);
+                function.keys.truncate(KEYS - 1);
+                function.keys.push((donated, key));
+                function.keys.len() - 1
+            }
+        };
+        let graph = &function.graph;
+        let wanted = graph.nodes.iter().enumerate().filter(|(_, node)| node.wanted);
+        let outputs: Vec<(u32, Arc<Value>)> = wanted
+            .map(|(at, node)| {
+                let state = ValueState::Waiting(u32::MAX);
+                (at as u32, Value::new(node.op.name(), node.spec.clone(), state))
+            })
+            .collect();
+        let key = &function.keys[at].1;
+        let run =
+            Run { graph, key, leaves: &buffers, outputs: &outputs, lent: &lent, training, made };
+        let ran = self.run_graph(state, &run, None);
+        self.count_plans(state);
+        self.put_away(state);
+        if state.reports.is_some() {
+            self.send_reports(state);
+        }
+        ran.map_err(|error| gpu.judge(error))?;
+        Ok(outputs.into_iter().map(|(_, value)| value).collect())
+    }
+}
