@@ -22,6 +22,8 @@ pub(super) struct Concrete {
     outputs: Vec<Source>,
     /// The final values of variables, by the variables' identities: the order in which a run locks them.
     assigns: Vec<(usize, Source)>,
+    /// For each variable, its index in `assigns`.
+    cell_of: Vec<Option<usize>>,
     effects: Vec<(Vec<Source>, Effect)>,
     host: Vec<Host>,
     /// Runs follow each other: the host's numbers are in the nodes.
@@ -86,7 +88,7 @@ impl Concrete {
 
     fn is_on_device(&self) -> bool {
         let device = &self.program.device;
-        self.program.variables.iter().all(|variable| variable.peek().device().same(device))
+        self.program.variables.iter().all(|variable| variable.lock().device().same(device))
     }
 
     fn run(
@@ -99,11 +101,10 @@ impl Concrete {
         // While the run replaces them, no other thread sees the variables.
         let mut cells: Vec<_> =
             self.assigns.iter().map(|(variable, _)| variables[*variable].lock()).collect();
-        let locked = |variable| self.assigns.iter().position(|(assigned, _)| *assigned == variable);
         let tensor = |cells: &[std::sync::MutexGuard<'_, Tensor>], leaf: &Leaf| match leaf {
             Leaf::Argument(at) => arguments[*at].clone(),
             Leaf::Captured(tensor) => tensor.clone(),
-            Leaf::Variable(variable) => match locked(*variable) {
+            Leaf::Variable(variable) => match self.cell_of[*variable] {
                 Some(at) => cells[at].clone(),
                 None => variables[*variable].peek(),
             },
@@ -191,7 +192,11 @@ impl Built {
     fn into_concrete(self, program: Program) -> Concrete {
         let Built { leaves, outputs, assigns, effects, host, graph } = self;
         let graph = Mutex::new(FunctionGraph::new(graph));
-        Concrete { program, leaves, outputs, assigns, effects, host, graph }
+        let mut cell_of = vec![None; program.variables.len()];
+        for (at, (variable, _)) in assigns.iter().enumerate() {
+            cell_of[*variable] = Some(at);
+        }
+        Concrete { program, leaves, outputs, assigns, cell_of, effects, host, graph }
     }
 }
 

@@ -403,3 +403,198 @@ fn the_program_is_text() -> Result<()> {
     );
     Ok(())
 }
+
+/// Trains two equal pairs of a model and an optimizer, one of them in a function, and compares losses and weights bit for bit.
+fn same_training<M: crate::Trackable + Send + Sync + 'static>(
+    name: &str,
+    make: &dyn Fn() -> (M, Box<dyn Optimizer>),
+    loss: fn(&M, &Tensor) -> Result<Tensor>,
+    x: &Tensor,
+    steps: usize,
+) -> Result<()> {
+    let step = move |model: &M, optimizer: &dyn Optimizer, x: &Tensor| {
+        let tape = GradientTape::new();
+        let loss = loss(model, x)?;
+        optimizer.minimize(&loss, tape, model)?;
+        Ok(loss)
+    };
+    let (eager, function_s) = (make(), Arc::new(make()));
+    let train = function({
+        let own = function_s.clone();
+        move |x: Tensor| step(&own.0, &*own.1, &x)
+    });
+    for number in 0..steps {
+        let expected = step(&eager.0, &*eager.1, x)?.item::<f32>()?;
+        let found = train(x.clone())?.item::<f32>()?;
+        assert_eq!(
+            found.to_bits(),
+            expected.to_bits(),
+            "{name}, step {number}: {found}, {expected}"
+        );
+    }
+    assert_eq!(eager.0.get_weights()?, function_s.0.get_weights()?, "{name}");
+    assert_eq!((train.tracing_count(), eager.1.iterations()), (1, function_s.1.iterations()));
+    Ok(())
+}
+
+#[test]
+fn every_optimizer_steps_as_eagerly() -> Result<()> {
+    let x = Generator::from_seed(4).normal([6, 4])?;
+    let layers = || {
+        let initializer = || Initializer::GlorotUniform.seed(3);
+        Sequential::new()
+            .add(Dense::new(4).activation(Activation::Tanh).kernel_initializer(initializer()))
+            .add(Dense::new(2).kernel_initializer(initializer()))
+    };
+    let loss = |model: &Sequential, x: &Tensor| {
+        model
+            .call(x, TRAINING)?
+            .subtract(x.reduce_sum(1)?.expand_dims(1)?)?
+            .square()?
+            .reduce_mean(())
+    };
+    for name in [
+        "adadelta",
+        "adafactor",
+        "adagrad",
+        "adam",
+        "adamax",
+        "adamw",
+        "ftrl",
+        "lamb",
+        "lion",
+        "muon",
+        "nadam",
+        "rmsprop",
+        "sgd",
+    ] {
+        let make = || (layers(), crate::keras::optimizers::get(name).unwrap());
+        same_training(name, &make, loss, &x, 7)?;
+    }
+    let averaged = || -> (Sequential, Box<dyn Optimizer>) {
+        let adam = Adam::new(0.1).use_ema(true).ema_overwrite_frequency(3).clipnorm(0.5);
+        (layers(), Box::new(adam.weight_decay(0.01)))
+    };
+    same_training("averaged", &averaged, loss, &x, 8)?;
+    let scaled = || -> (Sequential, Box<dyn Optimizer>) {
+        let adam = crate::keras::optimizers::LossScaleOptimizer::new(Adam::new(0.1));
+        (layers(), Box::new(adam.dynamic_growth_steps(2)))
+    };
+    same_training("scaled", &scaled, loss, &x, 7)?;
+    // What only every third call does is refused.
+    let accumulating = Adam::new(0.1).gradient_accumulation_steps(3);
+    let w = Variable::new(constant(1.0)?);
+    let refused = function(move |x: Tensor| accumulating.apply_gradients(&[Some(x)], &w));
+    let text = refused(constant(1.0)?).unwrap_err().to_string();
+    assert!(text.contains("gradient_accumulation_steps"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn models_with_state_train_as_eagerly() -> Result<()> {
+    use crate::keras::layers::{BatchNormalization, Embedding, GaussianNoise, Lstm};
+    let x = Generator::from_seed(4).uniform([5, 6, 3])?;
+    let make = || -> (Sequential, Box<dyn Optimizer>) {
+        let initializer = || Initializer::GlorotUniform.seed(3);
+        let model = Sequential::new()
+            .add(GaussianNoise::new(0.1).seed(5))
+            .add(
+                Lstm::new(8)
+                    .kernel_initializer(initializer())
+                    .recurrent_initializer(Initializer::GlorotUniform.seed(1)),
+            )
+            .add(BatchNormalization::new())
+            .add(Dropout::new(0.5).seed(6))
+            .add(Dense::new(1).kernel_initializer(initializer()));
+        (model, Box::new(Adam::new(0.01)))
+    };
+    let loss = |model: &Sequential, x: &Tensor| {
+        model
+            .call(x, TRAINING)?
+            .subtract(x.reduce_sum(2)?.reduce_sum(1)?.expand_dims(1)?)?
+            .square()?
+            .reduce_mean(())
+    };
+    same_training("recurrent", &make, loss, &x, 6)?;
+    // A gradient penalty: a gradient inside of the function, through which another passes.
+    let penalty = |model: &Sequential, x: &Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(x)?;
+        let y = model.call(x, crate::keras::INFERENCE)?;
+        let slope = tape.required_gradient(&y, x)?;
+        slope.square()?.reduce_mean(())?.add(y.square()?.reduce_mean(())?)
+    };
+    same_training("penalty", &make, penalty, &x, 4)?;
+    let words = crate::tensor::constant([[1, 2, 3], [3, 1, 0]])?;
+    let make = || -> (Sequential, Box<dyn Optimizer>) {
+        let model = Sequential::new()
+            .add(Embedding::new(4, 5).embeddings_initializer(Initializer::GlorotUniform.seed(2)));
+        (model, Box::new(Adam::new(0.01)))
+    };
+    let loss = |model: &Sequential, x: &Tensor| model.call(x, TRAINING)?.square()?.reduce_sum(());
+    same_training("embedding", &make, loss, &words, 4)
+}
+
+#[test]
+fn many_runs_keep_the_same_memory() -> Result<()> {
+    let device = Device::open(&Default::default())?;
+    device.scope(|| {
+        let w = Variable::new(Tensor::zeros([64])?);
+        let f = function({
+            let w = w.clone();
+            move |x: Tensor| {
+                w.assign_add(&x)?;
+                w.read().reduce_sum(())
+            }
+        });
+        let x = Tensor::ones([64])?;
+        for _ in 0..100 {
+            f(x.clone())?;
+        }
+        device.synchronize()?;
+        let before = device.stats();
+        for _ in 0..10_000 {
+            f(x.clone())?;
+        }
+        device.synchronize()?;
+        let after = device.stats();
+        assert_eq!((after.buffers, after.pipelines), (before.buffers, before.pipelines));
+        // After a thousand runs there is one other plan.
+        assert!(after.bind_groups - before.bind_groups < 10);
+        assert_eq!(w.read().to_vec::<f32>()?, [10_100.0; 64]);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_variable_may_move_and_values_may_wait_or_fail() -> Result<()> {
+    let other = Device::open(&Default::default())?;
+    let w = Variable::new(constant([1.0, 2.0])?);
+    let f = function({
+        let w = w.clone();
+        move |x: Tensor| {
+            w.assign_add(&x)?;
+            Ok(w.read())
+        }
+    });
+    // An argument that no flush has computed.
+    let x = constant([1.0, 1.0])?.multiply(3.0)?;
+    assert_eq!(vec(&f(x.clone())?), [4.0, 5.0]);
+    // A variable that waits, and that the caller holds.
+    w.assign(w.read().multiply(2.0)?)?;
+    let held = w.read();
+    assert_eq!((vec(&f(x.clone())?), vec(&held)), (vec![11.0, 13.0], vec![8.0, 10.0]));
+    // After a move, calls on the old device say where both are.
+    w.assign(w.read().to(&other)?)?;
+    let text = f(x.clone()).unwrap_err().to_string();
+    assert!(text.contains("x.to(&device)"), "{text}");
+    assert_eq!(vec(&f(x.to(&other)?)?), [14.0, 16.0]);
+    assert_eq!(f.tracing_count(), 2);
+    let copies = function({
+        let other = other.clone();
+        move |x: Tensor| x.to(&other)?.add(1.0)
+    });
+    let text = copies(x).unwrap_err().to_string();
+    assert!(text.contains("a function runs on one device"), "{text}");
+    Ok(())
+}

@@ -4,7 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::memory::{AVERAGE, Memory};
 use super::options::{Round, Stage, Trainable};
+use crate::eager;
 use crate::error::{Error, Result, message};
+use crate::ops::where_;
 use crate::trackable::Trackable;
 
 /// `average = momentum average + (1 - momentum) w` after each step; at the first step `w`.
@@ -15,7 +17,13 @@ impl Stage for Averaging {
     fn changes(&self, round: &mut Round<'_>) -> Result<()> {
         let momentum = round.options.ema_momentum;
         let often = round.options.ema_overwrite_frequency;
-        let overwrites = often.is_some_and(|often| round.step.number.is_multiple_of(often));
+        // In a function, each run decides for itself.
+        let chosen = often.filter(|_| eager::traces_function()).map(|often| {
+            let now = move |t: i32| f64::from(u8::from((t as u64).is_multiple_of(often)));
+            round.step.scalar(move |t, _| now(t))
+        });
+        let overwrites =
+            chosen.is_some() || often.is_some_and(|often| round.step.number.is_multiple_of(often));
         let places = round.places();
         for variable in &round.variables.list {
             let place = places.get(&variable.id()).copied();
@@ -27,10 +35,17 @@ impl Stage for Averaging {
             let of = move |t: i32| if t > 1 { momentum } else { 0.0 };
             let (old, new) =
                 (round.step.scalar(move |t, _| of(t)), round.step.scalar(move |t, _| 1.0 - of(t)));
-            let average = slot.read_stopped().multiply(old)?.add(value.multiply(new)?)?;
+            let average = slot.read_stopped().multiply(old)?.add((&value).multiply(new)?)?;
+            let weight = match &chosen {
+                Some(chosen) => {
+                    let chosen = chosen.clone().beside("use_ema", &average)?.greater(0.5)?;
+                    where_(&chosen, &average, &value)?
+                }
+                None => average.clone(),
+            };
             match (overwrites, place) {
-                (true, Some(place)) => round.changes[place].1 = average.clone(),
-                (true, None) => round.changes.push((variable.clone(), average.clone())),
+                (true, Some(place)) => round.changes[place].1 = weight,
+                (true, None) => round.changes.push((variable.clone(), weight)),
                 (false, _) => {}
             }
             round.changes.push((slot, average));
