@@ -21,7 +21,7 @@ use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 pub(crate) use sink::{
-    assign_in_trace, in_trace, lifted, placeholder, placeholder_on, release, traced,
+    assign_in_trace, branch, in_trace, lifted, placeholder, placeholder_on, release, traced,
     traced_function, traces_function, value_in_trace, variable_made,
 };
 

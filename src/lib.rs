@@ -86,6 +86,11 @@ pub use device::{
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use files::io;
+#[cfg(not(target_family = "wasm"))]
+pub use function::{
+    Branch, WhileLoopOptions, cond, foldl, foldr, map_fn, scan, switch_case, while_loop,
+    while_loop_with,
+};
 pub use function::{Function, IntoFunction, Nest, function};
 pub use half::{bf16, f16};
 pub use host_array::{ArrayElement, HostArray, HostDType};

@@ -271,7 +271,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     (
         "function",
-        &["error", "dtype", "warnings", "graph", "runtime", "ops", "tensor", "variable", "eager"],
+        &[
+            "error", "support", "dtype", "warnings", "graph", "runtime", "ops", "tensor",
+            "variable", "eager",
+        ],
     ),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
     ("hdf5", &["error", "host_array"]),

@@ -176,6 +176,22 @@ pub(crate) fn value_in_trace(variable: &Variable) -> Option<Tensor> {
     Some(value)
 }
 
+/// Runs `f`, a part of the traced program that a run may skip or repeat: after it, nothing is known of the variables that it
+/// has assigned.
+pub(crate) fn branch<R>(f: impl FnOnce() -> R) -> R {
+    let Some(sink) = open() else { return f() };
+    let before = sink.assigned.borrow().clone();
+    let result = f();
+    let mut assigned = sink.assigned.borrow_mut();
+    for (id, value) in assigned.iter_mut() {
+        if before.get(id).is_none_or(|old| old.id() != value.id()) {
+            let unknown = sink.trace.borrow().placeholder(value.spec().clone());
+            *value = Tensor::new(value.device().clone(), unknown);
+        }
+    }
+    result
+}
+
 /// Records an assignment if this thread traces; otherwise returns false.
 pub(crate) fn assign_in_trace(variable: &Variable, value: &Tensor) -> bool {
     let Some(sink) = open() else { return false };

@@ -16,6 +16,8 @@ use crate::tensor::Tensor;
 /// graph's plan, and assigns the variables.
 pub(super) struct Concrete {
     program: Program,
+    /// Whether runs must read values to know what to do.
+    replays: bool,
     /// The graph's leaves, each with whether a run may overwrite it: it is a variable that the run assigns, and nothing else
     /// needs its old value.
     leaves: Vec<(Leaf, bool)>,
@@ -54,7 +56,12 @@ enum Host {
 
 impl Concrete {
     pub(super) fn new(program: Program) -> Self {
-        Builder::new(&program).build().into_concrete(program)
+        let built = match program.has_control() {
+            // Its runs are replays.
+            true => Built::default(),
+            false => Builder::new(&program).build(),
+        };
+        built.into_concrete(program)
     }
 
     /// Runs the function on these arguments.
@@ -63,7 +70,11 @@ impl Concrete {
     /// Those of the device, and of a schedule or another source of numbers. After an error, variables are as they were.
     pub(super) fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
         // Tapes record calls, checks of numbers look at each, and a variable may have moved to another device.
-        if eager::observed() || self.program.device.checks_numerics() || !self.is_on_device() {
+        if self.replays
+            || eager::observed()
+            || self.program.device.checks_numerics()
+            || !self.is_on_device()
+        {
             return self.program.replay(arguments);
         }
         let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,6 +190,7 @@ struct Builder<'a> {
 }
 
 /// What a concrete function has besides its program.
+#[derive(Default)]
 struct Built {
     leaves: Vec<(Leaf, bool)>,
     outputs: Vec<Source>,
@@ -196,7 +208,8 @@ impl Built {
         for (at, (variable, _)) in assigns.iter().enumerate() {
             cell_of[*variable] = Some(at);
         }
-        Concrete { program, leaves, outputs, assigns, cell_of, effects, host, graph }
+        let replays = program.has_control();
+        Concrete { program, replays, leaves, outputs, assigns, cell_of, effects, host, graph }
     }
 }
 
@@ -246,6 +259,9 @@ impl<'a> Builder<'a> {
                 Entry::Effect { inputs, effect } => {
                     builder.effects.push((inputs.iter().map(of).collect(), effect.clone()));
                     Known::Nothing
+                }
+                Entry::Outer(_) | Entry::Control(_) | Entry::Result { .. } => {
+                    unreachable!("a program with blocks has no graph")
                 }
                 Entry::Count(counter) => {
                     builder.host.push(Host::Count(counter.clone()));

@@ -1,9 +1,11 @@
 //! [`function`]: Rust code that is traced once for each signature and then runs as one plan.
 //!
 //! `mod.rs` has the public type and the traces by signature; `nest.rs` what functions take and return; `program.rs` records
-//! a trace; `concrete.rs` runs it.
+//! a trace; `concrete.rs` runs it; `control_flow.rs` has branches and loops by values of tensors.
 
 mod concrete;
+#[cfg(not(target_family = "wasm"))]
+mod control_flow;
 mod nest;
 mod program;
 
@@ -15,9 +17,14 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concrete::Concrete;
+#[cfg(not(target_family = "wasm"))]
+pub use control_flow::{
+    Branch, WhileLoopOptions, cond, foldl, foldr, map_fn, scan, switch_case, while_loop,
+    while_loop_with,
+};
 pub use nest::Nest;
 use nest::Signature;
-use program::Recorder;
+use program::{Program, Recorder};
 
 use crate::eager;
 use crate::error::{Error, Result, message};
@@ -319,7 +326,7 @@ fn trace<A: Nest, R: Nest>(
     arguments: &A,
     body: &dyn Fn(A) -> Result<R>,
 ) -> Result<Traced<R>> {
-    let run = || {
+    let run = || -> Result<(R, usize, Program)> {
         let recorder = Rc::new(Recorder::new(device.clone()));
         let record = || -> Result<R> {
             let symbols = arguments.map_tensors(&mut |tensor| {
@@ -335,14 +342,16 @@ fn trace<A: Nest, R: Nest>(
         };
         // Tapes that are open around the call do not see its trace.
         let (result, variables) = eager::unobserved(|| {
-            eager::observed_by(recorder.clone(), || eager::traced_function(|| device.scope(record)))
+            eager::observed_by(recorder.clone(), || {
+                eager::traced_function(|| recorder.recording(|| device.scope(record)))
+            })
         });
-        result.map(|result| (result, variables, recorder.end()))
+        Ok((result?, variables, recorder.end()?))
     };
-    let (mut result, variables, mut ended) = run()?;
+    let (mut result, variables, mut program) = run()?;
     // What the first trace has made, the next one finds.
     if variables > 0 {
-        let again = run()?;
+        let again: (R, usize, Program) = run()?;
         if again.1 > 0 {
             return Err(Error::Trace(message!(
                 "function: the closure makes {} each time that it is traced. Make variables outside of it, or only where \
@@ -353,16 +362,7 @@ fn trace<A: Nest, R: Nest>(
                 }
             )));
         }
-        (result, ended) = (again.0, again.2);
-    }
-    let (program, other) = ended;
-    if let Some(other) = other {
-        return Err(Error::Trace(message!(
-            "function: the closure uses {} and {}, and a function runs on one device. Copy tensors to its device before the \
-             call.",
-            device.named(),
-            other.named()
-        )));
+        (result, program) = (again.0, again.2);
     }
     Ok(Traced { concrete: Concrete::new(program), result })
 }

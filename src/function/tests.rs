@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::dtype::DType;
 use crate::keras::layers::{Dense, Dropout};
 use crate::keras::optimizers::{Adam, Optimizer};
 use crate::keras::{Activation, INFERENCE, Initializer, Layer, Sequential, TRAINING};
@@ -596,5 +597,192 @@ fn a_variable_may_move_and_values_may_wait_or_fail() -> Result<()> {
     });
     let text = copies(x).unwrap_err().to_string();
     assert!(text.contains("a function runs on one device"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn branches_run_alone_and_have_their_gradients() -> Result<()> {
+    let taken = Variable::untrainable(constant([0.0, 0.0])?);
+    let w = Variable::new(constant(3.0)?);
+    let body = {
+        let (taken, w) = (taken.clone(), w.clone());
+        move |x: Tensor| {
+            let scale = w.read();
+            let y = cond(
+                &x.greater(0.0)?,
+                || {
+                    taken.assign_add(constant([1.0, 0.0])?)?;
+                    // Its gradient at negative numbers is NaN.
+                    x.sqrt()?.multiply(&scale)
+                },
+                || {
+                    taken.assign_add(constant([0.0, 1.0])?)?;
+                    x.square()?.multiply(w.read())
+                },
+            )?;
+            Ok((y.add(1.0)?, taken.read()))
+        }
+    };
+    let eager = body.clone();
+    let f = function(body);
+    let run = |f: &dyn Fn(Tensor) -> Result<(Tensor, Tensor)>, x: f32| -> Result<[Vec<f32>; 5]> {
+        taken.assign(constant([0.0, 0.0])?)?;
+        let x = constant(x)?;
+        let outer = GradientTape::new();
+        outer.watch(&x)?;
+        let tape = GradientTape::persistent();
+        tape.watch(&x)?;
+        let (y, counts) = f(x.clone())?;
+        let (dx, dw) = (tape.required_gradient(&y, &x)?, tape.required_gradient(&y, &w)?);
+        drop(tape);
+        let second = outer.required_gradient(&dx, &x)?;
+        Ok([vec(&y), vec(&counts), vec(&dx), vec(&dw), vec(&second)])
+    };
+    for x in [4.0, -2.0] {
+        assert_eq!(run(&|x| f(x), x)?, run(&eager, x)?);
+    }
+    assert_eq!(run(&|x| f(x), -2.0)?[..4], [vec![13.0], vec![0.0, 1.0], vec![-12.0], vec![4.0]]);
+    assert_eq!(vec(&f(constant(4.0)?)?.0), [7.0]);
+    assert_eq!(f.tracing_count(), 1);
+    Ok(())
+}
+
+#[test]
+fn loops_run_as_often_as_values_say() -> Result<()> {
+    // Nested to a depth of three: Collatz steps of numbers below n, by a loop in a loop with a branch.
+    let collatz = |n: Tensor| {
+        let start = (constant(1)?, constant(0)?);
+        let (_, total) = while_loop(
+            |(i, _)| i.less(&n),
+            |(i, total)| {
+                let (_, steps) = while_loop(
+                    |(x, _)| x.greater(1),
+                    |(x, steps)| {
+                        let odd = x.floormod(2)?.equal(1)?;
+                        let x = cond(&odd, || x.multiply(3)?.add(1), || x.floordiv(2))?;
+                        Ok((x, steps.add(1)?))
+                    },
+                    (i.clone(), constant(0)?),
+                )?;
+                Ok((i.add(1)?, total.add(steps)?))
+            },
+            start,
+        )?;
+        Ok(total)
+    };
+    let f = function(collatz);
+    let native = |n: i32| {
+        (1..n)
+            .map(|mut x| {
+                let mut steps = 0;
+                while x > 1 {
+                    x = if x % 2 == 1 { 3 * x + 1 } else { x / 2 };
+                    steps += 1;
+                }
+                steps
+            })
+            .sum::<i32>()
+    };
+    for n in [0, 1, 2, 9] {
+        assert_eq!(f(constant(n)?)?.item::<i32>()?, native(n), "{n}");
+        assert_eq!(collatz(constant(n)?)?.item::<i32>()?, native(n), "{n}");
+    }
+    assert_eq!(f.tracing_count(), 1);
+    // A power by a loop, its derivatives, and a bound.
+    let power = |x: Tensor, n: Tensor| {
+        let start = (constant(0)?, x.ones_like()?);
+        let options = WhileLoopOptions::new().maximum_iterations(5);
+        let (_, y) = while_loop_with(
+            |(i, _)| i.less(&n),
+            |(i, y)| Ok((i.add(1)?, y.multiply(&x)?)),
+            start,
+            options,
+        )?;
+        Ok(y)
+    };
+    let g = function(power);
+    let x = constant(2.0)?;
+    for (n, y, dx, second) in [(0, 1.0, 0.0, 0.0), (3, 8.0, 12.0, 12.0), (9, 32.0, 80.0, 160.0)] {
+        let outer = GradientTape::new();
+        outer.watch(&x)?;
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let found = g(x.clone(), constant(n)?)?;
+        assert_eq!(found.item::<f32>()?, y);
+        let Some(slope) = tape.gradient(&found, &x)? else {
+            assert_eq!(n, 0);
+            continue;
+        };
+        assert_eq!(slope.item::<f32>()?, dx);
+        assert_eq!(outer.required_gradient(&slope, &x)?.item::<f32>()?, second);
+    }
+    // Many iterations, with a variable.
+    let count = Variable::new(constant(0)?);
+    let counts = function({
+        let count = count.clone();
+        move |n: Tensor| {
+            while_loop(|_: &()| count.read().less(&n), |()| count.assign_add(1), ())?;
+            Ok(count.read())
+        }
+    });
+    assert_eq!(counts(constant(1000)?)?.item::<i32>()?, 1000);
+    assert_eq!(counts(constant(1001)?)?.item::<i32>()?, 1001);
+    Ok(())
+}
+
+#[test]
+fn control_flow_in_a_trace_is_checked() -> Result<()> {
+    let x = constant(1.0)?;
+    let text = |error: Error| match error {
+        Error::Trace(text) => text.to_string(),
+        other => panic!("{other}"),
+    };
+    let unlike =
+        function(|x: Tensor| cond(&x.greater(0.0)?, || x.expand_dims(0), || Ok(x.clone())));
+    let error = text(unlike(x.clone()).unwrap_err());
+    assert!(error.contains("one branch returns f32[], another f32[1]"), "{error}");
+    let grows = function(|x: Tensor| {
+        while_loop(|x: &Tensor| x.reduce_sum(())?.less(9.0), |x| x.expand_dims(0), x)
+    });
+    let error = text(grows(x.clone()).unwrap_err());
+    assert!(error.contains("are f32[] before an iteration and f32[1] after it"), "{error}");
+    let leaks = function(|x: Tensor| {
+        let mut leaked = x.clone();
+        cond(
+            &x.greater(0.0)?,
+            || {
+                leaked = x.add(1.0)?;
+                Ok(())
+            },
+            || Ok(()),
+        )?;
+        Ok(leaked)
+    });
+    let error = text(leaks(x.clone()).unwrap_err());
+    assert!(error.contains("that a branch or a loop has made is used outside of it"), "{error}");
+    let pairs = constant([1.0, 2.0])?;
+    assert!(matches!(cond(&pairs.greater(0.0)?, || Ok(1), || Ok(2)), Err(Error::Shape(_))));
+    assert!(matches!(cond(&x, || Ok(1), || Ok(2)), Err(Error::DType(_))));
+    // An error in a branch leaves the recorder as it was.
+    let fails = function(|x: Tensor| {
+        let bad = cond(&x.greater(0.0)?, || x.reshape([7]), || Ok(x.clone()));
+        assert!(matches!(bad, Err(Error::Shape(_))));
+        x.add(1.0)
+    });
+    assert_eq!(fails(x.clone())?.item::<f32>()?, 2.0);
+    // The text shows blocks, and folds are recorded as their calls.
+    let f = function(|x: Tensor| {
+        let sums = scan(|sum, x| sum.add(x), &x, constant(0.0)?)?;
+        let folded = foldr(|sum, x| sum.multiply(2.0)?.add(x), &x, constant(0.0)?)?;
+        let mapped = map_fn(|x| x.negative(), &x)?;
+        let branches: Vec<Branch<'_, Tensor>> =
+            vec![Box::new(|| sums.add(folded.clone())), Box::new(|| Ok(mapped.clone()))];
+        switch_case(&x.reduce_sum(())?.cast(DType::I32)?, branches)
+    });
+    assert_eq!(vec(&f(constant([1.0, 2.0, 3.0])?)?), [-1.0, -2.0, -3.0]);
+    // 1 + 2 (0 + 2 (-1)) = -3.
+    assert_eq!(vec(&f(constant([1.0, 0.0, -1.0])?)?), [-2.0, -2.0, -3.0]);
+    let text = f.graph_text();
+    assert!(text.contains("choose by %") && text.contains("  branch 1, capturing (%"), "{text}");
     Ok(())
 }

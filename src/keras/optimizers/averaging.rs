@@ -35,7 +35,7 @@ impl Stage for Averaging {
             let of = move |t: i32| if t > 1 { momentum } else { 0.0 };
             let (old, new) =
                 (round.step.scalar(move |t, _| of(t)), round.step.scalar(move |t, _| 1.0 - of(t)));
-            let average = slot.read_stopped().multiply(old)?.add((&value).multiply(new)?)?;
+            let average = slot.read_stopped().multiply(old)?.add(value.multiply(new)?)?;
             let weight = match &chosen {
                 Some(chosen) => {
                     let chosen = chosen.clone().beside("use_ema", &average)?.greater(0.5)?;
