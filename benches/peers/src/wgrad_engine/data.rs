@@ -15,8 +15,7 @@ impl Passes {
     pub fn new(pairs: Pairs) -> Result<Self> {
         let x: Vec<f32> = (0..pairs.len).map(|i| i as f32).collect();
         let y: Vec<i32> = (0..pairs.len).map(|i| i as i32 % 10).collect();
-        let batches =
-            Dataset::from_tensor_slices((x, y))?.shuffle(pairs.len).batch(pairs.batch);
+        let batches = Dataset::from_tensor_slices((x, y))?.shuffle(pairs.len).batch(pairs.batch);
         // A thread prepares batches ahead of their use.
         Ok(Passes(if pairs.workers > 0 {
             batches.prefetch(wgrad::data::AUTOTUNE)

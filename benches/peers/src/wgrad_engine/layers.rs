@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use wgrad as tf;
-use wgrad::keras::layers::{Dense, Lstm, Layer, LayerNormalization, MultiHeadAttention};
+use wgrad::keras::layers::{Dense, Layer, LayerNormalization, Lstm, MultiHeadAttention};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Context, TRAINING};
 use wgrad::{Device, Tensor, Trackable};
