@@ -36,9 +36,18 @@ pub(crate) fn dispatch_varying(
     inputs: &[&Tensor],
     owner: Option<Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
-    let output = call_with(Arc::new(op), inputs, owner.is_some())?;
+    call_varying(Arc::new(op), inputs, owner.as_ref())
+}
+
+/// As [`dispatch_varying`], but compiled once, not for each type of op.
+fn call_varying(
+    op: Arc<dyn Operation>,
+    inputs: &[&Tensor],
+    owner: Option<&Owner<Result<RuntimeScalars>>>,
+) -> Result<Tensor> {
+    let output = call_with(op, inputs, owner.is_some())?;
     if let Some(owner) = owner {
-        each_observer(|observer| observer.varies(&output, &owner));
+        each_observer(|observer| observer.varies(&output, owner));
     }
     Ok(output)
 }
@@ -97,7 +106,7 @@ pub(crate) fn create(
 }
 
 /// As [`create`], but compiled once, not for each type of op.
-pub(crate) fn create_on(
+fn create_on(
     device: Device,
     op: Arc<dyn Operation>,
     owner: Option<Owner<Result<RuntimeScalars>>>,
@@ -119,14 +128,10 @@ pub(crate) fn call_again(
     device: &Device,
     owner: Option<&Owner<Result<RuntimeScalars>>>,
 ) -> Result<Tensor> {
-    if inputs.is_empty() {
-        return create_on(device.clone(), op, owner.cloned());
+    match inputs.is_empty() {
+        true => create_on(device.clone(), op, owner.cloned()),
+        false => call_varying(op, inputs, owner),
     }
-    let output = call_with(op, inputs, owner.is_some())?;
-    if let Some(owner) = owner {
-        each_observer(|observer| observer.varies(&output, owner));
-    }
-    Ok(output)
 }
 
 /// `x` under a new identity: no gradient passes from one to the other.

@@ -67,13 +67,14 @@ impl Concrete {
     /// Runs the function on these arguments.
     ///
     /// # Errors
-    /// Those of the device, and of a schedule or another source of numbers. After an error, variables are as they were.
+    /// Those of the device, and of a schedule or another source of numbers. After an error of a graph's run, variables are as
+    /// they were; a replay has made its calls up to the error, as eager code has.
     pub(super) fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
-        // Tapes record calls, checks of numbers look at each, and a variable may have moved to another device.
+        // Tapes record calls, checks of numbers look at each; and if a value is on another device, the replay says which.
         if self.replays
             || eager::observed()
             || self.program.device.checks_numerics()
-            || !self.is_on_device()
+            || !self.is_on_device(arguments)
         {
             return self.program.replay(arguments);
         }
@@ -97,9 +98,10 @@ impl Concrete {
         ran
     }
 
-    fn is_on_device(&self) -> bool {
+    fn is_on_device(&self, arguments: &[Tensor]) -> bool {
         let device = &self.program.device;
-        self.program.variables.iter().all(|variable| variable.lock().device().same(device))
+        arguments.iter().all(|argument| argument.device().same(device))
+            && self.program.variables.iter().all(|variable| variable.lock().device().same(device))
     }
 
     fn run(
@@ -109,15 +111,22 @@ impl Concrete {
         made: Option<u64>,
     ) -> Result<Vec<Tensor>> {
         let Program { device, variables, .. } = &self.program;
+        // Before any lock is held: another function may assign these, and read the ones that this run locks.
+        let read: Vec<Option<Tensor>> = variables
+            .iter()
+            .zip(&self.cell_of)
+            .map(|(variable, cell)| cell.is_none().then(|| variable.peek()))
+            .collect();
         // While the run replaces them, no other thread sees the variables.
         let mut cells: Vec<_> =
             self.assigns.iter().map(|(variable, _)| variables[*variable].lock()).collect();
         let tensor = |cells: &[std::sync::MutexGuard<'_, Tensor>], leaf: &Leaf| match leaf {
             Leaf::Argument(at) => arguments[*at].clone(),
             Leaf::Captured(tensor) => tensor.clone(),
-            Leaf::Variable(variable) => match self.cell_of[*variable] {
-                Some(at) => cells[at].clone(),
-                None => variables[*variable].peek(),
+            Leaf::Variable(variable) => match (&read[*variable], self.cell_of[*variable]) {
+                (Some(value), _) => value.clone(),
+                (None, Some(at)) => cells[at].clone(),
+                (None, None) => unreachable!("a variable that no cell holds was read"),
             },
         };
         let values = if graph.graph().nodes.is_empty() {

@@ -41,9 +41,12 @@ pub fn cond<R: Nest>(
 ) -> Result<R> {
     check_scalar("cond", pred, DType::Bool)?;
     let Some(recorder) = recorder() else {
-        // In a trial, which has no values, either branch shows the shapes.
-        let first = eager::in_trace() && eager::release(pred).is_err();
-        return if first || pred.item::<bool>()? { true_fn() } else { false_fn() };
+        // A trial has no values: both branches make their weights, and either shows the shapes.
+        if eager::in_trace() && eager::release(pred).is_err() {
+            false_fn()?;
+            return true_fn();
+        }
+        return if pred.item::<bool>()? { true_fn() } else { false_fn() };
     };
     recorder.choose("cond", pred, vec![Box::new(false_fn), Box::new(true_fn)])
 }
@@ -73,8 +76,12 @@ pub fn switch_case<R: Nest>(branch_index: &Tensor, branches: Vec<Branch<'_, R>>)
         || Error::Index("switch_case: there is no branch. Pass at least one closure.".into());
     let last = branches.len().checked_sub(1).ok_or_else(none)?;
     let Some(recorder) = recorder() else {
-        let first = eager::in_trace() && eager::release(branch_index).is_err();
-        let index = if first { 0 } else { branch_index.item::<i32>()? };
+        if eager::in_trace() && eager::release(branch_index).is_err() {
+            let results =
+                branches.into_iter().map(|branch| branch()).collect::<Result<Vec<R>>>()?;
+            return results.into_iter().next().ok_or_else(none);
+        }
+        let index = branch_index.item::<i32>()?;
         let at = usize::try_from(index).map_or(last, |index| index.min(last));
         let chosen = branches.into_iter().nth(at).ok_or_else(none)?;
         return chosen();
@@ -259,7 +266,7 @@ fn parts<'a>(
 fn check_scalar(op: &str, x: &Tensor, dtype: DType) -> Result<()> {
     if x.rank() != 0 {
         return Err(Error::Shape(message!(
-            "{op}: {:?} is no scalar. Reduce it, for example with reduce_all.",
+            "{op}: {:?} is not a scalar. Reduce it, for example with reduce_all.",
             x.shape()
         )));
     }

@@ -43,7 +43,8 @@ pub struct Function<F: ?Sized> {
 /// it did, with the present values of variables, learning rates and generators. TensorFlow's `tf.function`.
 ///
 /// Tensors that the closure captures are constants of the function. It may assign variables and apply an optimizer's
-/// gradients. It may make variables, as a model does in its first call, only in its first trace. Prints and checks of
+/// gradients. It may make variables, as a model does in its first call, only in its first trace; as in TensorFlow, the closure
+/// is then traced once more. Prints and checks of
 /// [`debugging`](crate::debugging) happen at each run.
 ///
 /// A call under an open tape runs the recorded calls one by one, so that the tape records them. Inside another function's

@@ -46,6 +46,10 @@ impl Signature {
         }
         self.0 += end;
     }
+
+    fn slice<T: Nest>(&mut self, parts: &[T]) {
+        self.list("[", parts.iter().map(|part| |s: &mut Self| part.write_signature(s)), "]");
+    }
 }
 
 impl Nest for Tensor {
@@ -93,11 +97,7 @@ plain!(f32, f64, i32, i64, u32, u64, u8, usize, bool, String, &'static str, (), 
 
 impl<T: Nest> Nest for Vec<T> {
     fn write_signature(&self, signature: &mut Signature) {
-        signature.list(
-            "[",
-            self.iter().map(|part| |s: &mut Signature| part.write_signature(s)),
-            "]",
-        );
+        signature.slice(self);
     }
 
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
@@ -107,11 +107,7 @@ impl<T: Nest> Nest for Vec<T> {
 
 impl<T: Nest, const N: usize> Nest for [T; N] {
     fn write_signature(&self, signature: &mut Signature) {
-        signature.list(
-            "[",
-            self.iter().map(|part| |s: &mut Signature| part.write_signature(s)),
-            "]",
-        );
+        signature.slice(self);
     }
 
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {

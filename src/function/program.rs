@@ -486,6 +486,14 @@ impl Recorder {
         if let Some(error) = recording.refused.take() {
             return Err(error);
         }
+        // A panic that the closure caught may have ended a block without its results.
+        if recording.frames.len() > 1 {
+            return Err(Error::Trace(
+                "function: a closure of cond, switch_case or while_loop panicked, and its caller went on. Return an Err from \
+                 it instead, or do not catch the panic."
+                    .into(),
+            ));
+        }
         let empty = Program::new(recording.program.device.clone());
         let mut program = std::mem::replace(&mut recording.program, empty);
         program.entries = recording.frames.pop().unwrap_or_default().block.entries;

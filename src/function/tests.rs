@@ -315,7 +315,7 @@ fn what_a_trace_cannot_do_is_refused() -> Result<()> {
     };
     let reads = function(|x: Tensor| x.reduce_sum(())?.item::<f32>());
     let text = error(reads(x.clone()).unwrap_err());
-    assert!(text.contains("depends on the input of a function that is being traced"), "{text}");
+    assert!(text.contains("it belongs to a function that is being traced"), "{text}");
     let makes = function(|x: Tensor| {
         let v = Variable::new(constant([0.0, 0.0])?);
         v.assign(&x)?;
@@ -534,6 +534,60 @@ fn models_with_state_train_as_eagerly() -> Result<()> {
     };
     let loss = |model: &Sequential, x: &Tensor| model.call(x, TRAINING)?.square()?.reduce_sum(());
     same_training("embedding", &make, loss, &words, 4)
+}
+
+#[test]
+fn functions_that_cross_their_variables_do_not_wait_for_each_other() -> Result<()> {
+    let (a, b) = (Variable::new(constant(1.0)?), Variable::new(constant(1.0)?));
+    let cross = |to: &Variable, from: &Variable| {
+        let (to, from) = (to.clone(), from.clone());
+        function(move |x: Tensor| to.assign(from.read().multiply(0.5)?.add(x)?))
+    };
+    let (first, second) = (cross(&a, &b), cross(&b, &a));
+    let x = constant(1.0)?;
+    std::thread::scope(|scope| {
+        for f in [&first, &second] {
+            scope.spawn(|| (0..500).for_each(|_| f(x.clone()).unwrap()));
+        }
+    });
+    // Both converge to x / (1 - 0.5).
+    assert!((a.read().item::<f32>()? - 2.0).abs() < 1.0);
+    Ok(())
+}
+
+#[test]
+fn arguments_of_two_devices_are_named() -> Result<()> {
+    let other = Device::open(&Default::default())?;
+    let f = function(|x: Tensor, y: Tensor| x.add(y));
+    let x = constant([1.0, 2.0])?;
+    assert_eq!(vec(&f(x.clone(), x.clone())?), [2.0, 4.0]);
+    let text = f(x.clone(), x.to(&other)?).unwrap_err().to_string();
+    assert!(text.contains("x.to(&device)"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn trials_make_the_weights_of_all_branches() -> Result<()> {
+    let (yes, no) = (Dense::new(2), Dense::new(2));
+    let x = constant([[1.0, 2.0, 3.0]])?;
+    eager::traced(|| -> Result<()> {
+        let x = eager::placeholder(x.spec().clone())?;
+        let positive = x.reduce_sum(())?.greater(0.0)?;
+        cond(&positive, || yes.call(&x, TRAINING), || no.call(&x, TRAINING)).map(drop)
+    })?;
+    use crate::Trackable;
+    assert_eq!((yes.trainable_variables().len(), no.trainable_variables().len()), (2, 2));
+    // A panic in a branch that the closure catches is an error: its calls belong to no block any more.
+    let f = function(|x: Tensor| {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            cond(&x.greater(0.0)?, || -> Result<Tensor> { panic!("on purpose") }, || Ok(x.clone()))
+        }));
+        assert!(caught.is_err());
+        x.add(1.0)
+    });
+    let text = f(constant(1.0)?).unwrap_err().to_string();
+    assert!(text.contains("panicked"), "{text}");
+    Ok(())
 }
 
 #[test]

@@ -246,9 +246,9 @@ impl Stream {
 /// The error of a call on, or a read of, a tensor that has no value outside of its trace.
 pub(crate) fn outside_its_trace(value: &Value) -> Error {
     Error::Trace(message!(
-        "{}: this tensor, {}, depends on the input of a function that is being traced or of a model that is being built, \
-         so it has no value. Use it only in the call that made it; if the call must store it or read it, compute it from \
-         tensors that do not depend on the input.",
+        "{}: this tensor, {}, has no value yet: it belongs to a function that is being traced, or depends on the input of a \
+         model that is being built. Use it only in the call that made it. To decide by it, use cond or while_loop; if the \
+         call must store it or read it, compute it from tensors that do not depend on the input.",
         value.op,
         value.spec
     ))

@@ -99,11 +99,7 @@ impl Device {
         if state.stream.len() == 0 {
             return self.0.gpu.ask().map(|()| None);
         }
-        match state.tuner.slice(&self.0.gpu) {
-            Ok(false) => {}
-            Ok(true) => state.plans.clear(),
-            Err(error) => drop(state.failure.get_or_insert(error)),
-        }
+        self.slice_tuning(state);
         let mut taken = state.stream.take(lent);
         self.take_off(state, &mut taken);
         if taken.graph.nodes.is_empty() {
@@ -117,6 +113,15 @@ impl Device {
         });
         let run = Run { graph, key: &key, leaves, outputs, lent, training, made };
         self.run_graph(state, &run, read).map(Some)
+    }
+
+    /// Lets the tuner measure for a while, and drops the plans if it has found better kernels.
+    pub(super) fn slice_tuning(&self, state: &mut DeviceState) {
+        match state.tuner.slice(&self.0.gpu) {
+            Ok(false) => {}
+            Ok(true) => state.plans.clear(),
+            Err(error) => drop(state.failure.get_or_insert(error)),
+        }
     }
 
     /// Runs a graph: finds or makes its plan, and gives its outputs their buffers.

@@ -1,6 +1,7 @@
 //! Runs of a function's graph: its calls are not made again, and its plan is found by a key that is computed once.
 
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 use super::Device;
 use super::flush::{Run, ready};
@@ -56,11 +57,7 @@ impl Device {
         if leaves.iter().any(|leaf| matches!(leaf.value.state(), ValueState::Waiting(_))) {
             self.flush_locked(state, None, &[])?;
         }
-        match state.tuner.slice(gpu) {
-            Ok(false) => {}
-            Ok(true) => state.plans.clear(),
-            Err(error) => drop(state.failure.get_or_insert(error)),
-        }
+        self.slice_tuning(state);
         let mut buffers = Vec::with_capacity(leaves.len());
         let mut donated = Vec::with_capacity(leaves.len());
         let mut lent = Vec::new();
@@ -80,6 +77,8 @@ impl Device {
             buffers.push(buffer);
             donated.push(donate);
         }
+        // As in Stream::take: what other threads did with their handles happened before the run.
+        fence(Ordering::Acquire);
         if function.graph.donated != donated {
             function.graph.donated.clone_from(&donated);
         }
