@@ -33,7 +33,7 @@ struct Flags {
     out: PathBuf,
 }
 
-const USAGE: &str = "Train a network to tell cats from dogs.
+const USAGE: &str = "Train a network to distinguish cats from dogs.
 
 Usage: cats_vs_dogs [OPTIONS]
 

@@ -108,14 +108,14 @@ fn run(flags: &Flags) -> Result<()> {
         let says_of_fake = discriminator.call(&fake, TRAINING)?;
         let (yes, no) = (says_of_fake.ones_like()?, says_of_fake.zeros_like()?);
         let fooled = cross_entropy.call(&yes, &says_of_fake)?;
-        let told = cross_entropy
+        let loss = cross_entropy
             .call(&says_of_real.ones_like()?, &says_of_real)?
             .add(cross_entropy.call(&no, &says_of_fake)?)?;
-        discriminator_optimizer.minimize(&told, discriminator_tape, &discriminator)?;
+        discriminator_optimizer.minimize(&loss, discriminator_tape, &discriminator)?;
         generator_optimizer.minimize(&fooled, generator_tape, &generator)?;
 
         generator_loss.update_state(&fooled)?;
-        discriminator_loss.update_state(&told)?;
+        discriminator_loss.update_state(&loss)?;
         if step % shown_every == 0 || step == flags.steps {
             say!(
                 "step {step:5}  generator {:.4}  discriminator {:.4}",

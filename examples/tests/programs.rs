@@ -112,7 +112,7 @@ fn datasets_print_and_draw_what_they_hold() {
 
 /// Uses the photographs in `CATS_VS_DOGS_DIR` if it is set, else drawings; few in either case.
 #[test]
-fn cats_are_told_from_dogs() {
+fn cats_are_distinguished_from_dogs() {
     let folder = std::env::temp_dir().join(format!("wgrad-cats-{}", std::process::id()));
     let out = folder.to_str().unwrap();
     let photographs = std::env::var("CATS_VS_DOGS_DIR").ok();
@@ -248,7 +248,7 @@ fn a_loss_becomes_a_curve() {
 }
 
 #[test]
-fn the_order_of_words_tells_more_than_the_words() {
+fn the_order_of_words_matters() {
     let output = run("text_classification", &["--steps", "300"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -257,7 +257,7 @@ fn the_order_of_words_tells_more_than_the_words() {
 }
 
 #[test]
-fn wrong_flags_are_told() {
+fn wrong_flags_are_refused() {
     for (arguments, words) in [
         (&["--steps", "0"][..], "error: --steps must be a whole number from 1 on"),
         (&["--step", "3"], "error: invalid option '--step'"),

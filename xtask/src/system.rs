@@ -178,19 +178,19 @@ mod tests {
     const AGAIN: &str = "cargo xtask setup";
 
     #[test]
-    fn distributions_are_told_by_id_and_id_like() {
-        let told = |text| Distribution::from_os_release(text);
+    fn distributions_are_recognized_by_id_and_id_like() {
+        let parsed = |text| Distribution::from_os_release(text);
         let debian = "PRETTY_NAME=\"Debian GNU/Linux 12\"\nNAME=\"Debian GNU/Linux\"\nID=debian\n";
-        assert_eq!(told(debian), Distribution::Debian);
-        assert_eq!(told("ID_LIKE=\"ubuntu debian\"\nID=linuxmint"), Distribution::Debian);
-        assert_eq!(told("ID=fedora\nVERSION_ID=42"), Distribution::Fedora);
-        assert_eq!(told("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\""), Distribution::Fedora);
-        assert_eq!(told("ID=manjaro\nID_LIKE=arch"), Distribution::Arch);
+        assert_eq!(parsed(debian), Distribution::Debian);
+        assert_eq!(parsed("ID_LIKE=\"ubuntu debian\"\nID=linuxmint"), Distribution::Debian);
+        assert_eq!(parsed("ID=fedora\nVERSION_ID=42"), Distribution::Fedora);
+        assert_eq!(parsed("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\""), Distribution::Fedora);
+        assert_eq!(parsed("ID=manjaro\nID_LIKE=arch"), Distribution::Arch);
         let leap = "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"";
-        assert_eq!(told(leap), Distribution::Suse);
-        assert_eq!(told("ID='alpine'"), Distribution::Alpine);
-        assert_eq!(told("ID=nixos\nID_LIKE=\"\""), Distribution::Unknown);
-        assert_eq!(told(""), Distribution::Unknown);
+        assert_eq!(parsed(leap), Distribution::Suse);
+        assert_eq!(parsed("ID='alpine'"), Distribution::Alpine);
+        assert_eq!(parsed("ID=nixos\nID_LIKE=\"\""), Distribution::Unknown);
+        assert_eq!(parsed(""), Distribution::Unknown);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn other_distributions_are_told_what_to_type() {
+    fn other_distributions_get_the_command_to_type() {
         let advice = |distribution| match DRIVERS.plan(distribution, Privilege::Root, AGAIN) {
             Plan::Advise(advice) => advice,
             Plan::Install(commands) => panic!("{commands:?}"),

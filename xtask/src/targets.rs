@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_checked_is_said_and_is_no_failure() {
+    fn unchecked_parts_are_reported_and_no_failure() {
         let good = row("macOS", Outcome::Ended(Status::SUCCESS));
         let left = row("Android", Outcome::Left("there is no rustup".to_owned()));
         let rows = [good.clone(), left];

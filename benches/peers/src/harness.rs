@@ -285,7 +285,7 @@ impl<'a> Bench<'a> {
                             Some(bytes) => {
                                 row.figures.insert(recipe.name.clone(), bytes / 1e6);
                             }
-                            None => row.problems.push(format!("{} does not tell it", recipe.name)),
+                            None => row.problems.push(format!("{} does not state it", recipe.name)),
                         }
                     }
                 }

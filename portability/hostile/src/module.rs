@@ -95,9 +95,9 @@ impl Rewriter {
 fn outline(
     function: &Function,
     maps: &Maps,
-    is_told: impl Fn(&FunctionArgument) -> bool,
+    is_reported: impl Fn(&FunctionArgument) -> bool,
 ) -> Function {
-    let arguments = function.arguments.iter().filter(|argument| is_told(argument));
+    let arguments = function.arguments.iter().filter(|argument| is_reported(argument));
     let arguments =
         arguments.map(|argument| FunctionArgument { ty: maps.ty(argument.ty), ..argument.clone() });
     let result = function.result.as_ref();

@@ -59,7 +59,7 @@ fn functions_have_variables_of_their_own_at_each_call() {
 }
 
 #[test]
-fn a_variable_of_a_loop_begins_anew_in_each_turn() {
+fn a_variable_of_a_loop_is_reset_in_each_iteration() {
     let body = "var sum = 0u; for (var i = 0u; i < 4u; i++) { var n: u32; n += local; sum += n; } y[local] = sum;";
     assert_eq!(words("", body), (0..8).map(|n| 4 * n).collect::<Vec<u32>>());
 }

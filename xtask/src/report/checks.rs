@@ -11,7 +11,7 @@ use super::limited::{self, End, Ended};
 use crate::run::CommandLine;
 
 /// The most lines of a failure in the report.
-const TOLD: usize = 40;
+const REPORTED: usize = 40;
 /// The most characters of a line.
 const WIDTH: usize = 400;
 /// No check is started with less time than this.
@@ -71,7 +71,7 @@ impl Part {
             } else {
                 check(name, limit(rest, names.len() - i))?
             };
-            done.tell(title);
+            done.announce(title);
             checks.push(done);
         }
         Ok(Self { title, checks })
@@ -113,7 +113,7 @@ impl Check {
             End::Crash(how) => Verdict::Crashed(how.clone()),
             End::Late => Verdict::Late(limit.as_secs()),
         };
-        let said = if verdict == Verdict::Passed { Vec::new() } else { told(ended) };
+        let said = if verdict == Verdict::Passed { Vec::new() } else { reported(ended) };
         let warnings = ended.errors.iter().filter_map(|line| line.strip_prefix("warning: "));
         Self {
             seconds: ended.seconds,
@@ -124,7 +124,7 @@ impl Check {
     }
 
     /// Prints the result to the terminal.
-    pub fn tell(&self, part: &str) {
+    pub fn announce(&self, part: &str) {
         eprintln!("report: {part}: {}: {}", self.name, self.words());
     }
 
@@ -142,21 +142,21 @@ impl Check {
 }
 
 /// A failure's output: from its panic or error on, or else its last lines.
-fn told(ended: &Ended) -> Vec<String> {
+fn reported(ended: &Ended) -> Vec<String> {
     let begins = |line: &String| line.contains("panicked at ") || line.starts_with("error: ");
     let errors = match ended.errors.iter().position(begins) {
         Some(at) => &ended.errors[at..],
-        None => &ended.errors[ended.errors.len().saturating_sub(TOLD / 2)..],
+        None => &ended.errors[ended.errors.len().saturating_sub(REPORTED / 2)..],
     };
     let noise = |line: &&String| !line.starts_with("note: run with ") && !line.trim().is_empty();
     let mut lines: Vec<&String> = errors.iter().filter(noise).collect();
     if lines.is_empty() {
-        let from = ended.output.len().saturating_sub(TOLD / 2);
+        let from = ended.output.len().saturating_sub(REPORTED / 2);
         lines = ended.output[from..].iter().filter(noise).collect();
     }
-    let mut said: Vec<String> = lines.iter().take(TOLD).map(|line| cut(line)).collect();
-    if lines.len() > TOLD {
-        said.push(format!("... and {} lines more", lines.len() - TOLD));
+    let mut said: Vec<String> = lines.iter().take(REPORTED).map(|line| cut(line)).collect();
+    if lines.len() > REPORTED {
+        said.push(format!("... and {} lines more", lines.len() - REPORTED));
     }
     said
 }
@@ -197,12 +197,12 @@ pub fn test(line: &CommandLine, name: &str, limit: Duration) -> Result<Check> {
     }
     for line in &ended.output {
         let Some((_, words)) = line.split_once("oracle: ") else { continue };
-        let told = |failure: &str| check.said.iter().any(|said| said.contains(failure));
+        let reported = |failure: &str| check.said.iter().any(|said| said.contains(failure));
         if let Some(row) = family(words) {
             check.rows.push(row);
         } else if let Some((_, failure)) = words.split_once(": failed: ") {
             // The test's panic message lists them, too.
-            if check.said.len() < TOLD && !told(&cut(failure)) {
+            if check.said.len() < REPORTED && !reported(&cut(failure)) {
                 check.said.push(cut(failure));
             }
         } else {
@@ -340,21 +340,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reached_is_told() {
+    fn unreached_parts_are_reported() {
         let names = ["a".to_owned(), "b".to_owned()];
         let part = Part::run("part", &names, Duration::ZERO, |_, _| unreachable!()).unwrap();
         assert_eq!(part.count(|verdict| *verdict == Verdict::NotReached), 2);
     }
 
     #[test]
-    fn a_failure_is_told_from_its_panic_on() {
+    fn a_failure_is_reported_from_its_panic_on() {
         let lines = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
         let mut errors = vec!["before".to_owned(), "thread panicked at x:".to_owned()];
         errors.extend(lines(100));
         let ended = |errors| Ended { end: End::Exit(1), seconds: 0.0, output: lines(50), errors };
-        let said = told(&ended(errors));
-        assert_eq!((said[0].as_str(), said.len()), ("thread panicked at x:", TOLD + 1));
-        assert_eq!(said[TOLD], "... and 61 lines more");
-        assert_eq!(told(&ended(Vec::new())), lines(50)[30..]);
+        let said = reported(&ended(errors));
+        assert_eq!((said[0].as_str(), said.len()), ("thread panicked at x:", REPORTED + 1));
+        assert_eq!(said[REPORTED], "... and 61 lines more");
+        assert_eq!(reported(&ended(Vec::new())), lines(50)[30..]);
     }
 }

@@ -164,7 +164,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_child_says_and_how_it_ends_is_told() {
+    fn output_and_exit_of_a_child_are_reported() {
         let ended = shell("echo one; echo two >&2; echo three; exit 3", Duration::from_secs(60));
         assert_eq!(ended.end, End::Exit(3));
         assert_eq!(ended.output, ["one", "three"]);

@@ -235,7 +235,7 @@ fn random_programs(
         }
         let title = format!("{name}, {MORE} times as many");
         let check = Check { name: title, ..checks::test(&many, name, rest)? };
-        check.tell(part.title);
+        check.announce(part.title);
         part.checks.push(check);
     }
     Ok(part)
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_told_apart() {
+    fn options_are_distinguished() {
         let plain = parse("").unwrap();
         assert!(!plain.quick && plain.out.is_absolute() && plain.out.ends_with("wgrad-report.md"));
         let quick = parse("--quick --out a/b.md").unwrap();

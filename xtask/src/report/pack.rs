@@ -185,7 +185,7 @@ fn part(result: &Path, line: &CommandLine, limit: Duration) -> Result<bool> {
     }
     let ended = limited::run(line, limit)?;
     let check = Check::of(&name, limit, &ended);
-    check.tell("pack");
+    check.announce("pack");
     let said = [ended.output.join("\n"), ended.errors.join("\n")].join("\n\n");
     let text = format!("{}\n\n{said}\n", check.words());
     // Under another name until it is complete, as the machine may stop at any moment.

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_tells_what_went_well() {
+    fn a_page_lists_what_passed() {
         let mut unary = Check::new("unary", Verdict::Passed);
         unary
             .rows
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_tells_what_failed_in_its_own_words() {
+    fn a_page_quotes_what_failed() {
         let mut failed = Check::new("unary", Verdict::Failed);
         failed.said = vec!["3 for 4 <a>".into(), "```".into()];
         let crashed = Check::new("conv", Verdict::Crashed("signal 11".into()));

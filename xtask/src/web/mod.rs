@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_told_apart() {
+    fn options_are_distinguished() {
         let plain = parse("").unwrap();
         assert!(
             plain.build

@@ -233,7 +233,7 @@ pub fn typed(text: &str) -> Result<String> {
     for (from, _) in WRITTEN.iter().chain(&ENDS) {
         ensure!(
             done.contains(from),
-            "the types have no line '{from}'; dtypes.rs has to be told of the new one"
+            "the types have no line '{from}'; dtypes.rs has to be reported of the new one"
         );
     }
     for name in TRUTHS.iter().chain(&PLACES).chain(&FLOATS).chain(&REALS).chain(&ANY) {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_any_more_is_told() {
+    fn removed_parts_are_reported() {
         let without =
             declared().replace("    data(): Promise<TypedArray>;", "    data(): Promise<unknown>;");
         assert!(typed(&without).unwrap_err().to_string().contains("data()"));
