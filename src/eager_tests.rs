@@ -149,7 +149,7 @@ fn owners_give_the_numbers_of_the_next_step() -> Result<()> {
 }
 
 #[test]
-fn all_of_a_step_is_told_in_its_order() -> Result<()> {
+fn all_of_a_step_is_reported_in_order() -> Result<()> {
     let training = Training::new()?;
     let events = Trace::record(|| training.step())?;
     // What exists before a program begins: its inputs.

@@ -403,7 +403,7 @@ impl Device {
 
     /// `error` as this call reports it now. The next flush does not report it again, but does report the failure of
     /// another value.
-    fn tell(&self, state: &mut DeviceState, error: Error) -> Error {
+    fn reported(&self, state: &mut DeviceState, error: Error) -> Error {
         if state.failure.as_ref().is_some_and(|kept| kept.to_string() == error.to_string()) {
             state.failure = None;
         }
@@ -436,7 +436,7 @@ impl Device {
                 if !untold && state.failure.as_ref().is_some_and(Error::is_out_of_memory) {
                     state.failure = None;
                 }
-                return Err(self.tell(&mut state, error));
+                return Err(self.reported(&mut state, error));
             }
         };
         gpu.upload(&buffer, bytes)?;
@@ -465,7 +465,7 @@ impl Device {
             }
             let mut parts = Vec::with_capacity(values.len());
             for value in values {
-                let buffer = ready(value).map_err(|error| self.tell(&mut state, error))?;
+                let buffer = ready(value).map_err(|error| self.reported(&mut state, error))?;
                 parts.push((buffer, words(value) as u64));
             }
             let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
@@ -500,11 +500,11 @@ impl Device {
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
             ValueState::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
-            ValueState::Failed(error) => return Err(self.tell(&mut state, error)),
+            ValueState::Failed(error) => return Err(self.reported(&mut state, error)),
             ValueState::Traced(_) => return Err(outside_its_trace(value)),
             ValueState::Waiting(_) => {
                 let flushed = self.flush_locked(&mut state, Some((value, &staging)), &[]);
-                match flushed.map_err(|error| self.tell(&mut state, error))? {
+                match flushed.map_err(|error| self.reported(&mut state, error))? {
                     Some(index) => index,
                     None => return Err(never_ran()),
                 }

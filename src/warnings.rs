@@ -24,15 +24,15 @@ pub(crate) use warn_user;
 /// Prints a warning that no logger receives. To suppress warnings, a program installs a logger, or calls
 /// `log::set_max_level(log::LevelFilter::Error)`.
 pub(crate) fn without_logger(text: Arguments<'_>) {
-    static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    static REPORTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     // Without a logger the level is `Off`; installing one raises it.
     if log::max_level() != log::LevelFilter::Off || log::STATIC_MAX_LEVEL < log::LevelFilter::Warn {
         return;
     }
     let text = text.to_string();
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    let told = told.get_or_insert_with(HashSet::new);
-    if told.len() < KEPT && told.insert(text.clone()) {
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let reported = reported.get_or_insert_with(HashSet::new);
+    if reported.len() < KEPT && reported.insert(text.clone()) {
         platform::say(&format!("wgrad: {text}"));
     }
 }

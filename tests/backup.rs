@@ -226,7 +226,7 @@ fn a_training_that_was_cut_off_goes_on_bit_for_bit() {
 }
 
 #[test]
-fn a_broken_backup_is_told_and_the_one_before_serves() {
+fn a_broken_backup_is_reported_and_the_one_before_used() {
     let _alone = alone();
     for double in [false, true] {
         let folder = folder("broken");
@@ -299,7 +299,7 @@ fn kill(kills: usize) {
     println!("the moments are drawn from the seed {}", rng.get_seed());
     let (mut killed, mut ended) = (0, 0);
     // The number of batches reported by the running training.
-    let mut told = 0;
+    let mut reported = 0;
     while killed < kills || ended == 0 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["fits", "--exact", "--ignored", "--nocapture"])
@@ -330,13 +330,16 @@ fn kill(kills: usize) {
             let begun = all.iter().position(|line| line == first);
             let begun = begun.unwrap_or_else(|| panic!("no training had {first}"));
             // The last batch may be repeated; a training may have ended without a report.
-            let again = told.max(1) - 1..=told;
-            assert!(again.contains(&begun) || (told == all.len() && begun == 0), "{begun}, {told}");
+            let again = reported.max(1) - 1..=reported;
+            assert!(
+                again.contains(&begun) || (reported == all.len() && begun == 0),
+                "{begun}, {reported}"
+            );
             assert!(all[begun..].starts_with(&heard), "from batch {begun} on: {heard:?}");
-            told = begun + heard.len();
+            reported = begun + heard.len();
         }
         if has_ended {
-            (told, ended) = (0, ended + 1);
+            (reported, ended) = (0, ended + 1);
             assert!(!folder.join("backups").exists() || is_killed);
         }
     }

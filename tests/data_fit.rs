@@ -99,7 +99,7 @@ fn a_validation_is_a_dataset_as_well() {
 }
 
 #[test]
-fn each_epoch_shuffles_anew_and_a_seed_fixes_all() {
+fn each_epoch_shuffles_again_and_a_seed_fixes_all() {
     let _alone = alone();
     let shuffled = |seed| {
         let options = ShuffleOptions::new().seed(seed);
@@ -164,13 +164,13 @@ fn classes_weigh_in_a_dataset_as_in_arrays() {
 /// The steps that a callback sees.
 #[derive(Default)]
 struct Steps {
-    told: Vec<Option<usize>>,
+    reported: Vec<Option<usize>>,
     stats: Vec<DeviceStats>,
 }
 
 impl Callback for Steps {
     fn on_train_begin(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.told.push(run.steps());
+        self.reported.push(run.steps());
         Ok(())
     }
 
@@ -183,13 +183,13 @@ impl Callback for Steps {
 }
 
 #[test]
-fn the_cardinality_tells_the_steps() {
+fn the_cardinality_gives_the_steps() {
     let _alone = alone();
     let batches = examples(50).batch(8);
     for (data, steps) in [(batches.clone(), Some(7)), (batches.filter(|_| true), None)] {
         let mut seen = Steps::default();
         network().fit(&data, FitOptions::new().callback(&mut seen)).unwrap();
-        assert_eq!(seen.told, [steps]);
+        assert_eq!(seen.reported, [steps]);
     }
 }
 

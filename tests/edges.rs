@@ -402,7 +402,7 @@ fn uploads_in_a_loop_make_room_for_themselves() -> tf::Result<()> {
 }
 
 #[test]
-fn a_loss_is_told_as_a_loss_whoever_meets_it_first() -> tf::Result<()> {
+fn a_lost_device_is_reported_as_lost_by_every_call() -> tf::Result<()> {
     for asynchronous in [false, true] {
         let device = Device::new()?;
         device.scope(|| {

@@ -289,7 +289,7 @@ fn losses_by_hand() {
 // ---- metrics ------------------------------------------------------------------------------------------------
 
 #[test]
-fn metrics_begin_anew_and_stay_on_the_device() {
+fn metrics_begin_again_and_stay_on_the_device() {
     let device = Device::new().unwrap();
     device.scope(|| {
         let accuracy = SparseCategoricalAccuracy::new("accuracy");

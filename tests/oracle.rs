@@ -131,7 +131,7 @@ const BESIDE: &[(&str, &str)] = &[
 
 /// The collection has more than cases; every part of it must be listed.
 #[test]
-fn what_stands_beside_the_cases_is_listed() {
+fn files_next_to_the_cases_are_listed() {
     let mut tally = Tally::default();
     for path in beside_the_cases(&oracle::default_dir()) {
         let known = BESIDE.iter().find(|(name, _)| *name == path);

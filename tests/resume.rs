@@ -174,7 +174,7 @@ fn in_a_process(part: &str, program: &str, path: &Path, steps: [u64; 2]) -> Vec<
     bits.split(' ').map(|word| word.parse().unwrap()).collect()
 }
 
-fn told_by_environment() -> (Program, PathBuf, [u64; 2]) {
+fn given_by_environment() -> (Program, PathBuf, [u64; 2]) {
     let program = Program::new(&std::env::var("RESUME_PROGRAM").unwrap()).unwrap();
     let steps = std::env::var("RESUME_STEPS").unwrap();
     let (from, to) = steps.split_once(' ').unwrap();
@@ -182,7 +182,7 @@ fn told_by_environment() -> (Program, PathBuf, [u64; 2]) {
     (program, path, [from.parse().unwrap(), to.parse().unwrap()])
 }
 
-fn tell(bits: &[u32]) {
+fn print_bits(bits: &[u32]) {
     let words: Vec<String> = bits.iter().map(u32::to_string).collect();
     // On a separate line, whatever the test harness prints.
     std::io::Write::write_all(
@@ -195,20 +195,20 @@ fn tell(bits: &[u32]) {
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn trains_and_saves_on_the_way() {
-    let (program, path, [save, end]) = told_by_environment();
+    let (program, path, [save, end]) = given_by_environment();
     for number in 0..end {
         if number == save {
             program.checkpoint().write(&path).unwrap();
         }
         program.step(number).unwrap();
     }
-    tell(&program.bits().unwrap());
+    print_bits(&program.bits().unwrap());
 }
 
 #[test]
 #[ignore = "other tests run it in a process of its own"]
 fn goes_on() {
-    let (program, path, [from, end]) = told_by_environment();
+    let (program, path, [from, end]) = given_by_environment();
     program.checkpoint().read(&path).unwrap().assert_consumed().unwrap();
     let device = Device::current().unwrap();
     device.flush().unwrap();
@@ -218,7 +218,7 @@ fn goes_on() {
         // As in a program after warm-up; one is for the loss.
         assert_eq!(device.stats().flushes - before, 1 + u64::from(program.reads));
     }
-    tell(&program.bits().unwrap());
+    print_bits(&program.bits().unwrap());
 }
 
 #[test]

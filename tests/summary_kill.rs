@@ -61,7 +61,7 @@ fn writes_too_much() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_leaves_whole_records() {
+fn a_full_disk_is_reported_and_leaves_whole_records() {
     let folder = Folder::new("summary-full");
     // Blocks of 512 bytes or of 1,024; a record has about 60 bytes.
     let script =
@@ -74,14 +74,14 @@ fn a_full_disk_is_told_and_leaves_whole_records() {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    let told: Vec<&str> = text
+    let reported: Vec<&str> = text
         .lines()
         .filter(|line| line.starts_with("flush ") || line.starts_with("step "))
         .collect();
     // Each flush from the first one without room on fails, and names the file.
-    assert!((2..=8).contains(&told.len()), "{text}");
-    assert!(told.iter().all(|line| line.contains("tfevents")), "{text}");
-    let first: i64 = told[0].split([' ', ':']).nth(1).unwrap().parse().unwrap();
+    assert!((2..=8).contains(&reported.len()), "{text}");
+    assert!(reported.iter().all(|line| line.contains("tfevents")), "{text}");
+    let first: i64 = reported[0].split([' ', ':']).nth(1).unwrap().parse().unwrap();
     let events = summary::read(folder.path("logs")).unwrap();
     assert!(
         !events.is_empty() && (events.len() as i64) <= first + 1,

@@ -429,11 +429,11 @@ fn saves_that_fail_as_files_grow_too_large_lose_nothing() {
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
         let lines: Vec<String> = text.lines().map(String::from).collect();
         note(&lines, &mut steps);
-        let told = lines.iter().find(|line| line.starts_with("unsaved "));
-        assert_eq!(told.is_some(), blocks < 100, "{blocks}: {text}");
-        if let Some(told) = told {
+        let reported = lines.iter().find(|line| line.starts_with("unsaved "));
+        assert_eq!(reported.is_some(), blocks < 100, "{blocks}: {text}");
+        if let Some(reported) = reported {
             refused += 1;
-            assert!(told.contains("File too large"), "{told}");
+            assert!(reported.contains("File too large"), "{reported}");
             assert_eq!(latest_checkpoint(&folder).unwrap(), before);
             // They will be repeated.
             steps.retain(|step, _| *step <= at);

@@ -52,8 +52,9 @@ impl Batch {
 /// A tensor or several: a batch's inputs, its targets or its weights. Arrays are uploaded to the device: `f64`, `i64` and `u64`
 /// as `f32`, `i32` and `u32`, all others as they are.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no part of a batch",
-    note = "a batch has arrays or tensors whose first axis counts the examples; `dataset.batch(32)` makes them of single ones"
+    message = "`{Self}` cannot be part of a batch",
+    note = "a batch has arrays or tensors whose first axis counts the examples; `dataset.batch(32)` makes them from \
+            single ones"
 )]
 pub trait IntoTensors {
     /// The tensors, in order.
@@ -124,9 +125,9 @@ tuples!((A, B)(A, B, C)(A, B, C, D)(A, B, C, D, E)(A, B, C, D, E, F));
 /// A value that converts to a [`Batch`]: a batch itself, `x` or `(x,)` alone, `(x, y)`, `(x, y, sample_weight)`, each a tensor,
 /// a host array or several of them; or the [`Result`] of making one.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no batch",
-    note = "a batch is `x`, `(x, y)` or `(x, y, sample_weight)` of arrays or tensors; `dataset.batch(32)` makes them of single \
-            examples"
+    message = "`{Self}` is not a batch",
+    note = "a batch is `x`, `(x, y)` or `(x, y, sample_weight)` of arrays or tensors; `dataset.batch(32)` makes them \
+            from single examples"
 )]
 pub trait IntoBatch {
     /// The batch.

@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
     pub fn raw(&mut self, count: usize) -> Result<&'a [u8]> {
         if count > self.left() {
             return Err(Error::Data(message!(
-                "saved elements: {count} bytes are to follow byte {}, and {} are left: it was cut off or changed.",
+                "saved elements: {count} bytes should follow byte {}, and {} are left: it is truncated or corrupt.",
                 self.at,
                 self.left()
             )));
@@ -129,7 +129,8 @@ impl<'a> Reader<'a> {
             .filter(|n| n.checked_mul(bytes.max(1)).is_some_and(|needed| needed <= self.left()));
         fits.ok_or_else(|| {
             Error::Data(message!(
-                "saved elements: {count} things are to follow byte {}, and {} bytes are left: it was cut off or changed.",
+                "saved elements: {count} items should follow byte {}, and {} bytes are left: it is truncated or \
+                 corrupt.",
                 self.at,
                 self.left()
             ))
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
     pub fn text(&mut self) -> Result<&'a str> {
         let bytes = self.block()?;
         std::str::from_utf8(bytes)
-            .map_err(|e| Error::Data(message!("saved elements: a text is no UTF-8: {e}.")))
+            .map_err(|e| Error::Data(message!("saved elements: a string is not valid UTF-8: {e}.")))
     }
 
     /// An error that [`Writer::error`] wrote.

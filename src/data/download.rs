@@ -62,8 +62,8 @@ fn fetch_from_any(
         }
     }
     Err(Error::Data(message!(
-        "{}: no mirror gave the file. {}. Check the network (a proxy is taken from HTTPS_PROXY), or \
-         fetch the files some other way and name their folder with {}.",
+        "{}: no mirror has the file. {}. Check the network (a proxy is taken from HTTPS_PROXY), or fetch the files \
+         some other way and name their folder with {}.",
         wanted.0,
         said.join("; "),
         collection.variable
@@ -102,7 +102,7 @@ fn fetch_file(
     let (found, bytes) = found?;
     if found != sha256 {
         return Err(Failure::There(format!(
-            "the {bytes} bytes that came have the SHA-256 {found}, and it should be {sha256}"
+            "the {bytes} bytes received have the SHA-256 {found}, and it should be {sha256}"
         )));
     }
     part.finish().map_err(here)
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_wrong_checksum_is_refused() {
         let message = refused("checksum", WRONG);
-        assert!(message.contains("the 5 bytes that came have the SHA-256 "), "{message}");
+        assert!(message.contains("the 5 bytes received have the SHA-256 "), "{message}");
         assert!(message.contains(&format!("should be {}", HELLO.1)), "{message}");
     }
 

@@ -107,7 +107,7 @@ impl<T: Item> ElementWriter<T> {
             #[cfg(not(feature = "gzip"))]
             true => {
                 return Err(Error::Data(message!(
-                    "{stage}: {} cannot be packed; build with the feature `gzip`.",
+                    "{stage}: {} cannot be compressed; build with the feature `gzip`.",
                     path.display()
                 )));
             }
@@ -176,7 +176,8 @@ impl<T: Item> ElementReader<T> {
         let io = |error| Error::io(path, error);
         let size = files::look(path).map_err(io)?.len();
         let mut file = File::open(path).map_err(io)?;
-        let cut = "it is no complete file of elements that wgrad wrote; it was cut off or changed. Delete it, and it is written again.";
+        let cut = "it is not a complete file of elements that wgrad wrote; it is truncated or corrupt. Delete it, \
+                   and it is written again.";
         let mut head = [0; 17];
         file.read_exact(&mut head).map_err(|_| broken(cut))?;
         let mut spec_bytes = [0; 8];
@@ -221,7 +222,7 @@ impl<T: Item> ElementReader<T> {
                 body.saturating_mul(PACKED),
             ),
             #[cfg(not(feature = "gzip"))]
-            1 => return Err(broken("it is packed; build with the feature `gzip`.")),
+            1 => return Err(broken("it is compressed; build with the feature `gzip`.")),
             _ => return Err(broken(cut)),
         };
         Ok(ElementReader {
@@ -246,7 +247,7 @@ impl<T: Item> ElementReader<T> {
     pub(super) fn pass_over(&mut self, count: u64) -> Result<()> {
         if count > self.count {
             return Err(Error::Data(message!(
-                "resume: the state stands behind {count} elements of {}, which has {}; it was written again.",
+                "resume: the state is after {count} elements of {}, which has {}; it was written again.",
                 self.path.display(),
                 self.count
             )));
@@ -265,9 +266,9 @@ impl<T: Item> ElementReader<T> {
             Error::Data(message!("{}: element {at} of {}: {what}", path.display(), self.count))
         };
         let refused = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => broken("the file was cut off or changed."),
+            io::ErrorKind::UnexpectedEof => broken("the file is truncated or corrupt."),
             io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-                broken(&format!("the packed bytes were changed: {error}."))
+                broken(&format!("the compressed bytes are corrupt: {error}."))
             }
             _ => Error::io(path, error),
         };
@@ -279,17 +280,17 @@ impl<T: Item> ElementReader<T> {
         let length = u64::from_le_bytes(length);
         if length > self.longest {
             return Err(broken(&format!(
-                "its {length} bytes are more than the file has; it was changed."
+                "its {length} bytes are more than the file has; it is corrupt."
             )));
         }
         let mut bytes = Vec::new();
         let read = (&mut self.body).take(length).read_to_end(&mut bytes).map_err(refused)?;
         if read as u64 != length {
-            return Err(broken("the file was cut off or changed."));
+            return Err(broken("the file is truncated or corrupt."));
         }
         if crc32fast::hash(&bytes).to_le_bytes() != sum {
             return Err(broken(
-                "its check sum is another; the file was changed. Delete it, and it is written again.",
+                "its checksum differs; the file is corrupt. Delete it, and it is written again.",
             ));
         }
         Ok(bytes)
@@ -301,7 +302,7 @@ impl<T: Item> ElementReader<T> {
         let element = T::read(&mut from)?;
         if from.left() > 0 {
             return Err(Error::Data(message!(
-                "{}: element {} has {} bytes too many; the file was changed.",
+                "{}: element {} has {} bytes too many; the file is corrupt.",
                 self.path.display(),
                 self.at,
                 from.left()

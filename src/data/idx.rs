@@ -98,8 +98,8 @@ fn parse_packed(bytes: &[u8], name: &str) -> Result<Idx> {
 #[cfg(not(feature = "gzip"))]
 fn parse_packed(_: &[u8], name: &str) -> Result<Idx> {
     Err(Error::Data(message!(
-        "{name}: the file is packed with gzip, and wgrad was built without gzip. Unpack it with \
-         gunzip, or build with the feature \"gzip\"."
+        "{name}: the file is compressed with gzip, and wgrad was built without gzip. Decompress it with gunzip, or \
+         build with the feature \"gzip\"."
     )))
 }
 
@@ -110,9 +110,9 @@ fn parse(source: &mut dyn ByteSource, name: &str) -> Result<Idx> {
     };
     if zero0 != 0 || zero1 != 0 || rank == 0 {
         return Err(Error::Data(message!(
-            "{name}: the file begins with {zero0:02x} {zero1:02x} {code:02x} {rank:02x}, and an IDX \
-             file begins with 00 00, a type code and the rank (00 00 08 03 for images, 00 00 08 01 \
-             for labels). Check that it is the right file and that its download was no error page."
+            "{name}: the file begins with {zero0:02x} {zero1:02x} {code:02x} {rank:02x}, and an IDX file begins with \
+             00 00, a type code and the rank (00 00 08 03 for images, 00 00 08 01 for labels). Check that it is the \
+             right file and that the download is not an error page."
         )));
     }
     check_type(code, name)?;
@@ -120,8 +120,8 @@ fn parse(source: &mut dyn ByteSource, name: &str) -> Result<Idx> {
     let promised = shape.iter().try_fold(1usize, |size, &dim| size.checked_mul(dim));
     let Some(promised) = promised.filter(|&size| size < isize::MAX as usize) else {
         return Err(Error::Data(message!(
-            "{name}: the header promises {shape:?} values, more than any memory holds. The file is \
-             corrupt; fetch it again."
+            "{name}: the header promises {shape:?} values, more than memory can hold. The file is corrupt; fetch it \
+             again."
         )));
     };
     // Requesting one more byte finds leftover bytes, and makes gzip check its checksum at the end.
@@ -268,7 +268,7 @@ mod tests {
         let terabytes = [0, 0, 8, 2, 0, 0xff, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, 1, 2];
         assert!(message(&terabytes).contains("only 2 are there"));
         let overflow: Vec<u8> = [0, 0, 8, 3].into_iter().chain([0xff; 12]).collect();
-        assert!(message(&overflow).contains("more than any memory holds"));
+        assert!(message(&overflow).contains("more than memory can hold"));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl<T: Item> Inner<T> {
         let mut from = Reader::new(&state.0);
         if from.raw(MAGIC.len())? != MAGIC {
             return Err(Error::Data(
-                "resume: these bytes are no iterator that this version saved.".into(),
+                "resume: these bytes are not an iterator that this version saved.".into(),
             ));
         }
         inner.ended = from.flag()?;

@@ -98,7 +98,7 @@ impl fmt::Display for Source {
 /// Values of environment variables; a parameter, so that tests need not change the real ones.
 fn load(options: &MnistOptions, env: Env) -> Result<Mnist> {
     let named = match &options.dir {
-        Some(dir) => Some((dir.clone(), "the folder that was asked for")),
+        Some(dir) => Some((dir.clone(), "the folder that was given")),
         None => folder(env, "MNIST_DIR").map(|dir| (dir, "the folder that MNIST_DIR names")),
     };
     if let Some((dir, who)) = named {
@@ -150,8 +150,7 @@ fn draw(options: &MnistOptions, cache: Option<&Path>) -> Mnist {
         _ => "build with the feature \"download\", or name their folder (dir or MNIST_DIR)",
     };
     log::warn!(
-        "MNIST was not found{place}, so digits are drawn in its place with seed {seed}; for the real \
-         ones {remedy}"
+        "MNIST was not found{place}, so digits are drawn instead with seed {seed}; for the real ones {remedy}"
     );
     Mnist {
         train: draw_digits(options.train_count, seed),
@@ -197,8 +196,8 @@ fn lacking(dir: &Path, who: &str) -> Error {
     };
     let [[a, b], [c, d]] = [TRAIN, TEST];
     Error::Data(message!(
-        "{}: {who} should hold {a}, {b}, {c} and {d}, each plain or with .gz, and {found}. Put the \
-         four files there, or name no folder to have them downloaded or digits drawn.",
+        "{}: {who} should hold {a}, {b}, {c} and {d}, each plain or with .gz, and {found}. Put the four files there, \
+         or omit the folder to have them downloaded or digits drawn.",
         dir.display()
     ))
 }

@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use super::report::{aside, at, began, index, number, tell};
+use super::report::{aside, at, began, index, number, report};
 use crate::dtype::DType;
 use crate::error::{Result, message};
 use crate::shape::{Shape, broadcast};
@@ -124,22 +124,22 @@ impl Asked<'_> {
     fn of_two(&self, holds: &Tensor, x: &Tensor, y: &Tensor) -> Result<()> {
         let Some(broken) = broken(holds)? else { return Ok(()) };
         let (a, b) = (broken.element(x)?, broken.element(y)?);
-        self.tell(&broken, &[&a, &b])
+        self.report(&broken, &[&a, &b])
     }
 
     fn of_one(&self, holds: &Tensor, x: &Tensor) -> Result<()> {
         let Some(broken) = broken(holds)? else { return Ok(()) };
         let a = broken.element(x)?;
-        self.tell(&broken, &[&a])
+        self.report(&broken, &[&a])
     }
 
-    fn tell(&self, broken: &Broken, elements: &[&Tensor]) -> Result<()> {
+    fn report(&self, broken: &Broken, elements: &[&Tensor]) -> Result<()> {
         let dtypes: Vec<DType> = elements.iter().map(|x| x.dtype()).collect();
         let (began, rule, place) = (began(self.op, self.message), self.rule, self.place);
         let shape = broken.shape.clone();
         let tensors: Vec<&Tensor> =
             [&broken.count, &broken.first].into_iter().chain(elements.iter().copied()).collect();
-        tell(&tensors, move |found| {
+        report(&tensors, move |found| {
             let [count, first] = [found[0], found[1]].map(number::<i32>);
             let names = ["x", "y"].iter().zip(&dtypes).zip(&found[2..]);
             let values: Vec<String> = names

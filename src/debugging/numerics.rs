@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::report::{aside, at, began, number, tell};
+use super::report::{aside, at, began, number, report};
 use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::{Result, message};
@@ -49,7 +49,7 @@ fn check(x: &Tensor, words: &Words, gradient: &'static str) -> Result<()> {
     let x = aside(x);
     let nan = x.is_nan()?.cast(DType::I32)?.reduce_sum(())?;
     let infinite = x.is_inf()?.cast(DType::I32)?.reduce_sum(())?;
-    tell(&[&nan, &infinite], move |found| {
+    report(&[&nan, &infinite], move |found| {
         let [nan, infinite] = [found[0], found[1]].map(number::<i32>);
         (nan + infinite != 0).then(|| {
             message!(

@@ -7,19 +7,19 @@ use crate::eager;
 use crate::error::{Error, Message, message};
 use crate::tensor::{Element, Tensor};
 
-/// Requests the values of small tensors of one device; `tell` makes an error from them, if there is something to
+/// Requests the values of small tensors of one device; `report` makes an error from them, if there is something to
 /// report.
-pub(super) fn tell(
+pub(super) fn report(
     tensors: &[&Tensor],
-    tell: impl Fn(&[&[u8]]) -> Option<Message> + Send + Sync + 'static,
+    report: impl Fn(&[&[u8]]) -> Option<Message> + Send + Sync + 'static,
 ) {
-    let tell = Arc::new(tell);
+    let report = Arc::new(report);
     eager::effect(tensors, move |tensors| {
         let Some(first) = tensors.first() else { return };
         let values = tensors.iter().map(|x| x.value().clone()).collect();
-        let tell = tell.clone();
+        let report = report.clone();
         let deliver =
-            move |bytes: &[&[u8]]| tell(bytes).map_or(Ok(()), |text| Err(Error::Check(text)));
+            move |bytes: &[&[u8]]| report(bytes).map_or(Ok(()), |text| Err(Error::Check(text)));
         first.device().report(values, Box::new(deliver));
     });
 }

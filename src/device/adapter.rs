@@ -373,22 +373,22 @@ mod tests {
     #[test]
     fn digits_are_an_index_and_no_part_of_a_name() {
         // "15" is part of the first adapter's name.
-        let told = |adapters: &[AdapterInfo], wanted| {
+        let reported = |adapters: &[AdapterInfo], wanted| {
             choose(adapters, Some(wanted)).unwrap_err().to_string()
         };
         assert_eq!(
-            told(&some()[..1], "15"),
+            reported(&some()[..1], "15"),
             "Device: there is no adapter 15, as there is one, of index 0. Name one of these by its index or by a part of \
              its name: 0: llvmpipe (LLVM 15.0.6, 256 bits) (software, Noop)."
         );
         assert_eq!(
-            told(&some(), "3"),
+            reported(&some(), "3"),
             "Device: there is no adapter 3, as there are 3, of indices 0 to 2. Name one of these by its index or by a \
              part of its name: 0: llvmpipe (LLVM 15.0.6, 256 bits) (software, Noop); 1: Intel(R) Arc(tm) Graphics \
              (integrated GPU, Noop); 2: NVIDIA GeForce RTX 4070 (discrete GPU, Noop)."
         );
         // Larger than any integer type.
-        let error = told(&some(), "99999999999999999999999");
+        let error = reported(&some(), "99999999999999999999999");
         assert!(
             error.starts_with("Device: there is no adapter 99999999999999999999999, as"),
             "{error}"

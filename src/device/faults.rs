@@ -11,13 +11,13 @@ use super::platform::{OPEN_ANOTHER_DEVICE, Probe};
 use crate::error::{DeviceFault, Error, Result, message};
 
 pub(super) struct Faults {
-    told: Arc<Told>,
+    reports: Arc<Reports>,
     probe: Probe,
 }
 
 /// The reports of wgpu's handlers. The device holds the handlers, so they must not hold the device.
 #[derive(Default)]
-struct Told {
+struct Reports {
     lost: OnceLock<String>,
     /// The callers that wait for the loss.
     mourners: Mutex<Vec<oneshot::Sender<()>>>,
@@ -29,40 +29,40 @@ struct Told {
 impl Faults {
     /// Starts to collect the faults of `device`.
     pub(super) fn watch(device: &wgpu::Device, queue: &wgpu::Queue) -> Arc<Self> {
-        let told = Arc::new(Told::default());
-        let on_lost = told.clone();
+        let reports = Arc::new(Reports::default());
+        let on_lost = reports.clone();
         device.set_device_lost_callback(move |reason, message| {
             on_lost.lose(match message.is_empty() {
                 true => DESTROYED.to_string(),
                 false => format!("{reason:?}: {message}"),
             });
         });
-        let on_error = told.clone();
+        let on_error = reports.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| on_error.record(&error)));
-        Arc::new(Faults { told, probe: Probe::new(device, queue) })
+        Arc::new(Faults { reports, probe: Probe::new(device, queue) })
     }
 
     /// Records that the device is lost; only the first reason is stored.
     pub(super) fn lose(&self) {
-        self.told.lose(DESTROYED.to_string());
+        self.reports.lose(DESTROYED.to_string());
     }
 
     /// Records that the driver may also refuse commands of an application.
     pub(super) fn share(&self) {
-        self.told.shared.store(true, Ordering::Relaxed);
+        self.reports.shared.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_shared(&self) -> bool {
-        self.told.shared.load(Ordering::Relaxed)
+        self.reports.shared.load(Ordering::Relaxed)
     }
 
     /// Waits until the device is lost, and returns the reason.
     pub(super) async fn loss(&self) -> String {
         let receiver = {
-            let mut mourners = lock(&self.told.mourners);
+            let mut mourners = lock(&self.reports.mourners);
             let (sender, receiver) = oneshot::channel();
             // The list is locked, so no loss can occur in between.
-            if self.told.lost.get().is_none() {
+            if self.reports.lost.get().is_none() {
                 mourners.retain(|mourner| !mourner.is_canceled());
                 mourners.push(sender);
             }
@@ -70,17 +70,17 @@ impl Faults {
         };
         // If the device is already lost, the sender is dropped at once.
         let _ = receiver.await;
-        self.told.lost.get().cloned().unwrap_or_default()
+        self.reports.lost.get().cloned().unwrap_or_default()
     }
 
     fn check_lost(&self) -> Result<()> {
-        self.told.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
+        self.reports.lost.get().map_or(Ok(()), |reason| Err(lost(reason)))
     }
 
     /// Returns the first error that the driver has reported and no call has returned yet; a lost device stays lost.
     pub(super) fn check(&self) -> Result<()> {
         self.check_lost()?;
-        let Some(error) = lock(&self.told.pending).take() else { return Ok(()) };
+        let Some(error) = lock(&self.reports.pending).take() else { return Ok(()) };
         // A refused command may be the first sign of a loss, which wgpu reports when the device is polled.
         let _ = self.poll(wgpu::PollType::Poll);
         self.look();
@@ -104,7 +104,7 @@ impl Faults {
     /// Checks whether the device is lost. wgpu silently refuses the commands of a destroyed device, and reports the
     /// loss when it is polled after its last work is done.
     fn look(&self) {
-        if self.told.lost.get().is_none() && !self.probe.answers() {
+        if self.reports.lost.get().is_none() && !self.probe.answers() {
             let _ = self.poll(wgpu::PollType::Poll);
             self.lose();
         }
@@ -116,7 +116,7 @@ impl Faults {
     }
 }
 
-impl Told {
+impl Reports {
     fn lose(&self, reason: String) {
         let _ = self.lost.set(reason);
         for mourner in std::mem::take(&mut *lock(&self.mourners)) {
@@ -165,14 +165,14 @@ pub(super) fn out_of_memory(what: &str) -> Error {
     )
 }
 
-const DESTROYED: &str = "Destroyed: the program has given it back";
+const DESTROYED: &str = "Destroyed: the program released it";
 
 fn lost(reason: &str) -> Error {
     Error::Device(
         DeviceFault::Lost,
         message!(
             "Device: the device is lost ({reason}); its tensors are gone. Make a new one with {OPEN_ANOTHER_DEVICE} \
-             and go on from values kept on the host."
+             and continue from values kept on the host."
         ),
     )
 }

@@ -206,6 +206,6 @@ mod tests {
         }
         all.remove(3);
         assert_eq!(gpu.pipelines(&all).unwrap().len(), 6);
-        assert!(gpu.check().is_ok(), "the error was told once");
+        assert!(gpu.check().is_ok(), "the error was reported once");
     }
 }

@@ -191,9 +191,9 @@ mod tests {
         {
             let pipe = folder.0.join("pipe");
             assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-            let told = "it is a pipe or a device and not a file";
-            assert_eq!(load(&pipe, "key").unwrap_err().to_string(), told);
-            assert_eq!(store(&pipe, "key", &data).unwrap_err().to_string(), told);
+            let expected = "it is a pipe or a device and not a file";
+            assert_eq!(load(&pipe, "key").unwrap_err().to_string(), expected);
+            assert_eq!(store(&pipe, "key", &data).unwrap_err().to_string(), expected);
         }
     }
 

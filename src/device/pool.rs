@@ -210,7 +210,7 @@ impl Pool {
             }
             if class > room {
                 return Err(out_of_memory(&format!(
-                    "{class} bytes are asked for, {} are in use and the limit is {limit}",
+                    "{class} bytes are requested, {} are in use and the limit is {limit}",
                     state.live
                 )));
             }

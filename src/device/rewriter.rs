@@ -94,7 +94,7 @@ impl Server {
         let [kind, length @ ..] = head;
         let length = u32::from_le_bytes(length) as usize;
         if kind > 1 || length > LONGEST {
-            return Err(io::Error::other("it answers with something else than a text"));
+            return Err(io::Error::other("its answer is not text"));
         }
         let mut answer = vec![0; length];
         self.answers.read_exact(&mut answer)?;

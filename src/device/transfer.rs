@@ -119,7 +119,7 @@ impl Gpu {
     /// The bytes of `staging`, once the device has done the submission that fills it.
     pub(crate) async fn read(&self, staging: Staging) -> Result<Vec<u8>> {
         let mapped = self.start_map(&staging);
-        let result = self.told(mapped).await;
+        let result = self.reported(mapped).await;
         self.finish_read(staging, result)
     }
 
@@ -167,14 +167,14 @@ impl Gpu {
             let _ = sender.send(());
         });
         // If the device is lost, wgpu drops the callback or keeps it forever.
-        match self.told(receiver).await {
+        match self.reported(receiver).await {
             Ok(()) => self.check(),
             Err(_) => self.ask(),
         }
     }
 
     /// The value that a callback sends, while a thread polls for it. Canceled if the driver loses the device meanwhile.
-    async fn told<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
+    async fn reported<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, oneshot::Canceled> {
         if !platform::MAY_BLOCK {
             // A browser settles every promise.
             return receiver.await;

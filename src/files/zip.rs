@@ -124,7 +124,7 @@ fn directory(from: &mut (impl Read + Seek), length: u64) -> io::Result<(u64, u64
             && number(record, 20, 2).is_ok_and(|comment| record.len() as u64 == 22 + comment)
     };
     let Some(end) = (0..tail.len()).rev().find(ends) else {
-        return Err(broken("it has no record of its end"));
+        return Err(broken("it has no end record"));
     };
     let record = &tail[end..];
     let (count, size, at) =
@@ -139,7 +139,7 @@ fn directory(from: &mut (impl Read + Seek), length: u64) -> io::Result<(u64, u64
     }
     let record = read_at(from, number(&locator, 8, 8)?, 56)?;
     if !record.starts_with(&END_64) {
-        return Err(broken("its record of 64 bits is not where it should be"));
+        return Err(broken("its ZIP64 record is not where it should be"));
     }
     Ok((number(&record, 32, 8)?, number(&record, 40, 8)?, number(&record, 48, 8)?))
 }
@@ -147,7 +147,7 @@ fn directory(from: &mut (impl Read + Seek), length: u64) -> io::Result<(u64, u64
 /// The first file in a directory, and what follows.
 fn member(bytes: &[u8]) -> io::Result<(Member, &[u8])> {
     if !bytes.starts_with(&CENTRAL) {
-        return Err(broken("its directory has something else than files"));
+        return Err(broken("its directory has entries that are not files"));
     }
     let part = |at: usize, length: u64| -> io::Result<&[u8]> {
         let length = usize::try_from(length).map_err(|_| ended())?;
@@ -182,7 +182,7 @@ fn member(bytes: &[u8]) -> io::Result<(Member, &[u8])> {
         8 => true,
         other => {
             return Err(broken(format!(
-                "{name:?} is packed by method {other}, and 0 and 8 are known"
+                "{name:?} is compressed by method {other}; only 0 and 8 are supported"
             )));
         }
     };

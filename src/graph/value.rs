@@ -24,7 +24,7 @@ pub(crate) enum ValueState {
     Failed(Error),
 }
 
-/// The place of a value in a trace.
+/// The position of a value in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Traced {
     /// The number of the trace.
@@ -46,7 +46,7 @@ impl Value {
         *self.lock() = state;
     }
 
-    /// The value's place in a trace, if a trace makes it.
+    /// The value's position in a trace, if a trace makes it.
     pub(crate) fn traced(&self) -> Option<Traced> {
         match &*self.lock() {
             ValueState::Traced(traced) => Some(*traced),

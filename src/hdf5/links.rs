@@ -25,7 +25,7 @@ pub(super) fn link(message: &[u8]) -> Result<Link<'_>, Broken> {
     let mut from = Cursor::new(message, "a link");
     let (version, flags) = (from.number(1)?, from.number(1)?);
     if version != 1 {
-        return Err(Broken(format!("a link has version {version}, and 1 is known")));
+        return Err(Broken(format!("a link has version {version}; only 1 is supported")));
     }
     let kind = if flags & 8 != 0 { from.number(1)? } else { 0 };
     // The creation order, and the character set.
@@ -33,7 +33,7 @@ pub(super) fn link(message: &[u8]) -> Result<Link<'_>, Broken> {
     let length = from.number(1 << (flags & 3))?;
     let name = name(from.take(usize::try_from(length).unwrap_or(usize::MAX))?)?;
     if kind != 0 {
-        return Err(Broken(format!("'{name}' is a link by name, which is not read")));
+        return Err(Broken(format!("'{name}' is a soft link, which is not supported")));
     }
     Ok((name, from.number(8)?))
 }
@@ -64,8 +64,8 @@ pub(super) fn walk<'a>(
     let (root, count) = (from.number(8)?, from.number(2)?);
     if depth > 1 || !(5..64).contains(&record) || size < 64 {
         return Err(Broken(format!(
-            "a group has links in a B-tree of depth {depth}, with records of {record} and nodes of {size} bytes; depth 0 and 1 \
-             are read. Save the file with ASCII names, or with fewer in a group"
+            "a group has links in a B-tree of depth {depth}, with records of {record} and nodes of {size} bytes; \
+             depths 0 and 1 are supported. Save the file with ASCII names, or with fewer in a group"
         )));
     }
     // The number of records of a leaf is stored in this many bytes.
@@ -122,7 +122,9 @@ impl<'a> Heap<'a> {
         from.expect(b"FRHP\0")?;
         let (_, filters, _) = (from.number(2)?, from.number(2)?, from.number(1)?);
         if filters != 0 {
-            return Err(Broken("a heap of links is compressed, which wgrad does not read".into()));
+            return Err(Broken(
+                "a heap of links is compressed, which wgrad does not support".into(),
+            ));
         }
         let longest = from.number(4)?;
         from.take(12 * 8)?;
@@ -131,7 +133,7 @@ impl<'a> Heap<'a> {
             (from.number(2)?, from.number(2)?, from.number(8)?, from.number(2)?);
         let known = (1..=64).contains(&bits) && first > 0 && first <= largest && across > 0;
         if !known {
-            return Err(Broken("a heap of links has sizes that none has".into()));
+            return Err(Broken("a heap of links has impossible sizes".into()));
         }
         let offset = bits.div_ceil(8);
         let mut blocks = Vec::new();
@@ -146,7 +148,7 @@ impl<'a> Heap<'a> {
                 let size = first.checked_shl(row.saturating_sub(1) as u32).unwrap_or(0);
                 if size == 0 || size > largest {
                     return Err(Broken(
-                        "a group has more links than are read; save the file with ASCII names"
+                        "a group has more links than are supported; save the file with ASCII names"
                             .into(),
                     ));
                 }
@@ -171,7 +173,7 @@ impl<'a> Heap<'a> {
         // The name's hash.
         from.take(4)?;
         if from.number(1)? & 0xf0 != 0 {
-            return Err(Broken("a link is stored in a form that is not read".into()));
+            return Err(Broken("a link is stored in a form that is not supported".into()));
         }
         let (at, length) = (from.number(self.widths.0)?, from.number(self.widths.1)?);
         let behind = self.blocks.partition_point(|(begin, ..)| *begin <= at);
@@ -180,7 +182,7 @@ impl<'a> Heap<'a> {
             (at - begin).checked_add(length).is_some_and(|end| end <= *size)
         });
         let Some((begin, address, _)) = inside else {
-            return Err(Broken("a link is at no place of its heap".into()));
+            return Err(Broken("a link is outside its heap".into()));
         };
         let address = address.checked_add(at - begin).unwrap_or(UNDEFINED);
         let found = link(part(self.file, address, length, "a link")?)?;

@@ -44,8 +44,8 @@ impl<'a> Object<'a> {
         let head = part(file, at, 16, "an object header")?;
         if head.starts_with(b"OHDR") {
             return Err(Broken(
-                "it has object headers of version 2, and version 1 is read, which h5py writes unless libver='latest' is \
-                 asked for"
+                "it has object headers of version 2; only version 1 is supported, which h5py writes unless \
+                 libver='latest' is set"
                     .into(),
             ));
         }
@@ -74,7 +74,7 @@ impl<'a> Object<'a> {
                     blocks.push(part(file, at, size, "an object header")?);
                 } else if flags & 2 != 0 && matches!(kind, 1 | 3 | 8) {
                     return Err(Broken(
-                        "a type or shape is shared between objects, which is not read".into(),
+                        "a type or shape is shared between objects, which is not supported".into(),
                     ));
                 } else {
                     object.message(kind, message)?;
@@ -116,21 +116,24 @@ impl<'a> Object<'a> {
         let (Some(shape), Some(elements), Some(layout)) =
             (&self.space, self.elements, &self.layout)
         else {
-            return Err(Broken("it lacks a shape, a type or a place".into()));
+            return Err(Broken("it lacks a shape, a type or a location".into()));
         };
         let mut as_bfloat = || {
-            let told = self.attribute("dtype").and_then(|attribute| attribute.texts(heaps).ok());
-            told.is_some_and(|texts| texts == ["bfloat16"])
+            let tag = self.attribute("dtype").and_then(|attribute| attribute.texts(heaps).ok());
+            tag.is_some_and(|texts| texts == ["bfloat16"])
         };
         let (dtype, big_endian) = match elements {
             Type::Number { dtype, big_endian } => (dtype, big_endian),
             Type::Opaque { size: 2 } if as_bfloat() => (HostDType::Bf16, false),
             other => {
-                return Err(Broken(format!("it holds {}, and numbers are read", other.shown())));
+                return Err(Broken(format!(
+                    "it holds {}; only numbers are supported",
+                    other.shown()
+                )));
             }
         };
         let Some(needed) = dtype.array_bytes(shape) else {
-            return Err(Broken(format!("its shape {shape:?} is beyond any memory")));
+            return Err(Broken(format!("its shape {shape:?} is too large for any memory")));
         };
         let bytes = match *layout {
             Layout::Here(bytes) => bytes,
@@ -164,7 +167,11 @@ fn space(message: &[u8]) -> Result<Vec<usize>, Broken> {
         // 0 is a scalar, 1 an array, 2 an empty dataspace.
         2 if from.number(1)? == 2 => return Ok(vec![0]),
         2 => {}
-        _ => return Err(Broken(format!("a shape has version {version}, and 1 and 2 are known"))),
+        _ => {
+            return Err(Broken(format!(
+                "a shape has version {version}; only 1 and 2 are supported"
+            )));
+        }
     }
     let size = |from: &mut Cursor<'_>| {
         let size = from.number(8)?;
@@ -183,9 +190,10 @@ fn layout(message: &[u8]) -> Result<Layout<'_>, Broken> {
         }
         (3 | 4, 1) => Layout::At { address: from.number(8)?, size: from.number(8)? },
         (3 | 4, 2) => Layout::Other(
-            "its elements are stored in chunks, perhaps packed, and those of one piece are read, as Keras writes them",
+            "its elements are stored in chunks, perhaps compressed; only contiguous ones are supported, as Keras \
+             writes them",
         ),
-        _ => Layout::Other("its elements are stored in a form that is not read"),
+        _ => Layout::Other("its elements are stored in a form that is not supported"),
     })
 }
 
@@ -201,14 +209,15 @@ impl<'a> Attribute<'a> {
             next(1)?;
         } else if !matches!(version, 1 | 2) {
             return Err(Broken(format!(
-                "an attribute has version {version}, and 1 to 3 are known"
+                "an attribute has version {version}; only 1 to 3 are supported"
             )));
         }
         let (name, elements, shape) = (next(name)?, next(elements)?, next(shape)?);
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let count = space(shape)?.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
         let elements = Type::parse(elements)?;
-        let count = count.ok_or_else(|| Broken("an attribute is beyond any memory".into()))?;
+        let count =
+            count.ok_or_else(|| Broken("an attribute is too large for any memory".into()))?;
         Ok(Attribute { name: String::from_utf8_lossy(name), elements, count, data: from.rest })
     }
 

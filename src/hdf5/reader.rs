@@ -75,8 +75,8 @@ impl<'a> File<'a> {
 
     fn wrong(&self, what: &str) -> Error {
         Error::Data(message!(
-            "{}: load: {what}. It is damaged or no HDF5 file that is read here; take another copy, or save it again with \
-             Keras.",
+            "{}: load: {what}. It is damaged or not an HDF5 file that is supported; take another copy, or save it \
+             again with Keras.",
             self.name
         ))
     }
@@ -125,21 +125,22 @@ fn superblock(bytes: &[u8]) -> Result<u64, Broken> {
     let version = from.number(1)?;
     if version > 1 {
         return Err(Broken(format!(
-            "it has a superblock of version {version}, and 0 is read, which h5py writes unless libver='latest' is asked for"
+            "it has a superblock of version {version}; only 0 is supported, which h5py writes unless libver='latest' \
+             is set"
         )));
     }
     from.take(4)?;
     let (offsets, lengths, _) = (from.number(1)?, from.number(1)?, from.number(1)?);
     if (offsets, lengths) != (8, 8) {
         return Err(Broken(format!(
-            "its addresses have {offsets} bytes and its lengths {lengths}; 8 are read"
+            "its addresses have {offsets} bytes and its lengths {lengths}; only 8 are supported"
         )));
     }
     // The sizes of nodes, the flags; those of version 1 have four bytes more.
     from.take(8 + 4 * version as usize)?;
     let base = from.number(8)?;
     if base != 0 {
-        return Err(Broken(format!("its addresses count from byte {base}, and 0 is read")));
+        return Err(Broken(format!("its addresses count from byte {base}; only 0 is supported")));
     }
     // Free space, end, driver, and the root's name.
     from.take(32)?;
@@ -179,7 +180,7 @@ fn walk<'a>(
                 let name = links::name(name.split(|byte| *byte == 0).next().unwrap_or_default())?;
                 seen.name(name.len())?;
                 if kind == 2 {
-                    return Err(Broken(format!("'{name}' is a link by name, which is not read")));
+                    return Err(Broken(format!("'{name}' is a soft link, which is not supported")));
                 }
                 found.push((name, to));
             }
@@ -189,7 +190,7 @@ fn walk<'a>(
         from.expect(b"TREE")?;
         let (kind, _level, count) = (from.number(1)?, from.number(1)?, from.number(2)?);
         if kind != 0 {
-            return Err(Broken(format!("at byte {at} is a B-tree that is no group's")));
+            return Err(Broken(format!("the B-tree at byte {at} is not that of a group")));
         }
         seen.spend(count, 16)?;
         // Its neighbours.

@@ -38,7 +38,7 @@ impl<'a> Heaps<'a> {
             return Err(Broken(format!("a heap of texts has no text {index}")));
         };
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        text.get(..length).ok_or_else(|| Broken("a text is longer than its place".into()))
+        text.get(..length).ok_or_else(|| Broken("a text is longer than its slot".into()))
     }
 
     fn read(&mut self, heap: u64) -> Result<HashMap<u64, &'a [u8]>, Broken> {

@@ -44,8 +44,8 @@ impl Format {
                 let start: Vec<String> =
                     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
                 Err(Error::Data(message!(
-                    "{op}: the file begins with {} and so is no JPEG, PNG, GIF, BMP or WebP. Check that it is an image and that \
-                     its download was no error page.",
+                    "{op}: the file begins with {} and so is not a JPEG, PNG, GIF, BMP or WebP. Check that it is an \
+                     image and that the download is not an error page.",
                     start.join(" ")
                 )))
             }

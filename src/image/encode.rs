@@ -72,7 +72,9 @@ pub fn encode_jpeg_with<'a>(
     }
     if options.quality > 100 {
         let quality = options.quality;
-        return Err(Error::Shape(message!("encode_jpeg: quality is {quality}; it ends at 100.")));
+        return Err(Error::Shape(message!(
+            "encode_jpeg: quality is {quality}; it must be at most 100."
+        )));
     }
     let sampling = match options.chroma_downsampling && channels == 3 {
         true => Subsampling::S420,

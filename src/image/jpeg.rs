@@ -111,7 +111,7 @@ fn refused(op: &str, bytes: &[u8], error: JpegError) -> Error {
     match error {
         JpegError::UnexpectedEof => Error::Data(message!(
             "{op}: the JPEG ends after {} bytes, before its image does. Fetch the file again, leave it out, or let \
-             DecodeOptions::try_recover_truncated make grey of what is missing.",
+             DecodeOptions::try_recover_truncated fill what is missing with grey.",
             bytes.len()
         )),
         error => broken(op, &error.to_string()),

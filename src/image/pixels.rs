@@ -85,7 +85,7 @@ impl Pixels {
 }
 
 fn disagrees(op: &str) -> Error {
-    broken(op, "its pixels are not as many as its header says")
+    broken(op, "the number of its pixels is not what its header says")
 }
 
 /// Converts each pixel of `N` values to one of `M`.

@@ -120,10 +120,7 @@ fn check_parts(op: &str, bytes: &[u8], options: &DecodeOptions) -> Result<()> {
             // The decoder looks for the next frame without the padding byte after this one.
             if part.size % 2 == 1 && bytes.get(end..).is_some_and(|rest| rest.starts_with(b"ANMF"))
             {
-                let what = format!(
-                    "a frame of {} bytes has no byte behind it, which makes it even",
-                    part.size
-                );
+                let what = format!("a frame of {} bytes has no padding byte after it", part.size);
                 return Err(broken(op, &what));
             }
         }

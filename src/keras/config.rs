@@ -150,8 +150,8 @@ impl Config {
             if let Some((_, only)) = fixed.iter().find(|(name, _)| *name == key) {
                 if value != only {
                     return Err(Error::Data(message!(
-                        "from_config: '{key}' of {} is {}; here it can only be {only}. Make the layer so in Keras, and save the \
-                         model again.",
+                        "from_config: '{key}' of {} is {}; here it can only be {only}. Change the layer in Keras, \
+                         and save the model again.",
                         self.class,
                         shown(value)
                     )));
@@ -358,7 +358,7 @@ impl ConfigValue for Padding {
         match self {
             Padding::Valid => Ok(json!("valid")),
             Padding::Same => Ok(json!("same")),
-            Padding::Explicit(_) => Err("gives places, for which Keras has no word".into()),
+            Padding::Explicit(_) => Err("is explicit padding, which Keras does not have".into()),
         }
     }
 
@@ -373,7 +373,7 @@ impl ConfigValue for Padding {
 
 impl ConfigValue for Activation {
     fn to_json(&self) -> std::result::Result<Value, String> {
-        Ok(json!(self.name().ok_or("is a form that Keras has no name for")?))
+        Ok(json!(self.name().ok_or("has a form for which Keras has no name")?))
     }
 
     fn from_json(value: &Value) -> std::result::Result<Self, String> {
@@ -397,8 +397,8 @@ impl ConfigValue for DTypePolicy {
             Some("float16") => Ok(DTypePolicy::FLOAT16),
             Some("mixed_float16") => Ok(DTypePolicy::MIXED_FLOAT16),
             Some("mixed_bfloat16") => {
-                static TOLD: std::sync::Once = std::sync::Once::new();
-                TOLD.call_once(|| {
+                static REPORTED: std::sync::Once = std::sync::Once::new();
+                REPORTED.call_once(|| {
                     log::warn!(
                         "A model's policy is mixed_bfloat16, and devices have no bfloat16: its layers compute in float32, which has \
                          the same range and more digits."

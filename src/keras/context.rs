@@ -76,7 +76,7 @@ impl<'a> Context<'a> {
             Some(losses) => losses.list().push(loss),
             None if self.training => {
                 return Err(Error::Gradient(
-                    "add_loss: the model adds a loss, and nobody gathers it. Call the model with \
+                    "add_loss: the model adds a loss, and nothing collects it. Call the model with \
                      TRAINING.collect(&losses), where losses is a Losses::new(), and add losses.sum() to the loss."
                         .into(),
                 ));
@@ -131,7 +131,7 @@ mod tests {
         let loss = || Tensor::zeros([]).unwrap();
         let error = TRAINING.add_loss(loss()).unwrap_err().to_string();
         assert!(
-            error.starts_with("add_loss: the model adds a loss, and nobody gathers it."),
+            error.starts_with("add_loss: the model adds a loss, and nothing collects it."),
             "{error}"
         );
         INFERENCE.add_loss(loss()).unwrap();

@@ -61,8 +61,8 @@ pub fn pad_sequences<T: Element + Default, S: AsRef<[T]>>(
     let count = length.and_then(|length| length.checked_mul(sequences.len()));
     let (Some(length), Some(count)) = (length, count) else {
         return Err(Error::Shape(message!(
-            "pad_sequences: {} sequences, the longest of {longest} elements, cannot be filled up to multiples of {}; bucket must \
-             be at least 1.",
+            "pad_sequences: {} sequences, the longest of {longest} elements, cannot be padded to multiples of {}; \
+             bucket must be at least 1.",
             sequences.len(),
             options.bucket
         )));

@@ -27,7 +27,8 @@ impl Tensor {
         let [n, h, w, c] = images(op, self, b)?;
         if !h.is_multiple_of(b) || !w.is_multiple_of(b) {
             return Err(Error::Shape(message!(
-                "{op}: images of {h} x {w} places have no whole blocks of {b} x {b}; both sizes must be multiples of {b}."
+                "{op}: images of {h} x {w} pixels cannot be divided into blocks of {b} x {b}; both sizes must be \
+                 multiples of {b}."
             )));
         }
         let deep = deeper(op, self, c, b)?;
@@ -47,7 +48,8 @@ impl Tensor {
         let square = b.saturating_mul(b);
         if !deep.is_multiple_of(square) {
             return Err(Error::Shape(message!(
-                "{op}: {deep} channels do not fill blocks of {b} x {b} places; their number must be a multiple of {square}."
+                "{op}: {deep} channels do not fill blocks of {b} x {b} pixels; their number must be a multiple of \
+                {square}."
             )));
         }
         let c = deep / square;
@@ -89,8 +91,8 @@ impl Tensor {
         for (&size, &block) in shape[1..].iter().zip(block_shape) {
             if !size.is_multiple_of(block) {
                 return Err(Error::Shape(message!(
-                    "{op}: {size} places, padded, are no whole blocks of {block}; the padded sizes of {shape:?} must be \
-                     multiples of {block_shape:?}."
+                    "{op}: {size} positions, padded, cannot be divided into blocks of {block}; the padded sizes of \
+                     {shape:?} must be multiples of {block_shape:?}."
                 )));
             }
             apart.extend([size / block, block]);
@@ -139,7 +141,7 @@ impl Tensor {
             let (low, high) = crops[k];
             if low.checked_add(high).is_none_or(|cut| cut > size) {
                 return Err(Error::Shape(message!(
-                    "{op}: the crops ({low}, {high}) cut more than the {size} places off that axis {} has.",
+                    "{op}: the crops ({low}, {high}) remove more than the {size} positions that axis {} has.",
                     k + 1
                 )));
             }
@@ -176,7 +178,7 @@ fn whole(op: &str, x: &Tensor, sizes: impl Iterator<Item = usize>) -> Result<usi
     let sizes: Vec<usize> = sizes.collect();
     Shape::new(&sizes).checked_elements().ok_or_else(|| {
         Error::Shape(message!(
-            "{op}: the blocks of {:?} would give an axis of more than 2^64 places.",
+            "{op}: the blocks of {:?} would give an axis of more than 2^64 elements.",
             x.shape()
         ))
     })

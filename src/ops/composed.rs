@@ -192,8 +192,8 @@ fn integer_mean(x: &Tensor, axes: &Axes, count: usize) -> Result<Tensor> {
     let bits = (count as u64).next_power_of_two().leading_zeros().saturating_sub(32).min(16);
     if bits == 0 {
         return Err(Error::Shape(message!(
-            "Mean: of {count} integers of shape {:?}; of more than 2^30 at once the sums of their digits do not fit. Cast \
-             them to f32.",
+            "Mean: {count} integers of shape {:?}; with more than 2^30 the intermediate sums do not fit. Cast them \
+             to f32.",
             x.shape()
         )));
     }

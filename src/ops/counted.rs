@@ -275,8 +275,8 @@ async fn segments(op: &str, x: &Tensor, ids: &Tensor) -> Result<usize> {
     let ends = concat(&ends, 0)?.to_vec_async::<i32>().await?;
     if ends[0] < 0 || ends[2] > 0 {
         return Err(Error::Index(message!(
-            "{op}: segment_ids begins with {} and falls at {} places; it must begin with 0 or more and never fall. \
-             unsorted_segment_* take ids in any order.",
+            "{op}: segment_ids begins with {} and decreases at {} positions; it must begin with 0 or more and never \
+             decrease. unsorted_segment_* take ids in any order.",
             ends[0],
             ends[2]
         )));

@@ -16,7 +16,7 @@ use crate::wgsl::shader;
 const MOST: usize = 32_768;
 
 impl Tensor {
-    /// The largest sum of a place and its tap in each window of images `[N,H,W,C]`, for filters `[KH,KW,C]`. NaN is never
+    /// The largest sum of a pixel and its tap in each window of images `[N,H,W,C]`, for filters `[KH,KW,C]`. NaN is never
     /// the largest; a window without any number, or outside the image, gives the lowest number of the dtype. The gradient
     /// goes to the first of the largest sums, in row-major order.
     ///
@@ -44,7 +44,7 @@ impl Tensor {
 enum Find {
     /// The largest sum.
     Sum,
-    /// The flat index of its place in the images, as `i32`; -1 if there is none.
+    /// The flat index of its position in the images, as `i32`; -1 if there is none.
     Place,
     /// The flat index of its tap in the filters.
     Tap,
@@ -58,7 +58,7 @@ pub(crate) struct Dilation2d {
 }
 
 impl Dilation2d {
-    /// The windows along both axes, and the places by which the first reaches out of the image.
+    /// The windows along both axes, and the number of rows and columns by which the first reaches out of the image.
     fn windows(&self, x: &Spec, w: &Spec) -> Result<[(usize, usize); 2]> {
         let (&[_, h, width, c], &[kh, kw, channels]) = (&x.shape[..], &w.shape[..]) else {
             return Err(Error::Shape(message!(
@@ -86,8 +86,8 @@ impl Dilation2d {
         let spans = [sh, sw, kh.saturating_mul(dh), kw.saturating_mul(dw)];
         if spans.iter().any(|n| !(1..=FARTHEST).contains(n)) {
             return Err(Error::Shape(message!(
-                "Dilation2D: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and \
-                 neither a stride nor a dilated filter may span more than {FARTHEST} places.",
+                "Dilation2D: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, \
+                 and neither a stride nor a dilated filter may span more than {FARTHEST} positions.",
                 [sh, sw],
                 [dh, dw]
             )));
@@ -154,7 +154,7 @@ impl Operation for Dilation2d {
         }
     }
 
-    // A window's gradient goes to one place and to one tap.
+    // A window's gradient goes to one pixel and to one tap.
     fn grad(&self, back: &Backward) -> Result<Grads> {
         if self.find != Find::Sum {
             return no_grads(back);

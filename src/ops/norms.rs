@@ -104,7 +104,7 @@ impl Tensor {
                 _ if p == f64::INFINITY => self.abs()?.reduce_max(axes),
                 _ if p > 0.0 => self.abs()?.pow(p)?.reduce_sum(axes)?.pow(1.0 / p),
                 _ => Err(Error::Data(message!(
-                    "Norm: the order {p} is no order of a norm; give a number above 0, infinity or Euclidean."
+                    "Norm: the order {p} is not the order of a norm; give a number above 0, infinity or Euclidean."
                 ))),
             };
         };

@@ -71,7 +71,7 @@ impl Tensor {
         }
         if let Some(far) = paddings.iter().find(|(low, high)| *low.max(high) > FARTHEST) {
             return Err(Error::Shape(message!(
-                "Pad: the paddings {far:?} are wider than any tensor; an axis has at most {FARTHEST} places."
+                "Pad: the paddings {far:?} are wider than any tensor; an axis has at most {FARTHEST} positions."
             )));
         }
         let repeat = match mode {
@@ -87,8 +87,8 @@ impl Tensor {
             let size = self.shape()[axis];
             if low.max(high) > (size + repeat).saturating_sub(1) && low.max(high) > 0 {
                 return Err(Error::Shape(message!(
-                    "MirrorPad: axis {axis} has the size {size}, so at most {} places can be mirrored; the paddings are \
-                     ({low}, {high}).",
+                    "MirrorPad: axis {axis} has the size {size}, so at most {} positions can be mirrored; the \
+                     paddings are ({low}, {high}).",
                     (size + repeat).saturating_sub(1)
                 )));
             }

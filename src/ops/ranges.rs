@@ -229,8 +229,8 @@ impl Tensor {
         let bias = bias.into().beside(OP, self)?;
         if self.rank() < 2 || bias.shape() != &self.shape()[self.rank() - 1..] {
             return Err(Error::Shape(message!(
-                "{OP}: the bias is {:?} and the tensor {:?}; the bias needs one number for each place of the last axis, and \
-                 the tensor at least two axes.",
+                "{OP}: the bias is {:?} and the tensor {:?}; the bias needs one number for each position of the last \
+                 axis, and the tensor at least two axes.",
                 bias.shape(),
                 self.shape()
             )));

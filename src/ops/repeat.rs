@@ -52,7 +52,7 @@ impl Tensor {
         };
         let Some(total) = total else {
             return Err(Error::Shape(message!(
-                "Repeat: axis {axis} of {:?} would have more than 2^64 places.",
+                "Repeat: axis {axis} of {:?} would have more than 2^64 elements.",
                 x.shape()
             )));
         };
@@ -66,8 +66,8 @@ impl Tensor {
         }
         if total > MOST {
             return Err(Error::Shape(message!(
-                "Repeat: {total} slices are too many for unequal numbers, of which the host writes out each; at most {MOST} \
-                 are possible."
+                "Repeat: {total} slices are too many for unequal numbers, each of which the host lists; at most \
+                 {MOST} are possible."
             )));
         }
         let places: Vec<i32> = repeats

@@ -38,7 +38,7 @@ impl Tensor {
             let axis = axis_index("Transpose", axis, rank)?;
             if order.contains(&axis) {
                 return Err(Error::Shape(message!(
-                    "Transpose: axis {axis} stands twice in the order {perm:?}; name each of the {rank} axes once."
+                    "Transpose: axis {axis} occurs twice in the order {perm:?}; name each of the {rank} axes once."
                 )));
             }
             order.push(axis);

@@ -478,7 +478,7 @@ fn loops_too_long(ops: &[&str], iterations: usize, most: usize) -> Error {
     Error::Device(
         DeviceFault::Limit,
         message!(
-            "{}: a thread would go round {iterations} times, and at most {most} are safe on every adapter. Split the \
+            "{}: a thread would iterate {iterations} times, and at most {most} are safe on every adapter. Split the \
              tensors along an axis.",
             ops.join(", ")
         ),
@@ -490,8 +490,8 @@ fn too_large_between(ops: &[&str], bytes: u64, most: u64) -> Error {
     Error::Device(
         DeviceFault::Limit,
         message!(
-            "{}: its kernels hand on {bytes} bytes, and at most {most} fit into one binding on this adapter. Split the \
-             tensors along an axis.",
+            "{}: its kernels pass on {bytes} bytes, and at most {most} fit into one binding on this adapter. Split \
+             the tensors along an axis.",
             ops.join(", ")
         ),
     )

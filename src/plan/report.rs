@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_shapes_are_told_in_few_words() {
+    fn many_shapes_are_summarized() {
         let of =
             |all: &[&[usize]]| shapes(&all.iter().map(|s| Shape::from(*s)).collect::<Vec<_>>());
         assert_eq!(of(&[&[4, 3]]), "[4, 3]");

@@ -254,7 +254,7 @@ pub(super) fn check_range(op: &str, low: i32, high: i32) -> Result<()> {
         return Ok(());
     }
     Err(Error::Index(message!(
-        "{op}: there is no integer from {low} up to but without {high}; low must be below high."
+        "{op}: there is no integer from {low} up to but excluding {high}; low must be below high."
     )))
 }
 

@@ -289,8 +289,7 @@ impl Drop for Awaited<'_> {
 fn given_up() -> Error {
     Error::Device(
         DeviceFault::Validation,
-        "Device: a value was looked at after it had been given up; this is a defect in wgrad."
-            .into(),
+        "Device: a value was used after it had been dropped; this is a defect in wgrad.".into(),
     )
 }
 

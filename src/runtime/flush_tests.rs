@@ -135,7 +135,7 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
         assert_eq!(y.to_vec::<f32>()?, [6.0, 4.0, 6.0, 8.0]);
         // Only the caller held `x`, so it was overwritten; the other one has another holder.
         let error = x.to_vec::<f32>().unwrap_err().to_string();
-        assert!(error.contains("given up"), "{error}");
+        assert!(error.contains("after it had been dropped"), "{error}");
         assert_eq!(kept.to_vec::<f32>()?, also_kept.to_vec::<f32>()?);
 
         // A run that never reaches the queue leaves everything as it was.
@@ -154,7 +154,7 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
 }
 
 #[test]
-fn an_earlier_failure_is_told_and_nothing_given_up() {
+fn an_earlier_failure_is_returned_and_nothing_dropped() {
     on_a_device(|device| {
         let x = leaf(1.0);
         device.set_memory_limit(Some(1 << 20));
@@ -185,7 +185,7 @@ fn keyed<T>(device: &Device, f: impl FnOnce() -> Result<T>) -> (Graph, Key) {
 }
 
 #[test]
-fn keys_tell_structures_apart() {
+fn keys_distinguish_structures() {
     on_a_device(|device| {
         let (a, b) = (leaf(1.0), leaf(2.0));
         let key = |f: &dyn Fn() -> Result<Vec<Tensor>>| keyed(device, f).1;

@@ -163,7 +163,7 @@ impl Numbers {
 fn place() -> Message {
     match callers(&Backtrace::force_capture().to_string()) {
         Some(place) => message!("The program called it {place}."),
-        None => message!("The program has no symbols that tell who called it."),
+        None => message!("The program has no symbols that show who called it."),
     }
 }
 

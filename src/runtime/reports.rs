@@ -63,12 +63,12 @@ impl Device {
     pub(super) fn deliver_reports(&self) -> Result<()> {
         let mut state = self.state();
         let Some(reports) = &mut state.reports else { return Ok(()) };
-        let told = reports.deliver(&self.0.gpu);
+        let reported = reports.deliver(&self.0.gpu);
         // A flush may have had an error in between that no call has returned yet.
         let before =
             state.failure.take_if(|error| matches!(error, Error::Check(_) | Error::Index(_)));
-        match before.or(told.err()) {
-            Some(error) => Err(self.tell(&mut state, error)),
+        match before.or(reported.err()) {
+            Some(error) => Err(self.reported(&mut state, error)),
             None => Ok(()),
         }
     }
@@ -112,7 +112,7 @@ impl Reporter for Reports {
     }
 
     fn deliver(&mut self, gpu: &Gpu) -> Result<()> {
-        let mut told = Ok(());
+        let mut reported = Ok(());
         while let Some((arriving, sizes, deliver)) = self.sent.pop_front() {
             let bytes = match gpu.arrived(arriving) {
                 Ok(bytes) => bytes,
@@ -130,8 +130,8 @@ impl Reporter for Reports {
                 });
                 deliver(&parts.collect::<Vec<_>>())
             });
-            told = told.and(delivered);
+            reported = reported.and(delivered);
         }
-        told
+        reported
     }
 }

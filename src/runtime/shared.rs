@@ -56,7 +56,9 @@ impl Device {
             ValueState::Failed(_) => Ok(()),
             _ => self.flush_locked(&mut state, None, &[]).map(drop),
         };
-        flushed.and_then(|()| self.own_buffer(value)).map_err(|error| self.tell(&mut state, error))
+        flushed
+            .and_then(|()| self.own_buffer(value))
+            .map_err(|error| self.reported(&mut state, error))
     }
 
     /// Takes the application's buffer back from `value`, which must have no other holder.

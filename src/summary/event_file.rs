@@ -29,7 +29,8 @@ impl EventFile {
     pub(super) fn create(folder: &Path, suffix: &str) -> Result<Self> {
         if suffix.contains(['/', '\\']) {
             return Err(Error::Data(message!(
-                "create_file_writer: filename_suffix is \"{suffix}\"; it is the end of a file's name and names no folder."
+                "create_file_writer: filename_suffix is \"{suffix}\"; it is the end of a file name and must not name \
+                 a folder."
             )));
         }
         let (path, file) = begin(folder, suffix)?;

@@ -129,7 +129,7 @@ impl<R: Read> EventReader<R> {
             };
             self.records_read += 1;
             let event = EventProto::decode(&record[..]).map_err(|error| {
-                self.broken(&format!("is no event ({error}). The file is of another kind"))
+                self.broken(&format!("is not an event ({error}). The file is of another kind"))
             })?;
             self.waiting =
                 Waiting { wall_time: event.wall_time, step: event.step, ..Waiting::default() };
@@ -153,7 +153,9 @@ impl<R: Read> EventReader<R> {
     /// The content of a value; none if it has neither a value nor metadata.
     fn shown(&mut self, bytes: &[u8]) -> Result<Option<Event>> {
         let value = SummaryValue::decode(bytes).map_err(|error| {
-            self.broken(&format!("holds what is no value ({error}). The file is broken"))
+            self.broken(&format!(
+                "holds something that is not a value ({error}). The file is broken"
+            ))
         })?;
         let own = value.metadata.as_ref().filter(|own| own.plugin_data.is_some());
         let own = own.map(Said::from_metadata);

@@ -65,8 +65,8 @@ const MANY: usize = 1 << 14;
 
 /// Warns once per program; otherwise a loop with such a tape would warn in every iteration.
 fn warn_of_many() {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+    static REPORTED: Once = Once::new();
+    REPORTED.call_once(|| {
         crate::warnings::warn_user!(
             "GradientTape: a tape has recorded {MANY} calls, and keeps the values that their gradients need. If it is still \
              open by mistake, end it: by gradient, by stop, or with the function of GradientTape::record."

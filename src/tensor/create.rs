@@ -95,7 +95,7 @@ pub fn fill(shape: impl Into<Shape>, value: impl Into<Scalar>) -> Result<Tensor>
 /// The argument of [`constant`]: a number, or numbers in nested arrays, slices or vectors. All types of [`HostElement`]
 /// but `f64`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no number or nested list of numbers of which `constant` makes a tensor",
+    message = "`{Self}` is not a number or nested list of numbers that `constant` can turn into a tensor",
     note = "values of type `f64` go through `Tensor::from_slice_with`, whose `HostOptions` decide about rounding",
     note = "arrays of ndarray go through `Tensor::from_array` and `Tensor::from_array_with`"
 )]

@@ -49,7 +49,7 @@ impl HostArray<'_> {
             let rounding = "Pass HostOptions::new().rounding(true) to take the nearest number.";
             Error::DType(match misfit {
                 Misfit::Apart => message!(
-                    "to_tensor: the array {:?} is {}, which does not become {dtype}. Convert it first.",
+                    "to_tensor: the array {:?} is {}, which cannot become {dtype}. Convert it first.",
                     self.shape(),
                     self.dtype().name()
                 ),

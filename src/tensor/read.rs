@@ -113,7 +113,8 @@ impl Tensor {
 
     fn not_read(&self, name: &str, dtype: DType) -> Error {
         Error::DType(message!(
-            "to_vec: the tensor is {} and was asked for as {name}. Read it as {0}, or cast it first: x.cast(DType::{dtype:?}).",
+            "to_vec: the tensor is {} and was requested as {name}. Read it as {0}, or cast it first: \
+             x.cast(DType::{dtype:?}).",
             self.dtype(),
         ))
     }

@@ -72,7 +72,7 @@ pub(crate) fn named<'a>(
 pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
     let damaged = |what: String| {
         Error::Data(message!(
-            "load: {what}. It is damaged or no safetensors file; take another copy."
+            "load: {what}. It is damaged or not a safetensors file; take another copy."
         ))
     };
     let length = bytes.first_chunk().map(|length| u64::from_le_bytes(*length));
@@ -91,13 +91,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<SafeTensors<'_>> {
     }
     SafeTensors::deserialize(bytes).map_err(|error| match error {
         SafeTensorError::InvalidOffset(name) => {
-            damaged(format!("the place of '{name}' is not where the tensor before it ends"))
+            damaged(format!("the data of '{name}' do not begin where the tensor before it ends"))
         }
         SafeTensorError::MetadataIncompleteBuffer => {
             let length = length.unwrap_or(0);
             let data = left as u64 - length.min(left as u64);
             damaged(format!(
-                "the tensors that the header names do not fill the {data} bytes behind it"
+                "the tensors that the header names do not fill the {data} bytes after it"
             ))
         }
         other => damaged(format!("its header cannot be read: {other}")),

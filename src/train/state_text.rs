@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
             self.take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-'));
         let number = word.strip_suffix(['f', 'F']).filter(|rest| !rest.ends_with(['n', 'N']));
         let number = number.unwrap_or(word).parse();
-        number.map_err(|_| format!("has \"{}\", which is no number", word.escape_debug()))
+        number.map_err(|_| format!("has \"{}\", which is not a number", word.escape_debug()))
     }
 
     /// A quoted string, or several that form one.
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
             b'u' | b'U' => {
                 let count = if kind == b'u' { 4 } else { 8 };
                 let code = self.digits(16, count).and_then(char::from_u32);
-                let c = code.ok_or("has an escape that is no character")?;
+                let c = code.ok_or("has an escape that is not a character")?;
                 string.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
                 return Ok(());
             }
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_their_line() {
         for (text, what) in [
             ("\u{1f}", "line 1 does not begin"),
             ("a: 1", "line 1 has the field \"a\""),
@@ -364,11 +364,11 @@ mod tests {
             ("model_checkpoint_path: \"a\\", "has the escape"),
             ("model_checkpoint_path: \"\\777\"", "beyond a byte"),
             ("model_checkpoint_path: \"\\xg\"", "without digits"),
-            ("model_checkpoint_path: \"\\ud800\"", "no character"),
+            ("model_checkpoint_path: \"\\ud800\"", "not a character"),
             ("model_checkpoint_path: \"a\" model_checkpoint_path: \"b\"", "second time"),
             ("all_model_checkpoint_paths: [\"a\" \"b\"", "without an end"),
-            ("all_model_checkpoint_timestamps: 1.2.3", "no number"),
-            ("last_preserved_timestamp: [1]", "no number"),
+            ("all_model_checkpoint_timestamps: 1.2.3", "not a number"),
+            ("last_preserved_timestamp: [1]", "not a number"),
         ] {
             let error = read(text.as_bytes()).unwrap_err();
             assert!(error.contains(what), "{text}: {error}");

@@ -455,7 +455,7 @@ fn gradients_for_what_is_not_connected_may_be_zeros() -> Result<()> {
 }
 
 #[test]
-fn a_tape_tells_its_variables_and_forgets_on_request() -> Result<()> {
+fn a_tape_lists_its_variables_and_forgets_on_request() -> Result<()> {
     let v = Variable::new(&constant(3.0)?);
     let w = Variable::new(&constant(2.0)?);
     let counter = Variable::untrainable(&constant(0.0)?);

@@ -97,7 +97,7 @@ fn a_function_is_recorded_until_it_ends() -> tf::Result<()> {
 }
 
 #[test]
-fn a_persistent_tape_goes_on_when_it_is_told_to() -> tf::Result<()> {
+fn a_persistent_tape_continues_on_request() -> tf::Result<()> {
     let x = tf::constant(2.0)?;
     let tape = GradientTape::persistent().keep_recording();
     tape.watch(&x)?;
@@ -152,10 +152,10 @@ fn a_tape_that_is_left_open_says_so_once() -> tf::Result<()> {
         }
         Ok::<(), tf::Error>(())
     })?;
-    let told: Vec<String> =
+    let reported: Vec<String> =
         LOG.0.lock().unwrap().iter().filter(|t| t.contains("Tape")).cloned().collect();
     assert_eq!(
-        told,
+        reported,
         [
             "GradientTape: a tape has recorded 16384 calls, and keeps the values that their gradients need. If it is still \
           open by mistake, end it: by gradient, by stop, or with the function of GradientTape::record."

@@ -101,12 +101,12 @@ fn entries_behind_checksums_that_fit() {
         let whole = contents(&index);
         let good = [table(&whole)];
         // Changes the data covered by the checksum, then corrects the checksum.
-        let mend = |bytes: &mut Vec<u8>, _: &mut fastrand::Rng| {
+        let fix = |bytes: &mut Vec<u8>, _: &mut fastrand::Rng| {
             let tail = good[0].len() - whole.len();
             bytes.truncate(bytes.len().saturating_sub(tail));
             *bytes = table(bytes);
         };
-        fuzz(seed, &good, FOR_EACH, mend, |bytes, seen| read(bytes, shards.clone(), seen));
+        fuzz(seed, &good, FOR_EACH, fix, |bytes, seen| read(bytes, shards.clone(), seen));
     }
 }
 

@@ -192,7 +192,7 @@ fn the_best_are_known_in_the_next_process() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_told_and_an_older_one_taken_if_wanted() {
+fn a_damaged_checkpoint_is_reported_and_an_older_one_taken_if_wanted() {
     let folder = folder("damaged");
     let weight = weight(0.0);
     save_all(&folder, &weight, 4);
@@ -251,7 +251,7 @@ fn a_save_in_the_background_has_the_values_of_its_moment() {
 }
 
 #[test]
-fn the_error_of_a_save_in_the_background_is_told_by_the_next_call() {
+fn the_error_of_a_save_in_the_background_is_returned_by_the_next_call() {
     let folder = folder("error");
     let weight = weight(3.0);
     let checkpoint = Checkpoint::new().with("weight", &weight);

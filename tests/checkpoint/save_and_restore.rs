@@ -138,8 +138,9 @@ fn a_status_says_what_did_not_fit() {
     assert_eq!(
         error.to_string(),
         format!(
-            "assert_existing_objects_matched: {path_text} has no value for 'c'; it holds 'b/.ATTRIBUTES/VARIABLE_VALUE' that \
-             nobody takes. Take a checkpoint of the same parts, or leave these as they are with expect_partial."
+            "assert_existing_objects_matched: {path_text} has no value for 'c'; it holds \
+             'b/.ATTRIBUTES/VARIABLE_VALUE' that nothing here uses. Take a checkpoint of the same parts, or leave \
+             these as they are with expect_partial."
         )
     );
     let one = Checkpoint::new().with("a", &a);
@@ -224,7 +225,7 @@ fn many_variables_and_their_slots_come_back() {
 }
 
 #[test]
-fn what_is_no_checkpoint_is_told_apart() {
+fn files_that_are_not_checkpoints_are_distinguished() {
     let folder = Folder::new("checkpoint-mistakes");
     let a = Variable::new(wgrad::constant(1.0).unwrap());
     let checkpoint = Checkpoint::new().with("a", &a);
@@ -238,7 +239,7 @@ fn what_is_no_checkpoint_is_told_apart() {
     assert!(text.ends_with(&format!("Name the checkpoint: {}.", path.display())), "{text}");
     assert!(matches!(checkpoint.restore(folder.path("none")).err(), Some(Error::Io(_))));
     let error = checkpoint.save("").unwrap_err().to_string();
-    assert_eq!(error, "save: \"\" ends with no name for the files; append one, such as ckpt.");
+    assert_eq!(error, "save: \"\" does not end with a file name; append one, such as ckpt.");
 }
 
 /// A checkpoint of `write` can be restored, and one of `save` can be read: the save counter is not part of the program.

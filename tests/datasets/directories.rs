@@ -214,8 +214,8 @@ fn a_broken_picture_is_an_error_that_names_it_and_the_others_come() {
         results.into_iter().filter_map(|result| Some(result.err()?.to_string())).collect();
     let path = folder.0.join("bees/12.png");
     let expected = format!(
-        "{}: decode_image: the file begins with 6f 6f 70 73 and so is no JPEG, PNG, GIF, BMP or WebP. Check that it is an \
-         image and that its download was no error page.",
+        "{}: decode_image: the file begins with 6f 6f 70 73 and so is not a JPEG, PNG, GIF, BMP or WebP. Check that \
+         it is an image and that the download is not an error page.",
         path.display()
     );
     assert_eq!(errors, [expected]);
@@ -257,7 +257,7 @@ fn texts_come_with_their_labels() {
     let texts = text_dataset_from_directory(&folder, options()).unwrap();
     let error = texts.elements().unwrap().iter().find_map(Result::err).unwrap();
     let path = folder.0.join("good/2.txt");
-    let words = "the file is no UTF-8 text from byte 2 on. Convert it, or leave it out.";
+    let words = "the file is not valid UTF-8 from byte 2 on. Convert it, or leave it out.";
     assert_eq!(error.to_string(), format!("{}: {words}", path.display()));
 }
 
@@ -306,7 +306,7 @@ fn wrong_folders_and_options_are_refused() {
     for share in [0.0, 1.0, -1.0, f64::NAN] {
         assert_eq!(
             refused(&folder, training.clone().validation_split(share)),
-            format!("validation_split is {share}; it lies between 0 and 1.")
+            format!("validation_split is {share}; it must be between 0 and 1.")
         );
     }
     assert_eq!(

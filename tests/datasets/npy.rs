@@ -175,8 +175,8 @@ fn headers_that_lie_are_refused_in_words() {
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}")
     };
     for (header, words) in [
-        (of("<f4", "(9223372036854775807, 9223372036854775807)"), "more than any memory holds"),
-        (of("<f4", "(0, 9223372036854775807)"), "more than any memory holds"),
+        (of("<f4", "(9223372036854775807, 9223372036854775807)"), "more than memory can hold"),
+        (of("<f4", "(0, 9223372036854775807)"), "more than memory can hold"),
         (of("<f4", "(1000000000000,)"), "4000000000000 bytes, and only 4 follow"),
         (of("<c4", "(1,)"), "the elements are '<c4'"),
         (of("|O", "(1,)"), "the elements are '|O'"),
@@ -184,7 +184,7 @@ fn headers_that_lie_are_refused_in_words() {
         (of("<m8[D]", "(1,)"), "the elements are '<m8[D]'"),
         (of("", "(1,)"), "the elements are ''"),
         (of("é4", "(1,)"), "the elements are 'é4'"),
-        (of("<f4", "()") + "x", "more follows behind its closing brace"),
+        (of("<f4", "()") + "x", "more follows after its closing brace"),
         (of("|u1", "(3,)"), "promises [3] elements of u8, and more bytes follow"),
         (of("|b1", "(4,)"), "element 1 is the byte 0x07, and a bool is 0 or 1"),
     ] {

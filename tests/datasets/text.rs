@@ -75,7 +75,10 @@ fn a_line_that_is_no_text_is_an_error_and_the_next_one_comes() {
     assert_eq!(lines.next().unwrap().unwrap(), "one");
     let error = lines.next().unwrap().unwrap_err().to_string();
     assert!(
-        error.starts_with(&format!("{}: line 2 is no UTF-8 from its byte 2 on", path.display())),
+        error.starts_with(&format!(
+            "{}: line 2 is not valid UTF-8 from its byte 2 on",
+            path.display()
+        )),
         "{error}"
     );
     assert_eq!(lines.next().unwrap().unwrap(), "three");
@@ -112,7 +115,7 @@ fn records_of_one_length_are_read() {
 }
 
 #[test]
-fn a_remainder_is_told_in_numbers() {
+fn a_remainder_is_reported_in_numbers() {
     let folder = Folder::new("remainder");
     for (packed, records) in [(CompressionType::None, 0), (CompressionType::Gzip, 2)] {
         let path = folder.write("a", &pack(b"#abcdefgh..", packed));
@@ -121,14 +124,14 @@ fn a_remainder_is_told_in_numbers() {
         let mut iter = dataset.iter();
         assert_eq!(iter.by_ref().take(records).filter(Result::is_ok).count(), records);
         let error = iter.next().unwrap().unwrap_err().to_string();
-        let wanted = "4 bytes are left behind 2 records of 3 bytes and a header of 1; they should be the footer of 2.";
+        let wanted = "4 bytes are left after 2 records of 3 bytes and a header of 1; they should be the footer of 2.";
         assert!(error.contains(wanted), "{error}");
         assert!(iter.next().is_none());
     }
     let path = folder.write("a", b"##");
     for (header, footer, words) in [
         (3, 0, "the header should take 3 bytes, and the file has 2"),
-        (1, 2, "1 bytes are left behind 0 records"),
+        (1, 2, "1 bytes are left after 0 records"),
     ] {
         let dataset =
             FixedLengthRecordDataset::new(&path, 1).header_bytes(header).footer_bytes(footer);
@@ -201,8 +204,8 @@ fn a_bad_field_is_an_error_and_the_next_record_comes() {
     assert!(found[0].is_ok() && found[6].is_ok());
     for (at, wanted) in [
         (1, "cats.csv, line 4: column 1 (\"lives\") should be i64, and it is \"two\". "),
-        (2, "cats.csv, line 5: the record has 2 fields, and 3 are wanted. "),
-        (3, "cats.csv, line 6: the record has 4 fields, and 3 are wanted. "),
+        (2, "cats.csv, line 5: the record has 2 fields, and 3 are expected. "),
+        (3, "cats.csv, line 6: the record has 4 fields, and 3 are expected. "),
         (4, "cats.csv, line 7: column 0 (\"name\") is required (String), and it is empty. "),
         (5, "cats.csv, line 8: column 2 (\"weight\") is required (f32), and it is empty. "),
     ] {
@@ -271,7 +274,9 @@ fn columns_that_are_all_alike_and_structs_by_name() {
     assert_eq!(*cats[1].as_ref().unwrap(), cat("Ann", None));
     let error = cats[2].as_ref().unwrap_err().to_string();
     assert!(
-        error.starts_with("cats.csv, line 4: column 0 (\"weight\") is \"heavy\", of which "),
+        error.starts_with(
+            "cats.csv, line 4: column 0 (\"weight\") is \"heavy\", which cannot become "
+        ),
         "{error}"
     );
     let options = CsvOptions::new().header(true);
@@ -303,7 +308,7 @@ fn files_are_listed_sorted_or_shuffled() {
     let error =
         Dataset::list_files(folder.path("*.png").display().to_string()).unwrap_err().to_string();
     assert!(error.contains("no file matches"), "{error}");
-    assert!(Dataset::list_files("[").unwrap_err().to_string().contains("is no pattern"));
+    assert!(Dataset::list_files("[").unwrap_err().to_string().contains("is not a valid pattern"));
     // A dataset of names works like a list.
     std::fs::write(&names[4], "four").unwrap();
     std::fs::write(&names[7], "seven").unwrap();

@@ -128,7 +128,7 @@ fn a_broken_file_is_refused_at_the_record_that_is_broken() {
         // Record 0 has 1,263 bytes plus 16 of framing.
         let wanted = format!("{}: record {before}, which begins at byte 1279, ", path.display());
         assert!(error.to_string().starts_with(&wanted), "{error}");
-        assert!(records.next().is_none(), "{name}: nothing tells where the next record begins");
+        assert!(records.next().is_none(), "{name}: nothing shows where the next record begins");
         // Reading continues with the next file.
         let two = TfRecordDataset::new([&path, &oracle("examples.tfrecord")]).build().unwrap();
         assert_eq!(two.iter().filter(Result::is_ok).count(), before + 7);
@@ -182,7 +182,7 @@ fn packed_files_that_end_early_or_are_not_packed_are_refused() {
         assert!(error.contains("data are corrupt"), "{error}");
         let error =
             all(&TfRecordDataset::new(oracle(name)).build().unwrap()).unwrap_err().to_string();
-        assert!(error.contains("no TFRecord file, or it is packed"), "{error}");
+        assert!(error.contains("corrupt, compressed or not a TFRecord file"), "{error}");
     }
 }
 

@@ -16,7 +16,7 @@ fn floats<const N: usize>(values: [f32; N]) -> Tensor {
 
 /// The device's error after `f`, and the line before the call.
 #[track_caller]
-fn told(f: impl FnOnce() -> Result<()>) -> String {
+fn reported(f: impl FnOnce() -> Result<()>) -> String {
     let device = Device::new().unwrap();
     device.scope(f).unwrap();
     let error = device.synchronize().unwrap_err();
@@ -34,9 +34,9 @@ fn silent(f: impl FnOnce() -> Result<()>) {
 }
 
 #[test]
-fn nan_and_infinity_are_told_with_the_op_and_the_line() {
+fn nan_and_infinity_are_reported_with_the_op_and_the_line() {
     let line = line!() + 2;
-    let text = told(|| {
+    let text = reported(|| {
         debugging::check_numerics(&floats([1.0, 0.0, -1.0, -2.0]).log()?, "the logarithm").map(drop)
     });
     assert_eq!(
@@ -46,7 +46,7 @@ fn nan_and_infinity_are_told_with_the_op_and_the_line() {
              tests/device/debugging.rs:{line}."
         )
     );
-    let text = told(|| debugging::assert_all_finite(&floats([f32::INFINITY]), ""));
+    let text = reported(|| debugging::assert_all_finite(&floats([f32::INFINITY]), ""));
     assert!(
         text.starts_with("CheckNumerics: Const gave 0 NaN and 1 infinite numbers, of 1 (f32 [1])."),
         "{text}"
@@ -58,7 +58,7 @@ fn nan_and_infinity_are_told_with_the_op_and_the_line() {
 }
 
 #[test]
-fn a_read_tells_and_the_next_gives_the_values() {
+fn a_read_reports_and_the_next_gives_the_values() {
     let device = Device::new().unwrap();
     device.scope(|| {
         let x = floats([4.0, -4.0]);
@@ -120,10 +120,10 @@ fn gradients_pass_through_a_check_and_are_checked() {
 }
 
 #[test]
-fn assertions_tell_of_the_first_element() {
+fn assertions_report_the_first_element() {
     let table = || tf::constant([[1, 2, 3], [4, 5, 6]]);
     let line = line!() + 1;
-    let text = told(|| debugging::assert_less(&table()?, tf::constant([5, 5, 5])?, "rows"));
+    let text = reported(|| debugging::assert_less(&table()?, tf::constant([5, 5, 5])?, "rows"));
     assert_eq!(
         text,
         format!(
@@ -131,7 +131,8 @@ fn assertions_tell_of_the_first_element() {
              Called at tests/device/debugging.rs:{line}."
         )
     );
-    let first = |f: &dyn Fn() -> Result<()>| told(f).split(" Called").next().unwrap().to_string();
+    let first =
+        |f: &dyn Fn() -> Result<()>| reported(f).split(" Called").next().unwrap().to_string();
     let x = || floats([1.0, -2.5, f32::NAN]);
     let of = |rule: &str, count: usize, at: usize, what: &str| {
         format!(

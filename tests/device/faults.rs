@@ -10,12 +10,13 @@ use wgrad::Trackable;
 use wgrad::interop::{DeviceExt, TensorExt};
 use wgrad::{DType, Device, Error, GradientTape, Result, Tensor, Variable};
 
-const LOST: &str = "Device: the device is lost (Destroyed: the program has given it back); its tensors are gone. Make a \
-                    new one with Device::new, give it to Device::set_default and go on from values kept on the host.";
+const LOST: &str = "Device: the device is lost (Destroyed: the program released it); its tensors are gone. Make a \
+                    new one with Device::new, give it to Device::set_default and continue from values kept on the \
+                    host.";
 
 #[track_caller]
-fn assert_lost<T>(told: Result<T>) {
-    let Err(error) = told else { panic!("the call has told of no loss") };
+fn assert_lost<T>(reported: Result<T>) {
+    let Err(error) = reported else { panic!("the call has reported of no loss") };
     assert!(error.is_device_lost(), "{error}");
     assert_eq!(error.to_string(), LOST);
 }
@@ -115,7 +116,7 @@ fn a_device_that_the_application_destroys_at_work_is_lost_to_every_call() {
         for (_, call) in CALLS {
             assert_lost(call(&device, &x));
         }
-        assert_eq!(pollster::block_on(device.lost()), "Destroyed: the program has given it back");
+        assert_eq!(pollster::block_on(device.lost()), "Destroyed: the program released it");
     }
 }
 
@@ -180,7 +181,7 @@ fn until_lost(work: impl Fn() -> Result<()>) {
             }
         }
     }
-    panic!("no loss was told");
+    panic!("no loss was reported");
 }
 
 #[test]
@@ -277,31 +278,32 @@ const HUNGRY: [(&str, Hungry); 8] = [
     ("buffer", |device| device.scope(|| Tensor::ones([1 << 20]))?.buffer().map(drop)),
     ("flush", |device| {
         let big = device.scope(|| Tensor::ones([1 << 20]))?;
-        let told = device.flush();
+        let reported = device.flush();
         drop(big);
-        told
+        reported
     }),
     ("upload", |device| {
         device.scope(|| Tensor::from_slice(&vec![0f32; 1 << 20], [1 << 20])).map(drop)
     }),
     ("upload while other work waits", |device| {
         let big = device.scope(|| Tensor::ones([1 << 20]))?;
-        let told = device.scope(|| Tensor::from_slice(&vec![0f32; 1 << 19], [1 << 19])).map(drop);
+        let reported =
+            device.scope(|| Tensor::from_slice(&vec![0f32; 1 << 19], [1 << 19])).map(drop);
         drop(big);
-        told
+        reported
     }),
     ("optimizer step", |device| {
         let w = device.scope(|| Ok::<_, Error>(Variable::new(&Tensor::zeros([4])?)))?;
         let grad = device.scope(|| Tensor::ones([4]))?;
         let big = device.scope(|| Tensor::ones([1 << 20]))?;
-        let told = Adam::new(0.1).apply_gradients(&[Some(grad * big.reduce_max(())?)], &[w]);
+        let reported = Adam::new(0.1).apply_gradients(&[Some(grad * big.reduce_max(())?)], &[w]);
         drop(big);
-        told
+        reported
     }),
 ];
 
 #[test]
-fn memory_that_ran_out_is_told_once_however_often_it_does() -> Result<()> {
+fn running_out_of_memory_is_reported_once() -> Result<()> {
     for (name, hungry) in HUNGRY {
         let device = Device::new()?;
         let x = device.scope(|| tf::constant([1.0, 2.0]))?;
@@ -313,7 +315,7 @@ fn memory_that_ran_out_is_told_once_however_often_it_does() -> Result<()> {
             device.set_memory_limit(None);
             device
                 .flush()
-                .unwrap_or_else(|error| panic!("{name}, turn {turn}: told again: {error}"));
+                .unwrap_or_else(|error| panic!("{name}, turn {turn}: reported again: {error}"));
             assert_eq!((&x + 1.0).to_vec::<f32>()?, [2.0, 3.0]);
             hungry(&device)?;
         }
@@ -322,7 +324,7 @@ fn memory_that_ran_out_is_told_once_however_often_it_does() -> Result<()> {
 }
 
 #[test]
-fn what_nobody_was_told_is_told_by_the_next_flush() -> Result<()> {
+fn an_unreported_error_is_returned_by_the_next_flush() -> Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         device.set_memory_limit(Some(1 << 20));

@@ -11,7 +11,7 @@ use wgrad::interop::DeviceExt;
 use wgrad::{Device, PlanReport, Tensor};
 
 #[test]
-fn a_plan_tells_its_kernels() -> tf::Result<()> {
+fn a_plan_lists_its_kernels() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         assert!(device.last_plan().is_none());
@@ -252,9 +252,9 @@ fn new_plans_are_logged_on_request() {
     let log = [("RUST_LOG", "wgrad=info")];
     let quiet = in_environment("a_small_program", &log);
     assert!(!quiet.contains("plan of"), "{quiet}");
-    let told = in_environment("a_small_program", &[log[0], ("WGRAD_PRINT_PLANS", "1")]);
-    assert_eq!(told.matches("plan of ").count(), 1, "{told}");
-    assert!(told.contains("Tanh"), "{told}");
+    let reported = in_environment("a_small_program", &[log[0], ("WGRAD_PRINT_PLANS", "1")]);
+    assert_eq!(reported.matches("plan of ").count(), 1, "{reported}");
+    assert!(reported.contains("Tanh"), "{reported}");
 }
 
 #[test]

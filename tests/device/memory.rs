@@ -55,7 +55,7 @@ fn a_limit_that_is_far_too_small_refuses_everything_and_can_be_raised() -> tf::R
         device.scope(|| -> tf::Result<()> {
             let error = tf::constant([1.0, 2.0]).unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");
-            let words = format!("256 bytes are asked for, 0 are in use and the limit is {limit}");
+            let words = format!("256 bytes are requested, 0 are in use and the limit is {limit}");
             assert!(error.to_string().contains(&words), "{error}");
             let error = Tensor::ones([2])?.to_vec::<f32>().unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");

@@ -343,7 +343,7 @@ fn what_runs_often_is_measured_in_the_background_if_it_may() {
 
 #[test]
 #[ignore = "run by others"]
-fn part_tells_its_mode() {
+fn part_prints_its_mode() {
     env_logger::init();
     let device = Device::new().unwrap();
     println!("mode: {:?}", device.tuning());
@@ -362,7 +362,7 @@ fn part_tells_its_mode() {
 fn the_environment_names_the_mode() {
     let mode = |value: &str| {
         let variables = [("WGRAD_CACHE", "off"), ("WGRAD_TUNE", value)];
-        in_environment("part_tells_its_mode", &variables)
+        in_environment("part_prints_its_mode", &variables)
     };
     let text = mode("");
     assert!(text.contains("mode: Found") && !text.contains("WARN"), "{text}");

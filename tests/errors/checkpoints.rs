@@ -44,7 +44,7 @@ fn what_a_manager_cannot_keep_to_is_refused() {
 }
 
 #[test]
-fn broken_numbers_of_the_best_are_told() {
+fn broken_numbers_of_the_best_are_refused() {
     let folder = folder("metrics");
     let weight = Variable::new(constant(1.0).unwrap());
     let checkpoint = Checkpoint::new().with("weight", &weight);
@@ -54,8 +54,8 @@ fn broken_numbers_of_the_best_are_told() {
     assert_eq!(
         text(CheckpointManager::new(&checkpoint, &folder)),
         format!(
-            "{}: line 2 is \"ckpt-2 good\", and no name with a number behind a tab. The file is damaged; delete it, and all \
-             checkpoints that it names count as the worst.",
+            "{}: line 2 is \"ckpt-2 good\", not a name and a number separated by a tab. The file is damaged; delete \
+             it, and all checkpoints that it names count as the worst.",
             path.display()
         )
     );
@@ -92,12 +92,15 @@ fn the_state_of_another_dataset_is_named_with_its_part() {
     let folder = folder("iterator");
     let (shuffled, plain) = (data::range(0..9).shuffle(2).iter(), data::range(0..9).iter());
     let path = Checkpoint::new().with("batches", &shuffled).save(folder.join("ckpt")).unwrap();
-    let told = text(Checkpoint::new().with("batches", &plain).restore(&path).map(drop));
-    assert!(told.contains("'batches'"), "{told}");
-    assert!(told.contains("a dataset that has `shuffle` where this one has `range`"), "{told}");
+    let reported = text(Checkpoint::new().with("batches", &plain).restore(&path).map(drop));
+    assert!(reported.contains("'batches'"), "{reported}");
+    assert!(
+        reported.contains("a dataset that has `shuffle` where this one has `range`"),
+        "{reported}"
+    );
     assert_eq!(
         text(plain.restore(&IteratorState::from_bytes(*b"something else"))),
-        "resume: these bytes are no iterator that this version saved."
+        "resume: these bytes are not an iterator that this version saved."
     );
     std::fs::remove_dir_all(folder).unwrap();
 }

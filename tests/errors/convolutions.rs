@@ -34,8 +34,8 @@ fn channels_and_groups_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         text(six.separable_conv2d(zeros([3, 3, 6, 2]), zeros([1, 1, 6, 4]), Conv2dOptions::new())),
-        "SeparableConv2D: the pointwise filter is [1, 1, 6, 4]; it must be [1, 1, 12, O], as each place has 12 channels \
-         after the depthwise convolution."
+        "SeparableConv2D: the pointwise filter is [1, 1, 6, 4]; it must be [1, 1, 12, O], as each position has 12 \
+         channels after the depthwise convolution."
     );
 }
 
@@ -82,7 +82,7 @@ fn explicit_paddings_are_checked() {
     assert_eq!(
         text(x.conv2d(&w, Conv2dOptions::new().padding([(1, HUGE), (0, 0)]))),
         "Conv2D: the padding [(1, 18446744073709551615), (0, 0)] is too wide; with 2 channels it may have at most \
-         268435455 places."
+         268435455 positions."
     );
     assert!(text(x.conv1d(zeros([1, 1, 1]), Conv1dOptions::new())).contains("needs the 3 axes"),);
     let signal = zeros([1, 4, 2]);
@@ -201,12 +201,12 @@ fn pools_that_are_refused() {
     assert!(text(volume.max_pool3d([1; 3], strides)).contains("[1, 0, 1]"));
     assert_eq!(
         text(x.max_pool2d([2, 2], Pool2dOptions::new().padding([(0, 0), (1, 2)]))),
-        "MaxPool: the padding (1, 2) has no fewer places than the window [2, 2], which would lie in the padding alone; \
-         use less."
+        "MaxPool: the padding (1, 2) is not smaller than the window [2, 2], which would lie in the padding only; use \
+         less padding."
     );
     assert!(
         text(signal.max_pool1d(2, Pool1dOptions::new().padding([(2, 0)])))
-            .contains("no fewer places")
+            .contains("is not smaller than the window")
     );
     assert!(
         text(volume.avg_pool3d([2; 3], Pool3dOptions::new().padding([(1, 0)])))
@@ -228,15 +228,15 @@ fn pools_that_are_refused() {
     );
     assert_eq!(
         text(x.adaptive_avg_pool2d([0, 2])),
-        "AdaptiveAvgPool2D: [4, 4] places cannot be pooled to [0, 2]; all of these must be in 1 to 1073741823."
+        "AdaptiveAvgPool2D: [4, 4] positions cannot be pooled to [0, 2]; all of these must be in 1 to 1073741823."
     );
     assert!(text(zeros([1, 0, 2]).adaptive_max_pool1d([1])).contains("cannot be pooled"));
     assert!(text(whole.adaptive_max_pool1d([1])).contains("i32"));
     assert!(text(x.adaptive_avg_pool3d([1; 3])).contains("[N,D,H,W,C]"));
     assert_eq!(
         text(x.adaptive_avg_pool2d([1 << 29, 1 << 29])),
-        "AdaptiveAvgPool2D: 4 places do not divide into 536870912 windows of one size, and the host writes out where each \
-         lies; at most 16777216 places or windows are possible. Choose a number that divides."
+        "AdaptiveAvgPool2D: 4 positions do not divide into 536870912 windows of one size, and the host lists where \
+         each lies; at most 16777216 positions or windows are possible. Choose a number that divides."
     );
 }
 

@@ -32,27 +32,28 @@ fn features_that_are_not_what_was_described() {
     );
     assert_eq!(
         text(parsed("label", VarLenFeature::<f32>::new())),
-        "Example: the feature \"label\" should be f32 of a float_list, and the record has i64 of an int64_list. Describe \
-         it as what it is."
+        "Example: the feature \"label\" should be f32 of a float_list, and the record has i64 of an int64_list. \
+         Correct the description."
     );
     assert_eq!(
         text(parsed("floats", FixedLenFeature::<f32>::new([2, 2]))),
-        "Example: the feature \"floats\" should have 4 values, for the shape [2, 2], and the record has 3. Describe it as \
-         what it is; a VarLenFeature takes any number."
+        "Example: the feature \"floats\" should have 4 values, for the shape [2, 2], and the record has 3. Correct \
+         the description; a VarLenFeature takes any number."
     );
     assert_eq!(
         text(parsed("floats", FixedLenFeature::<f32>::scalar())),
-        "Example: the feature \"floats\" should have 1 value, for the shape [], and the record has 3. Describe it as what \
-         it is; a VarLenFeature takes any number."
+        "Example: the feature \"floats\" should have 1 value, for the shape [], and the record has 3. Correct the \
+         description; a VarLenFeature takes any number."
     );
     assert_eq!(
         text(parsed("floats", FixedLenSequenceFeature::<f32>::new([2]))),
-        "Example: the feature \"floats\" has 3 values, and its elements have the shape [2], of which no whole number fits."
+        "Example: the feature \"floats\" has 3 values, and its elements have the shape [2], whose size does not \
+         divide that number."
     );
     assert_eq!(
         text(parsed("bytes", FixedLenFeature::<String>::scalar())),
-        "Example: value 0 of the feature \"bytes\" is no UTF-8 (invalid utf-8 sequence of 1 bytes from index 0). Describe \
-         it as Vec<u8> if it is no text."
+        "Example: value 0 of the feature \"bytes\" is not valid UTF-8 (invalid utf-8 sequence of 1 bytes from index \
+         0). Describe it as Vec<u8> if it is not text."
     );
     let default = FixedLenFeature::<f32>::new([2]).default_value(ndarray::array![1.0, 2.0, 3.0]);
     assert!(text(parsed("lable", default)).starts_with(
@@ -84,7 +85,7 @@ fn steps_of_a_sequence_are_named() {
 fn what_is_no_example_is_refused() {
     let found = text(Example::parse(b"\x0a\xff"));
     assert!(
-        found.starts_with("Example: these 2 bytes are no tf.train.Example (failed to decode "),
+        found.starts_with("Example: these 2 bytes are not a tf.train.Example (failed to decode "),
         "{found}"
     );
     assert!(found.ends_with("). Check what the records of this file hold."), "{found}");
@@ -121,7 +122,7 @@ fn records_that_are_broken() {
     );
     assert!(
         changed(9)
-            .contains("The file is corrupt or no TFRecord file, or it is packed; write it again.")
+            .contains("The file is corrupt, compressed or not a TFRecord file; write it again.")
     );
     assert!(changed(13).contains("has 4 bytes with the checksum 0x"), "{}", changed(13));
     let level = TfRecordOptions::new().compression_level(10);

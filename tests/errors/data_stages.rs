@@ -59,7 +59,7 @@ fn padded_shapes_must_fit() {
     );
     assert_eq!(
         first(&words().padded_batch_with(2, to(-2))),
-        "padded_batch: padded_shapes has [-2]; a size is -1, for the longest of the batch, or at least 0."
+        "padded_batch: padded_shapes has [-2]; each size must be -1, for the longest of the batch, or at least 0."
     );
     assert_eq!(
         first(&words().padded_batch_with(4, to(2))),
@@ -69,7 +69,8 @@ fn padded_shapes_must_fit() {
     let deep = PaddedBatchOptions::<Vec<i64>>::new().padded_shapes([[2, 2]]);
     assert_eq!(
         first(&words().padded_batch_with(4, deep)),
-        "padded_batch: the padded shape of array 0 is [2, 2], and the array is [0]; they need as many axes. (batch 0)"
+        "padded_batch: the padded shape of array 0 is [2, 2], and the array is [0]; they need the same number of \
+         axes. (batch 0)"
     );
     let ranks = numbers().map(|n| ndarray::ArrayD::<f32>::zeros(vec![1; n as usize]));
     assert_eq!(
@@ -84,8 +85,8 @@ fn padded_shapes_must_fit() {
     let planes = numbers().map(|n| ndarray::Array2::<f32>::zeros((1, n as usize)));
     assert_eq!(
         first(&planes.ragged_batch(2)),
-        "ragged_batch: element 1 of the batch is [1, 1], and the first is [1, 0]; arrays may differ in the first axis alone, and \
-         need one. (batch 0)"
+        "ragged_batch: element 1 of the batch is [1, 1], and the first is [1, 0]; arrays may differ only in the \
+         first axis, and need one. (batch 0)"
     );
 }
 
@@ -101,7 +102,9 @@ fn buckets_must_rise() {
     );
     assert_eq!(
         make(&[3, 3], &[2, 2, 2]),
-        format!("{name}[3, 3] and the sizes [2, 2, 2]; boundaries must rise and begin above 0.")
+        format!(
+            "{name}[3, 3] and the sizes [2, 2, 2]; boundaries must increase and start above 0."
+        )
     );
     assert_eq!(
         make(&[3], &[2, 0]),
@@ -152,7 +155,8 @@ fn there_must_be_something_to_choose_from() {
         assert_eq!(
             weights(&wrong),
             format!(
-                "sample_from_datasets: the weights are {wrong:?}; they must be finite and not negative, and one at least above 0."
+                "sample_from_datasets: the weights are {wrong:?}; they must be finite and not negative, and at least \
+                 one above 0."
             )
         );
     }

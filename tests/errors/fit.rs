@@ -115,7 +115,7 @@ fn options_make_sense() {
     );
     assert_eq!(
         fit(options().batch_size(3).steps_per_epoch(5)),
-        "fit: 5 steps are asked for, and 10 examples make 4 batches. Ask for fewer, or leave the number out."
+        "fit: 5 steps are requested, and 10 examples make 4 batches. Ask for fewer, or leave the number out."
     );
     assert_eq!(
         text(model().evaluate((&x(), &y()), EvaluateOptions::new().batch_size(0))),
@@ -154,7 +154,7 @@ fn batches_come_as_they_are() {
     );
     assert_eq!(
         text(model().fit(&two, options().steps_per_epoch(3))),
-        "fit: 3 steps are asked for, and the data ended after 2 batches. Ask for fewer, or repeat the data."
+        "fit: 3 steps are requested, and the data ended after 2 batches. Ask for fewer, or repeat the data."
     );
     let none: Vec<(Tensor, Tensor)> = Vec::new();
     assert_eq!(
@@ -218,11 +218,12 @@ fn datasets_are_batched_and_have_an_end() {
     );
     assert_eq!(
         fit(options().steps_per_epoch(4), &batches),
-        "fit: 4 steps are asked for, and the dataset has 3 batches. Ask for fewer, or repeat it: dataset.repeat(None)."
+        "fit: 4 steps are requested, and the dataset has 3 batches. Ask for fewer, or repeat it: \
+         dataset.repeat(None)."
     );
     assert_eq!(
         fit(options().steps_per_epoch(4), &batches.filter(|_| true)),
-        "fit: 4 steps are asked for, and the dataset ended after 3 batches. Ask for fewer, or repeat the data."
+        "fit: 4 steps are requested, and the dataset ended after 3 batches. Ask for fewer, or repeat the data."
     );
     let endless = batches.repeat(None);
     assert_eq!(
@@ -337,7 +338,7 @@ fn outputs_are_named_rightly() {
     );
     assert_eq!(
         fit(CompileOptions::new().metrics_of(1, ["accuracy"])),
-        "compile: there is no output at place 1; the model has 1: output_1."
+        "compile: there is no output at position 1; the model has 1: output_1."
     );
     assert_eq!(
         fit(CompileOptions::new().loss_weights([1.0, 2.0])),
@@ -392,7 +393,7 @@ fn callbacks_say_what_they_lack() {
     let stop = EarlyStopping::new().monitor("gain");
     assert_eq!(
         fit(options().callback(gain).callback(stop)),
-        "EarlyStopping: whether 'gain' is to rise or to fall is not known. Say so with mode(Mode::Min) or \
+        "EarlyStopping: it is not known whether 'gain' should increase or decrease. Set mode(Mode::Min) or \
          mode(Mode::Max)."
     );
 }

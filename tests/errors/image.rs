@@ -75,11 +75,12 @@ fn boxes_and_targets() {
     let x = zeros([4, 5, 3]);
     assert_eq!(
         text(image::crop_to_bounding_box(&x, 2, 0, 3, 5)),
-        "crop_to_bounding_box: a box of 3 x 5 at (2, 0) leaves the image of 4 x 5; offset and target together must not \
-         be larger than the image."
+        "crop_to_bounding_box: a box of 3 x 5 at (2, 0) extends beyond the image of 4 x 5; offset and target \
+         together must not be larger than the image."
     );
     assert!(
-        text(image::crop_to_bounding_box(&x, usize::MAX, 0, 2, 5)).contains("leaves the image")
+        text(image::crop_to_bounding_box(&x, usize::MAX, 0, 2, 5))
+            .contains("extends beyond the image")
     );
     assert_eq!(
         text(image::crop_to_bounding_box(&x, 0, 0, 0, 5)),
@@ -109,7 +110,7 @@ fn boxes_and_targets() {
     assert!(text(image::resize(&x, [1 << 20, 1 << 20])).contains("1048576"));
     assert_eq!(
         text(image::resize(&zeros([0, 5, 3]), [2, 3])),
-        "resize: the image is [0, 5, 3]; one without places cannot be resized."
+        "resize: the image is [0, 5, 3]; an empty one cannot be resized."
     );
     // With these proportions, no row is left.
     let keep = ResizeOptions::new().preserve_aspect_ratio(true);
@@ -173,7 +174,7 @@ fn crops_and_transforms() {
     );
     assert!(text(image::affine_transform(&zeros([2, 2]), &zeros([8]))).contains("[H,W,C]"));
     assert!(
-        text(image::affine_transform(&zeros([2, 0, 5, 1]), &zeros([8]))).contains("places to read")
+        text(image::affine_transform(&zeros([2, 0, 5, 1]), &zeros([8]))).contains("pixels to read")
     );
     let yes = tf::constant([[[true], [false]]]).unwrap();
     assert!(text(image::affine_transform(&yes, &zeros([8]))).contains("bool is not supported"));
@@ -197,5 +198,5 @@ fn comparisons() {
     let pair = (zeros([2, 12, 12, 1]), zeros([3, 12, 12, 1]));
     assert!(text(image::ssim(&pair.0, &pair.1, 1.0)).contains("cannot be broadcast"));
     assert!(text(image::total_variation(&zeros([3]))).contains("[H,W,C]"));
-    assert!(text(image::sobel_edges(&zeros([1, 5, 1]))).contains("places can be mirrored"));
+    assert!(text(image::sobel_edges(&zeros([1, 5, 1]))).contains("positions can be mirrored"));
 }

@@ -37,12 +37,12 @@ fn with(name: &str, at: usize, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_image_is_told_by_its_first_bytes() {
+fn files_that_are_not_images_are_refused_by_their_first_bytes() {
     assert_eq!(decoded(b""), "the file is empty. Fetch it again, or leave it out.");
     assert_eq!(
         decoded(b"This is no image."),
-        "the file begins with 54 68 69 73 20 69 73 20 and so is no JPEG, PNG, GIF, BMP or WebP. Check that it is an image and \
-         that its download was no error page."
+        "the file begins with 54 68 69 73 20 69 73 20 and so is not a JPEG, PNG, GIF, BMP or WebP. Check that it is \
+         an image and that the download is not an error page."
     );
 }
 
@@ -54,8 +54,8 @@ fn a_file_that_is_cut_short_is_refused() {
             assert_eq!(
                 decoded(&bytes[..length]),
                 format!(
-                    "the JPEG ends after {length} bytes, before its image does. Fetch the file again, leave it out, or let \
-                     DecodeOptions::try_recover_truncated make grey of what is missing."
+                    "the JPEG ends after {length} bytes, before its image does. Fetch the file again, leave it out, \
+                     or let DecodeOptions::try_recover_truncated fill what is missing with grey."
                 ),
                 "{name}"
             );
@@ -196,7 +196,7 @@ fn pixels_that_a_format_cannot_hold_are_refused() {
     let options = EncodeJpegOptions::new().quality(101);
     assert_eq!(
         text(image::encode_jpeg_with(&of([4, 4, 3]), options)),
-        "encode_jpeg: quality is 101; it ends at 100."
+        "encode_jpeg: quality is 101; it must be at most 100."
     );
     let options = EncodePngOptions::new().compression(10);
     assert_eq!(
@@ -211,7 +211,7 @@ fn sizes_that_no_image_has_are_refused_on_the_host() {
     let resized = |shape: [usize; 3], size: [usize; 2]| text(image::resize_array(&of(shape), size));
     assert_eq!(
         resized([0, 4, 3], [2, 2]),
-        "resize_array: the image is [0, 4, 3]; one without places cannot be resized."
+        "resize_array: the image is [0, 4, 3]; an empty one cannot be resized."
     );
     assert_eq!(
         resized([4, 4, 3], [2, 0]),

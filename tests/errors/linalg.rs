@@ -25,7 +25,7 @@ fn equations_that_are_none() {
     );
     says(
         of("ij->ii", &[&a]),
-        "Einsum: \"ij->ii\": label i stands twice in the result; name it once.",
+        "Einsum: \"ij->ii\": label i occurs twice in the result; name it once.",
     );
     says(
         of("ijk->i", &[&a]),
@@ -38,10 +38,10 @@ fn equations_that_are_none() {
     );
     says(
         of("i1->i", &[&a]),
-        "Einsum: \"i1->i\": '1' is no label; labels are letters, and \"...\" stands for further axes.",
+        "Einsum: \"i1->i\": '1' is not a label; labels are letters, and \"...\" stands for further axes.",
     );
     says(of("i..->i", &[&a]), "Einsum: \"i..->i\": an ellipsis is three dots.");
-    says(of("...i...->i", &[&a]), "Einsum: \"...i...->i\": a term has one ellipsis at most.");
+    says(of("...i...->i", &[&a]), "Einsum: \"...i...->i\": a term may have at most one ellipsis.");
     says(
         of("...i->i", &[&a]),
         "Einsum: \"...i->i\": \"...\" stands for 1 axes on the left; the result needs it too.",
@@ -51,7 +51,7 @@ fn equations_that_are_none() {
         "Einsum: \"...,...->...\": the ellipsis's axis -2 is 2 in operand 0 ([2, 3]) and 4 in operand 1 ([4, 5]). Sizes must \
          be equal or 1.",
     );
-    assert!(text(of("ij->i->j", &[&a])).contains("'-' is no label"));
+    assert!(text(of("ij->i->j", &[&a])).contains("'-' is not a label"));
     assert!(text(tf::einsum::<Tensor>("->", [])).contains("0 tensors are given"));
     assert!(text(of("ij,ij->", &[&a, &ints([1, 2]).reshape([1, 2]).unwrap()])).contains("i32"));
     assert!(text(of("i->i", &[&tf::constant([true]).unwrap()])).contains("bool"));

@@ -153,7 +153,7 @@ fn options_outside_their_range() {
     );
     says(
         metrics::MeanIou::new("iou", 3).update_state(&zeros(&[2]), &zeros(&[3])),
-        "they must have as many positions",
+        "they must have the same number of positions",
     );
     let accuracy = metrics::SparseCategoricalAccuracy::default();
     let words = "SparseCategoricalAccuracy: y_true is [3] and y_pred is [2, 3]; labels need the shape of the predictions";

@@ -214,7 +214,7 @@ fn words_of_refused_norms() {
     let x = zeros([2, 3, 4]);
     assert_eq!(
         text(x.norm(-1, 0)),
-        "Norm: the order -1 is no order of a norm; give a number above 0, infinity or Euclidean."
+        "Norm: the order -1 is not the order of a norm; give a number above 0, infinity or Euclidean."
     );
     assert_eq!(
         text(x.norm(2, [0, 1])),
@@ -351,10 +351,10 @@ fn values_of_64_bits_fit_or_are_named() {
     );
     assert_eq!(
         text(ints([1]).to_vec::<f64>()),
-        "to_vec: the tensor is i32 and was asked for as f64. Read it as i32, or cast it first: x.cast(DType::F32)."
+        "to_vec: the tensor is i32 and was requested as f64. Read it as i32, or cast it first: x.cast(DType::F32)."
     );
-    assert!(text(ints([1]).to_vec::<u64>()).contains("asked for as u64"));
-    assert!(text(floats([1.0]).to_vec::<i64>()).contains("asked for as i64"));
+    assert!(text(ints([1]).to_vec::<u64>()).contains("requested as u64"));
+    assert!(text(floats([1.0]).to_vec::<i64>()).contains("requested as i64"));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn ends_must_meet() {
     let none: [&SymbolicTensor; 0] = [];
     assert_eq!(
         text(Functional::new(none, &y).map(|_| ())),
-        "Functional: the model has 0 inputs and 1 outputs; it needs one of each at least."
+        "Functional: the model has 0 inputs and 1 outputs; it needs at least one of each."
     );
 }
 
@@ -61,20 +61,20 @@ fn names_are_unique() {
 #[test]
 fn layers_say_what_symbols_do_not_fit() {
     let x = Input::new([28, 28]);
-    let told = text(Conv2D::new(8, [3, 3]).on(&x));
+    let reported = text(Conv2D::new(8, [3, 3]).on(&x));
     assert!(
-        told.starts_with(
+        reported.starts_with(
             "layer 'conv2d': Conv2D: the input is [2, 28, 28]; it must be [N, H, W, C]."
         ),
-        "{told}"
+        "{reported}"
     );
     let stack = Sequential::new()
         .add_named("first", Dense::new(2))
         .add_named("second", Conv2D::new(1, [1, 1]));
-    let told = text(stack.on(&Input::new([3])));
-    assert!(told.starts_with("layer 'sequential/second': Conv2D: the input is"), "{told}");
-    let told = text(x.add(&Input::new([3])));
-    assert!(told.starts_with("layer 'add': AddV2: "), "{told}");
+    let reported = text(stack.on(&Input::new([3])));
+    assert!(reported.starts_with("layer 'sequential/second': Conv2D: the input is"), "{reported}");
+    let reported = text(x.add(&Input::new([3])));
+    assert!(reported.starts_with("layer 'add': AddV2: "), "{reported}");
     let varying = Input::new([None]).map("rank", |x| match x.shape()[1] < 100 {
         true => Ok(x.clone()),
         false => x.reduce_sum(1),
@@ -116,8 +116,8 @@ fn inputs_are_checked() {
     let two = Functional::new(&a, [&*a, &a.add(1.0).unwrap()]).unwrap();
     assert_eq!(
         text(Layer::<Tensor>::call(&two, &zeros([1, 5, 3]), INFERENCE)),
-        "Functional: the model has 2 outputs, and one tensor was asked for. Call it with a list, model.call(&[x], cx), \
-         which returns a list."
+        "Functional: the model has 2 outputs, and one tensor was requested. Call it with a list, model.call(&[x], \
+         cx), which returns a list."
     );
 }
 

@@ -69,11 +69,12 @@ fn blocks_of_places() {
     );
     assert_eq!(
         text(x.space_to_depth(4)),
-        "SpaceToDepth: images of 4 x 6 places have no whole blocks of 4 x 4; both sizes must be multiples of 4."
+        "SpaceToDepth: images of 4 x 6 pixels cannot be divided into blocks of 4 x 4; both sizes must be multiples \
+         of 4."
     );
     assert_eq!(
         text(x.depth_to_space(2)),
-        "DepthToSpace: 3 channels do not fill blocks of 2 x 2 places; their number must be a multiple of 4."
+        "DepthToSpace: 3 channels do not fill blocks of 2 x 2 pixels; their number must be a multiple of 4."
     );
     assert!(text(zeros([2, 2]).depth_to_space(2)).contains("[N,H,W,C]"));
     assert!(x.space_to_depth(HUGE).is_err() && x.depth_to_space(HUGE).is_err());
@@ -100,8 +101,8 @@ fn blocks_of_places() {
     assert_eq!(whole(batches.batch_to_space(&[3, 2], &[(1, 1), (0, 2)])), whole(Ok(x.clone())));
     assert_eq!(
         text(x.space_to_batch(&[3], &[(0, 0)])),
-        "SpaceToBatchND: 4 places, padded, are no whole blocks of 3; the padded sizes of [2, 4, 6, 3] must be multiples \
-         of [3]."
+        "SpaceToBatchND: 4 positions, padded, cannot be divided into blocks of 3; the padded sizes of [2, 4, 6, 3] \
+         must be multiples of [3]."
     );
     assert_eq!(
         text(x.batch_to_space(&[3], &[(0, 0)])),
@@ -109,7 +110,7 @@ fn blocks_of_places() {
     );
     assert_eq!(
         text(x.batch_to_space(&[2], &[(5, 4)])),
-        "BatchToSpaceND: the crops (5, 4) cut more than the 8 places off that axis 1 has."
+        "BatchToSpaceND: the crops (5, 4) remove more than the 8 positions that axis 1 has."
     );
     for (block, edges) in [(&[0][..], &[(0, 0)][..]), (&[2], &[]), (&[1; 4], &[(0, 0); 4])] {
         assert!(text(x.space_to_batch(block, edges)).contains("one pair for each size"));
@@ -238,8 +239,8 @@ fn shapes_and_biases() {
     assert_eq!(values(x.bias_add(floats([1.0, 2.0, 3.0]))), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
     assert_eq!(
         text(x.bias_add(floats([1.0]))),
-        "BiasAdd: the bias is [1] and the tensor [2, 3]; the bias needs one number for each place of the last axis, and \
-         the tensor at least two axes."
+        "BiasAdd: the bias is [1] and the tensor [2, 3]; the bias needs one number for each position of the last \
+         axis, and the tensor at least two axes."
     );
     assert!(floats([1.0]).bias_add(floats([1.0])).is_err());
     let hot = |axis: i64| tf::one_hot_with(&ints([1, 0]), 3, OneHotOptions::new().axis(axis));
@@ -318,8 +319,8 @@ fn patches_of_images() {
     );
     assert_eq!(
         text(extract_patches(&x, [0, 2], options)),
-        "ExtractImagePatches: patches of [0, 2], strides [1, 1] and rates [1, 1] for images of 5 x 6 places; all must be \
-         at least 1, and none may span more than 1073741823 places."
+        "ExtractImagePatches: patches of [0, 2], strides [1, 1] and rates [1, 1] for images of 5 x 6 pixels; all \
+         must be at least 1, and none may span more than 1073741823 positions."
     );
     assert!(extract_patches(&x, [2, 2], options.strides([0, 1])).is_err());
     assert!(extract_patches(&x, [2, 2], options.rates([1, HUGE])).is_err());

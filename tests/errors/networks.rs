@@ -67,7 +67,7 @@ fn recurrent_layers_say_what_does_not_fit() {
     );
     assert_eq!(
         text(run(&zeros([2, 0, 3]), None, LstmOptions::new())),
-        "LSTM: the input is [2, 0, 3]; a sequence needs one step at least."
+        "LSTM: the input is [2, 0, 3]; a sequence needs at least one step."
     );
     assert_eq!(
         text(run(&x, Some(&zeros([12])), LstmOptions::new())),

@@ -142,8 +142,8 @@ fn options_out_of_range_are_refused_at_the_step() {
 fn learning_rates_are_numbers_that_are_not_negative() {
     let words = |rate: &str| {
         format!(
-            "sgd: the learning rate after 0 steps is {rate}; it must be a number, at least 0. Set another, or mend the \
-             schedule."
+            "sgd: the learning rate after 0 steps is {rate}; it must be a number, at least 0. Set another, or fix \
+             the schedule."
         )
     };
     assert_eq!(refused(&Sgd::new(-0.5)), words("-0.5"));
@@ -197,7 +197,7 @@ fn schedules_say_what_is_wrong_with_them() {
         ),
         (
             Sgd::new(PiecewiseConstantDecay::new([9, 5], [0.1, 0.2, 0.3])),
-            "PiecewiseConstantDecay: the boundaries are [9, 5]; they must not fall.",
+            "PiecewiseConstantDecay: the boundaries are [9, 5]; they must not decrease.",
         ),
     ];
     for (sgd, words) in cases {
@@ -225,7 +225,7 @@ fn what_goes_by_names_needs_names() {
     let adamw = AdamW::new(0.1).exclude_from_weight_decay(["bias", "gamma"]);
     assert_eq!(
         text(adamw.apply_gradients(&grads, &layer.trainable_variables())),
-        "adamw: exclude_from_weight_decay goes by names, [bias, gamma], and the step was given variables without names. \
+        "adamw: exclude_from_weight_decay uses names, [bias, gamma], and the step was given variables without names. \
          Give it the model, or exclude variables."
     );
     adamw.apply_gradients(&grads, &layer).unwrap();
@@ -237,7 +237,7 @@ fn averages_need_steps() {
     layer.call(&zeros([1, 1]), INFERENCE).unwrap();
     assert_eq!(
         text(Sgd::new(0.1).use_ema(true).finalize_variable_values(&layer)),
-        "sgd: finalize_variable_values knows no average of 'kernel'; the optimizer has made no step with it."
+        "sgd: finalize_variable_values has no average of 'kernel'; the optimizer has made no step with it."
     );
 }
 

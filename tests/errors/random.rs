@@ -73,7 +73,7 @@ fn ranges_without_an_integer() {
         assert_eq!(
             text(generator.uniform_int([2], low, high)),
             format!(
-                "RandomUniformInt: there is no integer from {low} up to but without {high}; low must be below high."
+                "RandomUniformInt: there is no integer from {low} up to but excluding {high}; low must be below high."
             )
         );
     }

@@ -21,7 +21,7 @@ fn recurrent_layers_say_what_does_not_fit() {
     );
     assert_eq!(
         text(Gru::new(4).call(&zeros([2, 0, 3]), INFERENCE)),
-        "GRU: the input is [2, 0, 3]; a sequence needs one step at least."
+        "GRU: the input is [2, 0, 3]; a sequence needs at least one step."
     );
     assert_eq!(
         text(SimpleRnn::new(0).call(&x, INFERENCE)),
@@ -124,7 +124,7 @@ fn cells_and_wrappers_say_what_does_not_fit() {
     );
     assert_eq!(
         text(both().call(&[x.clone(), zeros([2, 4])][..], INFERENCE)),
-        "Bidirectional: 1 states were given; the layers of both ways need as many."
+        "Bidirectional: 1 states were given; the layers of both directions need the same number."
     );
     let distributed = TimeDistributed::new(Dense::new(2));
     assert_eq!(

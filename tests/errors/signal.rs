@@ -54,7 +54,7 @@ fn lengths() {
     assert!(text(signal::rfft_with(&zeros([4]), far)).contains("there must be 1 to"));
     assert_eq!(
         text(signal::frame(&zeros([9]), 0, 2)),
-        "frame: frames of 0 places in steps of 2; both numbers must be above 0."
+        "frame: frames of 0 samples in steps of 2; both numbers must be above 0."
     );
     assert!(text(signal::stft(&zeros([9]), 4, 0)).contains("both numbers must be above 0"));
     assert!(text(signal::overlap_and_add(&zeros([2, 3]), 0)).contains("must be above 0"));
@@ -85,7 +85,7 @@ fn options() {
     let window = StftOptions::new().window(Window::Weights(zeros([3])));
     assert_eq!(
         text(signal::stft_with(&zeros([9]), 4, 2, window)),
-        "stft: the window is [3]; a frame of 4 places needs as many weights."
+        "stft: the window is [3]; a frame of 4 samples needs as many weights."
     );
     assert_eq!(
         text(signal::linear_to_mel_weight_matrix(MelOptions::new().upper_edge_hertz(5000.0))),

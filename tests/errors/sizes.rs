@@ -182,7 +182,8 @@ fn a_count_of_steps_does_not_wrap() {
     };
     assert_eq!(
         text(step(&Sgd::new(0.1))),
-        "sgd: 18446744073709551615 steps were made, and there is no number for another. Set the count with set_iterations."
+        "sgd: 18446744073709551615 steps were made, and the count cannot be larger. Set the count with \
+         set_iterations."
     );
     let adam = Adam::new(0.1);
     assert!(step(&adam).is_err());

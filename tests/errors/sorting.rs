@@ -85,8 +85,8 @@ fn messages_name_the_op_and_the_remedy() {
         ),
         (
             text(x.segment_sum(&ints([1, 0]))),
-            "SegmentSum: segment_ids begins with 1 and falls at 1 places; it must begin with 0 or more and never fall. \
-             unsorted_segment_* take ids in any order.",
+            "SegmentSum: segment_ids begins with 1 and decreases at 1 positions; it must begin with 0 or more and \
+             never decrease. unsorted_segment_* take ids in any order.",
         ),
         (
             text(x.segment_max(&ints([0]))),

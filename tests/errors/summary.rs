@@ -102,7 +102,7 @@ fn folders_that_are_none() {
     let options = FileWriterOptions::new().filename_suffix("/x");
     assert_eq!(
         text(summary::create_file_writer_with(&folder, options)),
-        "create_file_writer: filename_suffix is \"/x\"; it is the end of a file's name and names no folder."
+        "create_file_writer: filename_suffix is \"/x\"; it is the end of a file name and must not name a folder."
     );
     assert!(matches!(summary::read(folder.join("none")), Err(Error::Io(_))));
     assert_eq!(
@@ -117,7 +117,7 @@ fn folders_that_are_none() {
     let begin =
         format!("{}: record 0, which begins at byte 0, says that its length is", file.display());
     assert!(error.starts_with(&begin), "{error}");
-    assert!(error.contains("The file is corrupt or no TFRecord file"), "{error}");
+    assert!(error.contains("The file is corrupt, compressed or not a TFRecord file"), "{error}");
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -137,7 +137,7 @@ fn a_writer_that_is_closed() {
 
 /// A failure in the background is reported once, by the next call, and everything else continues.
 #[test]
-fn what_the_writer_could_not_do_is_told_once() {
+fn a_failure_of_the_writer_is_reported_once() {
     let folder = folder("summary-failed");
     let writer = summary::create_file_writer(&folder).unwrap();
     let _default = writer.as_default();

@@ -54,7 +54,8 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
         ),
         (
             text(ints([1]).to_vec::<f32>()),
-            "to_vec: the tensor is i32 and was asked for as f32. Read it as i32, or cast it first: x.cast(DType::F32).",
+            "to_vec: the tensor is i32 and was requested as f32. Read it as i32, or cast it first: \
+             x.cast(DType::F32).",
         ),
         (
             text(ints([1]).add(0.5)),
@@ -75,7 +76,7 @@ fn messages_name_the_op_the_shapes_and_the_remedy() {
         ),
         (
             text(x.transpose([0, 0])),
-            "Transpose: axis 0 stands twice in the order [0, 0]; name each of the 2 axes once.",
+            "Transpose: axis 0 occurs twice in the order [0, 0]; name each of the 2 axes once.",
         ),
         (
             text(x.squeeze([0])),
@@ -152,7 +153,7 @@ fn the_target_of_a_gradient_is_float() {
 }
 
 #[test]
-fn a_missing_gradient_tells_each_reason_once() {
+fn a_missing_gradient_gives_each_reason_once() {
     let x = floats([1.5, -2.5]);
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();

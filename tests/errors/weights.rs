@@ -52,23 +52,27 @@ fn shapes_and_names() {
     );
     assert_eq!(
         load(&[("a", "F32", &[2]), ("b", "F32", &[2])], options().rename("{x}", "dense/bias")),
-        "load: 'a' and 'b' both become 'dense/bias' by the options. Let the pattern of one of them say more, or ignore one."
+        "load: 'a' and 'b' both become 'dense/bias' by the options. Make one of the patterns more specific, or \
+         ignore one."
     );
     assert_eq!(
         load(&[("dense/kernel", "F32", &[2, 3]), bias], options().transpose("{x..}", &[1, 0])),
         "load: 'dense/bias' is [2] in the weights, and its axes cannot be put in the order [1, 0]. Give each of its 1 axes once."
     );
     for (pattern, why) in [
-        ("{a", "has a bracket without its other half; a place is written {i}"),
-        ("{a}{b}", "has two places without a text between them; nothing says where one ends"),
-        ("{}", "has a place whose name is no word; write {i} or {rest..}"),
+        ("{a", "has an unmatched bracket; a placeholder is written {i}"),
+        (
+            "{a}{b}",
+            "has two placeholders without text between them, so it is unknown where one ends",
+        ),
+        ("{}", "has a placeholder whose name is not a word; write {i} or {rest..}"),
     ] {
-        let told = load(&[bias], options().ignore(pattern));
-        assert_eq!(told, format!("LoadOptions: the pattern '{pattern}' {why}."));
+        let reported = load(&[bias], options().ignore(pattern));
+        assert_eq!(reported, format!("LoadOptions: the pattern '{pattern}' {why}."));
     }
     assert_eq!(
         load(&[bias], options().rename("{i}", "{j}")),
-        "LoadOptions: the new name has the place {j}, and the pattern that it renames has none of that name."
+        "LoadOptions: the new name has the placeholder {j}, and the pattern that it renames has none of that name."
     );
     assert_eq!(
         text(SafetensorsFile::from_bytes(file(&[bias])).unwrap().tensor("bias")),
@@ -88,8 +92,8 @@ fn dtypes() {
         text(half.set_named_arrays(&[kernel, bias])),
         "load: 'dense/bias' is F64 in the weights and F32 in the model. Convert the weights, or make a model of that dtype."
     );
-    let told = load(&[("dense/kernel", "C64", &[3, 2])], LoadOptions::new());
-    assert!(told.starts_with("load: its header cannot be read"), "{told}");
+    let reported = load(&[("dense/kernel", "C64", &[3, 2])], LoadOptions::new());
+    assert!(reported.starts_with("load: its header cannot be read"), "{reported}");
 }
 
 #[test]
@@ -106,15 +110,16 @@ fn pytorch() {
         "load: the weights hold 2 modules in a line ('0', '2'), and the model has 1 layers with weights ('dense'). Load the weights \
          of a model with the same layers, or give the modules the layers' names by LoadOptions::rename."
     );
-    let told = load(&[("0.weight", "F32", &[5, 3]), ("0.bias", "F32", &[5])], options());
+    let reported = load(&[("0.weight", "F32", &[5, 3]), ("0.bias", "F32", &[5])], options());
     assert!(
-        told.starts_with("load: 'dense/kernel' is [3, 5] in the weights and [3, 2] in the model."),
-        "{told}"
+        reported
+            .starts_with("load: 'dense/kernel' is [3, 5] in the weights and [3, 2] in the model."),
+        "{reported}"
     );
-    let told = load(&[("0.weight", "F32", &[5]), ("0.bias", "F32", &[5])], options());
+    let reported = load(&[("0.weight", "F32", &[5]), ("0.bias", "F32", &[5])], options());
     assert!(
-        told.starts_with("load: '0.weight' is [5] in the weights, and the layer 'dense'"),
-        "{told}"
+        reported.starts_with("load: '0.weight' is [5] in the weights, and the layer 'dense'"),
+        "{reported}"
     );
     let flat = Sequential::new().add(Conv2D::new(2, [1, 1])).add(Flatten::new()).add(Dense::new(1));
     let tensors: &[(&str, &str, &[usize])] = &[
@@ -138,7 +143,7 @@ fn pytorch() {
     ];
     assert_eq!(
         text(gru.load_safetensors_with(&file(tensors), options())),
-        "load: 'gru/gru_cell/bias' is one bias, and PyTorch's GRU has two that cannot be one. Make the layer with \
+        "load: 'gru/gru_cell/bias' is one bias, and PyTorch's GRU has two that cannot be merged. Make the layer with \
          reset_after(true), Keras's default."
     );
     #[derive(Trackable)]
@@ -150,9 +155,9 @@ fn pytorch() {
     let _ =
         wgrad::keras::Layer::<wgrad::Tensor>::call(&model.attention, &x, wgrad::keras::INFERENCE)
             .unwrap();
-    let told =
+    let reported =
         text(pollster::block_on(model.to_safetensors_with_async(SaveOptions::new().to_pytorch())));
-    assert!(told.contains("has no form of PyTorch's that is written here"), "{told}");
+    assert!(reported.contains("cannot be written in PyTorch's form"), "{reported}");
 }
 
 #[test]
@@ -163,18 +168,18 @@ fn files_of_other_formats() {
     for (bytes, what) in [
         (
             &b"\x89HDF\r\n\x1a\n"[..],
-            "an HDF5 file, as Keras writes its weights, and no safetensors file. Load it with keras::saving::load_weights, feature \
+            "an HDF5 file, as Keras writes its weights, not a safetensors file. Load it with keras::saving::load_weights, feature \
              `keras-files`.",
         ),
         (
             b"PK\x03\x04....",
-            "a ZIP archive, as NumPy's .npz, Keras's .keras and PyTorch's .pt files are, and no safetensors file. Load .npz with \
+            "a ZIP archive, as NumPy's .npz, Keras's .keras and PyTorch's .pt files are, not a safetensors file. Load .npz with \
              weights::load_npz (feature `npy`), .keras with keras::saving::load_model (feature `keras-files`), and write a .pt file \
              again with safetensors.torch.save_file.",
         ),
         (
             b"\x93NUMPY\x01\0",
-            "a NumPy array, and no safetensors file. Load it with data::npy::load, feature `npy`.",
+            "a NumPy array, not a safetensors file. Load it with data::npy::load, feature `npy`.",
         ),
     ] {
         std::fs::write(&path, bytes).unwrap();
@@ -185,8 +190,8 @@ fn files_of_other_formats() {
     assert_eq!(
         text(dense().save_weights(&index)),
         format!(
-            "{}: save: this is the name of an index, which is written beside the files if they are several. Save as \
-             NAME.safetensors.",
+            "{}: save: this is the name of an index, which is written next to the files if there are several. Save \
+             as NAME.safetensors.",
             index.display()
         )
     );
@@ -201,29 +206,29 @@ fn files_of_keras() {
     };
     assert_eq!(
         from(b"no archive"),
-        "the contents: load_model: it has no record of its end. It is damaged or no .keras file; take another copy."
+        "the contents: load_model: it has no end record. It is damaged or not a .keras file; take another copy."
     );
     assert_eq!(
         text(saving::weights_from_h5(&dense(), b"PK\x03\x04")),
-        "the contents: load: it does not begin as an HDF5 file does. It is damaged or no HDF5 file that is read here; take another \
-         copy, or save it again with Keras."
+        "the contents: load: it does not begin as an HDF5 file does. It is damaged or not an HDF5 file that is \
+         supported; take another copy, or save it again with Keras."
     );
     let h5 = pollster::block_on(saving::weights_to_h5_async(&dense())).unwrap();
     assert_eq!(
         from(&h5),
-        "the contents: load_model: this file of HDF5 has weights alone and no model. Make the model, and load them with \
+        "the contents: load_model: this HDF5 file has only weights and no model. Make the model, and load them with \
          saving::load_weights."
     );
     let wide = Sequential::new().add(Dense::new(5));
     wide.build([1, 3]).unwrap();
     assert_eq!(
         text(saving::weights_from_h5(&wide, &h5)),
-        "the contents: load: 'layers/dense/vars/0' is [3, 2] of F32 in the file, and 'dense/kernel' [3, 5] in the model. Make the \
-         model of the same layers in the same order."
+        "the contents: load: 'layers/dense/vars/0' is [3, 2] of F32 in the file, and 'dense/kernel' [3, 5] in the \
+         model. Build the model from the same layers in the same order."
     );
     assert_eq!(
         text(saving::weights_from_h5(&Sequential::new().add(Flatten::new()), &h5)),
-        "the contents: load: the file holds 'layers/dense/vars/0' [3, 2] of F32, and the Sequential has no such variable; it has \
-         nothing. Make the model of the same layers in the same order."
+        "the contents: load: the file holds 'layers/dense/vars/0' [3, 2] of F32, and the Sequential has no such \
+         variable; it has nothing. Build the model from the same layers in the same order."
     );
 }

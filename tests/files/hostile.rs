@@ -96,7 +96,8 @@ fn a_header_of_many_columns_costs_once() {
     });
     assert_eq!(
         last,
-        "x.csv, line 200001: the record has 1 fields, and 200000 are wanted. Mend it, or choose columns by select_cols."
+        "x.csv, line 200001: the record has 1 fields, and 200000 are expected. Fix it, or choose columns by \
+         select_cols."
     );
     assert!(most < 10_000, "{most} bytes");
     // A message quotes a bounded part of the header.

@@ -179,7 +179,7 @@ fn an_animated_webp_takes_no_more_than_its_frames() {
     hidden.pop();
     hidden.extend(part(b"ANMF", &frame(1, 1, &great)));
     let error = refused(&animation(1, 1, &hidden), SMALL);
-    assert!(error.contains("has no byte behind it, which makes it even"), "{error}");
+    assert!(error.contains("has no padding byte after it"), "{error}");
 
     // Nested frames, a hundred thousand deep.
     let mut nested = Vec::new();

@@ -156,12 +156,12 @@ fn attention_of_a_program_writes_its_causal_mask_into_the_call() {
 }
 
 #[test]
-fn what_a_file_cannot_have_is_told_with_a_remedy() {
-    let told = |class: &str, options: serde_json::Value| {
+fn unsupported_contents_are_refused_with_a_remedy() {
+    let reported = |class: &str, options: serde_json::Value| {
         let options = options.as_object().unwrap().clone();
         layer_from_config(&Config::with_options(class, options)).err().unwrap().to_string()
     };
-    let text = told("Dense", serde_json::json!({"units": 2, "lora_rank": 4}));
+    let text = reported("Dense", serde_json::json!({"units": 2, "lora_rank": 4}));
     assert!(
         text.contains("'lora_rank' of Dense is 4, and Dense has no option 'lora_rank'")
             && text.contains("Leave it at its default in Keras"),
@@ -186,7 +186,7 @@ fn what_a_file_cannot_have_is_told_with_a_remedy() {
     let text = text.replace("\"class_name\":\"Softmax\"", "\"class_name\":\"Sparsemax\"");
     let error = Functional::from_json(&text).err().unwrap().to_string();
     assert!(
-        error.contains("calls the op 'Sparsemax' of keras.src.ops.nn, which is not served"),
+        error.contains("calls the op 'Sparsemax' of keras.src.ops.nn, which is not supported"),
         "{error}"
     );
 }
@@ -274,8 +274,8 @@ fn a_compiled_model_trains_on_as_in_keras() {
 }
 
 #[test]
-fn what_does_not_fit_is_told() {
-    let told = |model: &Sequential| {
+fn misfits_are_reported() {
+    let reported = |model: &Sequential| {
         let before = model.get_weights().unwrap();
         let error = saving::load_weights(model, data("nested.weights.h5")).unwrap_err();
         assert!(matches!(error, Error::Checkpoint(_)), "{error}");
@@ -285,7 +285,7 @@ fn what_does_not_fit_is_told() {
     let inner = || Sequential::new().add(Dense::new(3)).add(Dense::new(3));
     let wide = Sequential::new().add(Dense::new(5)).add(inner()).add(Dense::new(2));
     wide.build([1, 4]).unwrap();
-    let text = told(&wide);
+    let text = reported(&wide);
     assert!(
         text.contains("nested.weights.h5: load: 'layers/dense/vars/0' is [4, 4] of F32"),
         "{text}"
@@ -293,12 +293,13 @@ fn what_does_not_fit_is_told() {
     assert!(text.contains("'dense/kernel' [4, 5] in the model"), "{text}");
     let short = Sequential::new().add(Dense::new(4)).add(inner());
     short.build([1, 4]).unwrap();
-    assert!(told(&short).contains("the file holds 'layers/dense_1/vars/0' [3, 2] of F32"));
+    assert!(reported(&short).contains("the file holds 'layers/dense_1/vars/0' [3, 2] of F32"));
     let long =
         Sequential::new().add(Dense::new(4)).add(inner()).add(Dense::new(2)).add(Dense::new(1));
     long.build([1, 4]).unwrap();
     assert!(
-        told(&long).contains("the file lacks 'layers/dense_2/vars/0' for 'dense_2/kernel' [2, 1]")
+        reported(&long)
+            .contains("the file lacks 'layers/dense_2/vars/0' for 'dense_2/kernel' [2, 1]")
     );
 }
 

@@ -57,12 +57,12 @@ fn read(file: &[u8], seen: &mut Seen) {
 #[test]
 fn broken_files_are_refused() {
     // Half of them are framed again, so that the code after the checksum check is reached.
-    let mend = |bytes: &mut Vec<u8>, random: &mut Rng| {
+    let fix = |bytes: &mut Vec<u8>, random: &mut Rng| {
         if random.bool() {
             framed(bytes, random);
         }
     };
-    fuzz(1, &[file()], FOR_EACH, mend, read);
+    fuzz(1, &[file()], FOR_EACH, fix, read);
 }
 
 #[test]

@@ -154,15 +154,16 @@ fn every_truncation_is_an_error() {
 }
 
 #[test]
-fn broken_headers_are_told_apart() {
+fn broken_headers_are_distinguished() {
     let target = model(3);
-    let told = |bytes: &[u8]| target.load_safetensors(bytes).unwrap_err().to_string();
-    assert!(told(b"").contains("the file has 0 bytes"));
+    let reported = |bytes: &[u8]| target.load_safetensors(bytes).unwrap_err().to_string();
+    assert!(reported(b"").contains("the file has 0 bytes"));
     assert!(
-        told(&[0xff; 64]).contains("its header has 18446744073709551615 bytes, and 56 are left")
+        reported(&[0xff; 64])
+            .contains("its header has 18446744073709551615 bytes, and 56 are left")
     );
-    assert!(told(&file("[]", b"")).contains("its header cannot be read"));
-    assert!(told(&file("{\"dense/kernel\":", b"")).contains("its header cannot be read"));
+    assert!(reported(&file("[]", b"")).contains("its header cannot be read"));
+    assert!(reported(&file("{\"dense/kernel\":", b"")).contains("its header cannot be read"));
     let entry = |offsets: &str, shape: &str| {
         format!(
             "{{\"dense/kernel\":{{\"dtype\":\"F32\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}"
@@ -176,11 +177,11 @@ fn broken_headers_are_told_apart() {
         ("[0,48]", "[18446744073709551615,18446744073709551615]"),
         ("[0,48]", "[4,4]"),
     ] {
-        let text = told(&file(&entry(offsets, shape), &[0; 48]));
+        let text = reported(&file(&entry(offsets, shape), &[0; 48]));
         assert!(text.contains("take another copy"), "{offsets} {shape}: {text}");
     }
     // One valid tensor of four.
-    let text = told(&file(&entry("[0,48]", "[4,3]"), &[0; 48]));
+    let text = reported(&file(&entry("[0,48]", "[4,3]"), &[0; 48]));
     assert!(text.contains("lack 'dense/bias'"), "{text}");
 }
 
@@ -254,7 +255,7 @@ fn a_destroyed_device_is_lost_and_says_so() {
     let device = Device::new().unwrap();
     let x = device.scope(|| constant([1.0, 2.0])).unwrap();
     device.destroy();
-    let told = [
+    let reported = [
         x.to_vec::<f32>().unwrap_err(),
         device.flush().unwrap_err(),
         device.synchronize().unwrap_err(),
@@ -262,7 +263,7 @@ fn a_destroyed_device_is_lost_and_says_so() {
         pollster::block_on(Tensor::to_vecs_async::<f32>(&[&x, &x])).unwrap_err(),
         device.scope(|| constant(1.0)).unwrap_err(),
     ];
-    for error in told {
+    for error in reported {
         assert!(error.is_device_lost(), "{error:?}");
         assert!(error.to_string().contains("Destroyed"), "{error}");
     }
@@ -277,9 +278,9 @@ fn a_pipe_or_a_device_is_no_file_of_weights() {
     let pipe = std::env::temp_dir().join(format!("wgrad-pipe-{}", std::process::id()));
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for path in [pipe.as_path(), std::path::Path::new("/dev/null")] {
-        let told = format!("{}: it is a pipe or a device and not a file", path.display());
-        assert_eq!(model.save_weights(path).unwrap_err().to_string(), told);
-        assert_eq!(model.load_weights(path).unwrap_err().to_string(), told);
+        let reported = format!("{}: it is a pipe or a device and not a file", path.display());
+        assert_eq!(model.save_weights(path).unwrap_err().to_string(), reported);
+        assert_eq!(model.load_weights(path).unwrap_err().to_string(), reported);
     }
     std::fs::remove_file(pipe).unwrap();
 }

@@ -86,7 +86,7 @@ fn keras_archives() {
         164,
         &good,
         FOR_EACH,
-        |bytes, random| mend(bytes, random),
+        |bytes, random| fix(bytes, random),
         |bytes, seen| {
             match saving::load_model_from_bytes(bytes, LoadModelOptions::new()) {
                 Ok(_) => seen.good += 1,
@@ -98,7 +98,7 @@ fn keras_archives() {
 }
 
 /// Corrects the checksums in one of eight archives, so that the code after the check is reached; making a model is slow.
-fn mend(bytes: &mut [u8], random: &mut fastrand::Rng) {
+fn fix(bytes: &mut [u8], random: &mut fastrand::Rng) {
     let number = |bytes: &[u8], at: usize, width: usize| -> Option<usize> {
         let bytes = bytes.get(at..at + width)?;
         Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))

@@ -82,7 +82,7 @@ fn metadata_is_written_and_read() {
 }
 
 #[test]
-fn large_models_are_several_files_beside_an_index() {
+fn large_models_are_several_files_and_an_index() {
     let folder = Folder::new("weights-shards");
     let (from, to) = (model(), model());
     let path = folder.path("model.safetensors");
@@ -117,26 +117,26 @@ fn large_models_are_several_files_beside_an_index() {
 
     // A missing shard, one without its tensor, and names that lead elsewhere.
     let index_path = folder.path("model.safetensors.index.json");
-    let told = |text: &str| {
+    let reported = |text: &str| {
         fs::write(&index_path, text).unwrap();
         to.load_weights(&index_path).unwrap_err()
     };
-    let error = told(r#"{"weight_map": {"dense/kernel": "model-00003-of-00002.safetensors"}}"#);
+    let error = reported(r#"{"weight_map": {"dense/kernel": "model-00003-of-00002.safetensors"}}"#);
     assert!(
         matches!(&error, Error::Io(io) if io.path.ends_with("model-00003-of-00002.safetensors")),
         "{error}"
     );
-    let error = told(&format!(r#"{{"weight_map": {{"dense_7/kernel": "{}"}}}}"#, shards[0]));
+    let error = reported(&format!(r#"{{"weight_map": {{"dense_7/kernel": "{}"}}}}"#, shards[0]));
     assert!(error.to_string().contains("'dense_7/kernel' is in"), "{error}");
     for name in ["../model.safetensors", "/etc/passwd", "..", "", "a\\\\b"] {
-        let error = told(&format!(r#"{{"weight_map": {{"dense/kernel": "{name}"}}}}"#));
+        let error = reported(&format!(r#"{{"weight_map": {{"dense/kernel": "{name}"}}}}"#));
         assert!(
-            matches!(&error, Error::Data(text) if text.contains("no plain file name")),
+            matches!(&error, Error::Data(text) if text.contains("not a plain file name")),
             "{error}"
         );
     }
     for text in ["", "[]", "{}", r#"{"weight_map": []}"#, r#"{"weight_map": {"a": 1}}"#] {
-        assert!(matches!(told(text), Error::Data(_)), "{text}");
+        assert!(matches!(reported(text), Error::Data(_)), "{text}");
     }
 }
 
@@ -202,23 +202,23 @@ fn dtypes_are_changed_where_every_value_is_kept() {
 
 #[test]
 fn a_value_that_does_not_fit_is_named() {
-    let told = |one: &One, dtype: &str, count, bytes| {
+    let reported = |one: &One, dtype: &str, count, bytes| {
         one.load(dtype, count, bytes, false).unwrap_err().to_string()
     };
     assert_eq!(
-        told(&One::zeros(3), "F64", 3, le(&[0.5, 0.1, 0.2])),
+        reported(&One::zeros(3), "F64", 3, le(&[0.5, 0.1, 0.2])),
         "load: 'w' [3] is F64 in the weights and F32 in the model, which has no 0.1: that is element [1]. Load with \
-         LoadOptions::new().round(true) if its neighbour will do."
+         LoadOptions::new().round(true) if the nearest value will do."
     );
-    let text = told(&One::zeros(1), "I64", 1, le(&[(1i64 << 24) + 1]));
+    let text = reported(&One::zeros(1), "I64", 1, le(&[(1i64 << 24) + 1]));
     assert!(text.contains("which has no 16777217: that is element [0]"), "{text}");
     let ints = One::of(wgrad::constant([0i32]).unwrap());
-    let text = told(&ints, "I64", 1, le(&[1i64 << 31]));
+    let text = reported(&ints, "I64", 1, le(&[1i64 << 31]));
     assert!(text.contains("I32 in the model, which has no 2147483648"), "{text}");
-    let text = told(&ints, "F32", 1, le(&[1.0f32]));
-    assert!(text.contains("none becomes the other"), "{text}");
-    let text = told(&One::zeros(1), "BOOL", 1, vec![1]);
-    assert!(text.contains("none becomes the other"), "{text}");
+    let text = reported(&ints, "F32", 1, le(&[1.0f32]));
+    assert!(text.contains("neither can become the other"), "{text}");
+    let text = reported(&One::zeros(1), "BOOL", 1, vec![1]);
+    assert!(text.contains("neither can become the other"), "{text}");
     // Rounded if requested; nothing becomes infinite.
     assert_eq!(One::zeros(1).load("F64", 1, le(&[0.1]), true).unwrap(), [0.1]);
     let error = One::zeros(1).load("F64", 1, le(&[1e300]), true).unwrap_err().to_string();

@@ -305,7 +305,7 @@ fn a_limit_of_one_s_own_is_the_only_one() -> Result<()> {
 }
 
 #[test]
-fn a_cut_s_error_is_told_later() -> Result<()> {
+fn the_error_of_a_cut_is_returned_later() -> Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let line = Line::new()?;

@@ -7,7 +7,7 @@ use wgrad as tf;
 use wgrad::{DType, Device, GradientTape, Tensor};
 
 #[test]
-fn a_view_that_is_held_beside_another_reader_of_what_it_shows() -> tf::Result<()> {
+fn a_view_that_is_held_with_another_reader_of_its_source() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let (scaled, slice) = {
@@ -62,7 +62,7 @@ fn the_gradient_of_a_softmax_that_is_read_backwards() -> tf::Result<()> {
 }
 
 #[test]
-fn a_range_of_one_beside_columns() -> tf::Result<()> {
+fn a_range_of_one_next_to_columns() -> tf::Result<()> {
     for n in [8usize, 7] {
         let y = {
             let x = Tensor::from_slice(&vec![1f32; n], [n, 1])?;

@@ -224,7 +224,7 @@ fn invariants_may_be_views_and_states_may_not() {
 }
 
 #[test]
-fn numbers_that_change_from_turn_to_turn_are_told_apart() {
+fn numbers_that_change_from_turn_to_turn_are_distinguished() {
     agrees(|| {
         let mut x = ramp(9)?;
         for turn in 0..50 {

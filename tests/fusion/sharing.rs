@@ -190,7 +190,7 @@ fn a_buffer_may_be_longer_than_its_tensor() -> tf::Result<()> {
 fn a_buffer_that_cannot_be_used_is_refused_at_once() {
     let device = shared();
     let raw = device.wgpu().0.clone();
-    let told = |buffer: &wgpu::Buffer| {
+    let reported = |buffer: &wgpu::Buffer| {
         let error = Tensor::from_buffer(&device, buffer.clone(), [4], DType::F32).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Buffer, _)), "{error}");
         error.to_string()
@@ -204,25 +204,25 @@ fn a_buffer_that_cannot_be_used_is_refused_at_once() {
     foreign.on_uncaptured_error(std::sync::Arc::new(|_| {}));
     for buffer in [sibling, buffer(&foreign, 16, ALL, false), buffer(&foreign, 32, ALL, false)] {
         assert_eq!(
-            told(&buffer),
+            reported(&buffer),
             format!("from_buffer: the buffer belongs to another device. {remedy}")
         );
     }
     let gone = buffer(&raw, 16, ALL, false);
     gone.destroy();
     assert_eq!(
-        told(&gone),
+        reported(&gone),
         format!(
             "from_buffer: the buffer is refused by wgpu: Buffer with 'mine' label has been destroyed. {remedy}"
         )
     );
     let mapped = buffer(&raw, 16, ALL, true);
-    assert_eq!(told(&mapped), format!("from_buffer: the buffer is mapped. {remedy}"));
+    assert_eq!(reported(&mapped), format!("from_buffer: the buffer is mapped. {remedy}"));
     mapped.unmap();
     let x = Tensor::from_buffer(&device, mapped, [4], DType::F32).unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap(), [0.0; 4]);
     assert_eq!(
-        told(&buffer(&raw, 12, BufferUsages::STORAGE, false)),
+        reported(&buffer(&raw, 12, BufferUsages::STORAGE, false)),
         "from_buffer: the application's buffer of 12 bytes with BufferUsages(STORAGE) cannot hold a f32 tensor of \
          shape [4]. Make it with 16 bytes or more and BufferUsages(COPY_SRC | COPY_DST | STORAGE)."
     );
@@ -313,7 +313,7 @@ fn four_storage_buffers_are_enough() -> tf::Result<()> {
 
 #[test]
 fn too_small_limits_are_refused_when_the_device_is_shared() {
-    let told = |limits: wgpu::Limits| {
+    let reported = |limits: wgpu::Limits| {
         let (adapter, raw, queue) = application(|_| limits);
         let error = Device::from_wgpu(&adapter, raw, queue).unwrap_err();
         assert!(matches!(error, Error::Device(DeviceFault::Limit, _)), "{error}");
@@ -322,14 +322,17 @@ fn too_small_limits_are_refused_when_the_device_is_shared() {
     let remedy = "Ask for more when the device is made: `wgpu::Limits::downlevel_defaults()` is enough, and \
                   `adapter.limits()` is all that the adapter has.";
     assert_eq!(
-        told(wgpu::Limits { max_storage_buffers_per_shader_stage: 3, ..wgpu::Limits::default() }),
+        reported(wgpu::Limits {
+            max_storage_buffers_per_shader_stage: 3,
+            ..wgpu::Limits::default()
+        }),
         format!(
             "Device: limits are too small for kernels: max_storage_buffers_per_shader_stage is 3 and must be 4 or more. \
              {remedy}"
         )
     );
     assert_eq!(
-        told(wgpu::Limits {
+        reported(wgpu::Limits {
             max_compute_workgroup_size_x: 32,
             max_compute_invocations_per_workgroup: 32,
             ..wgpu::Limits::default()
@@ -340,7 +343,7 @@ fn too_small_limits_are_refused_when_the_device_is_shared() {
         )
     );
     assert_eq!(
-        told(wgpu::Limits { max_buffer_size: 1 << 20, ..wgpu::Limits::default() }),
+        reported(wgpu::Limits { max_buffer_size: 1 << 20, ..wgpu::Limits::default() }),
         format!(
             "Device: limits are too small for kernels: max_buffer_size is 1048576 and must be 268435456 or more. {remedy}"
         )

@@ -135,9 +135,9 @@ fn keras_loads_what_is_written() {
     let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras_files/judge.py");
     let output = Command::new(python).arg(script).arg(folder.path("")).output().unwrap();
-    let (said, told) =
+    let (said, reported) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{told}");
+    assert!(output.status.success(), "{said}{reported}");
     assert!(said.contains("7 models agree"), "{said}");
 }
 

@@ -172,7 +172,7 @@ fn layers_of_ones_own_come_back() {
 }
 
 #[track_caller]
-fn told(text: &str) -> String {
+fn reported(text: &str) -> String {
     Functional::from_json(text).err().unwrap().to_string()
 }
 
@@ -192,29 +192,29 @@ fn dense(name: &str, units: &str, from: &str) -> String {
 }
 
 #[test]
-fn hostile_texts_are_told() {
+fn hostile_texts_are_refused() {
     let ends = r#""input_layers": ["x", 0, 0], "output_layers": ["a", 0, 0]"#;
-    assert!(told("{").starts_with("from_json: the text is no JSON that can be read: EOF"));
+    assert!(reported("{").starts_with("from_json: the text is not valid JSON: EOF"));
     let deep = "[".repeat(100_000);
-    assert!(told(&deep).contains("recursion limit exceeded"), "{}", told(&deep));
-    assert_eq!(told("{}"), "from_json: the model has no 'class_name'; it must be a text.");
+    assert!(reported(&deep).contains("recursion limit exceeded"), "{}", reported(&deep));
+    assert_eq!(reported("{}"), "from_json: the model has no 'class_name'; it must be a string.");
     assert_eq!(
-        told(r#"{"class_name": "Sequential", "config": {}}"#),
-        "from_json: the text describes a Sequential, and a Functional was asked for. Call Sequential::from_json."
+        reported(r#"{"class_name": "Sequential", "config": {}}"#),
+        "from_json: the text describes a Sequential, and a Functional was requested. Call Sequential::from_json."
     );
     assert_eq!(
-        told(r#"{"class_name": "Functional"}"#),
+        reported(r#"{"class_name": "Functional"}"#),
         "from_json: the Functional has no 'config'."
     );
     assert_eq!(
-        told(r#"{"class_name": "Functional", "config": {}}"#),
+        reported(r#"{"class_name": "Functional", "config": {}}"#),
         "from_json: the Functional has no 'layers'; it must be a list."
     );
-    let of = |layers: &[String]| told(&graph(&layers.join(","), ends));
+    let of = |layers: &[String]| reported(&graph(&layers.join(","), ends));
     assert_eq!(
         of(&[X.into(), dense("a", "1", r#"["b", 0, 0]"#), dense("b", "1", r#"["a", 0, 0]"#)]),
-        "from_json: call 0 of 'a' takes results that are never made: the layers are connected in a circle, or one takes a \
-         call that is not there."
+        "from_json: call 0 of 'a' uses results that are never computed: the layers form a cycle, or one refers to a \
+         call that does not exist."
     );
     assert_eq!(
         of(&[X.into(), dense("a", "1", r#"["c", 0, 0]"#)]),
@@ -311,7 +311,7 @@ fn options_of_ops_are_those_of_keras() -> Result<()> {
 }
 
 #[test]
-fn numbers_beside_tensors_have_the_dtypes_of_keras() -> Result<()> {
+fn numbers_next_to_tensors_have_the_dtypes_of_keras() -> Result<()> {
     let n = Tensor::from_slice(&[2, 40, -1], [1, 3])?;
     let floats =
         |class: &str, more: &str| -> Result<Vec<f32>> { of_op(class, "{}", more, &n)?.to_vec() };

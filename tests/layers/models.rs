@@ -115,7 +115,7 @@ fn building_computes_nothing_but_weights() {
 }
 
 #[test]
-fn building_tells_tapes_nothing_and_changes_no_variable() {
+fn building_records_nothing_and_changes_no_variable() {
     /// Counts its calls.
     #[derive(Trackable)]
     struct Counter {

@@ -528,7 +528,7 @@ fn muon_knows_variables_by_their_names() -> tf::Result<()> {
     // A matrix without a name cannot be excluded by one.
     let w = Variable::new(constant([[1.0]])?);
     let error = Muon::new(0.1).exclude_layers(["head"]).build(&w).unwrap_err().to_string();
-    assert!(error.contains("exclude_layers goes by names, [head]"), "{error}");
+    assert!(error.contains("exclude_layers uses names, [head]"), "{error}");
     Ok(())
 }
 

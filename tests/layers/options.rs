@@ -50,7 +50,7 @@ fn an_activity_penalty_is_collected_and_a_constraint_holds_after_each_step() {
     let x = constant([[1.0, -3.0], [2.0, 1.0]]).unwrap();
     let error = layer.call(&x, TRAINING).unwrap_err().to_string();
     assert!(
-        error.starts_with("add_loss: the model adds a loss, and nobody gathers it."),
+        error.starts_with("add_loss: the model adds a loss, and nothing collects it."),
         "{error}"
     );
     let losses = Losses::new();

@@ -92,7 +92,7 @@ pub fn fuzz(
     seed: u64,
     good: &[Vec<u8>],
     each: i64,
-    mend: impl Fn(&mut Vec<u8>, &mut Rng),
+    fix: impl Fn(&mut Vec<u8>, &mut Rng),
     read: impl Fn(&[u8], &mut Seen),
 ) {
     let mut random = Rng::with_seed(seed);
@@ -105,7 +105,7 @@ pub fn fuzz(
     for case in 0..CASES {
         let mut bytes = good[case % good.len()].clone();
         change(&mut bytes, good, &mut random);
-        mend(&mut bytes, &mut random);
+        fix(&mut bytes, &mut random);
         let bound = BESIDE + each * bytes.len() as i64;
         let ((), held) = peak(|| read(&bytes, &mut seen));
         assert!(held <= bound, "case {case}: {held} bytes for a file of {}", bytes.len());

@@ -84,14 +84,14 @@ impl Browser {
     /// What to do if there is WebGPU but no adapter.
     fn adapter_remedy(&self) -> String {
         match self.name {
-            "Firefox" => format!("{DRIVER}, where about:support tells what is blocked"),
+            "Firefox" => format!("{DRIVER}, where about:support shows what is blocked"),
             "Chrome" | "Edge" | "Opera" if self.linux => format!(
-                "{DRIVER}, or start it with --enable-unsafe-webgpu --enable-features=Vulkan, where {}://gpu tells what is \
-                 blocked",
+                "{DRIVER}, or start it with --enable-unsafe-webgpu --enable-features=Vulkan, where {}://gpu shows \
+                 what is blocked",
                 self.name.to_lowercase()
             ),
             "Chrome" | "Edge" | "Opera" => {
-                format!("{DRIVER}, where {}://gpu tells what is blocked", self.name.to_lowercase())
+                format!("{DRIVER}, where {}://gpu shows what is blocked", self.name.to_lowercase())
             }
             _ => DRIVER.to_string(),
         }

@@ -186,8 +186,8 @@ impl Checkpoint {
                 }
                 None if !from.is_object() => {
                     return Err(bad_type(format!(
-                        "Checkpoint.restore: {} is neither a place, such as opfs://run/ckpt-1, nor {{ index, data }} with \
-                         the contents of the two files.",
+                        "Checkpoint.restore: {} is neither a location, such as opfs://run/ckpt-1, nor {{ index, data \
+                         }} with the contents of the two files.",
                         crate::args::show(&from)
                     )));
                 }
@@ -199,19 +199,19 @@ impl Checkpoint {
                     CheckpointBytes { index: file("index").await?, data: file("data").await? }
                 }
             };
-            let told = with_parts!(parts, |checkpoint| {
+            let reported = with_parts!(parts, |checkpoint| {
                 let status = checkpoint.restore_bytes(bytes)?;
                 let list = |names: &[String]| -> JsValue {
                     names.iter().map(|name| JsValue::from(&**name)).collect::<Array>().into()
                 };
-                let told = object([
+                let reported = object([
                     ("unused", list(status.unused())),
                     ("missing", list(status.missing())),
                 ]);
                 status.expect_partial();
-                told
+                reported
             });
-            Ok(told.into())
+            Ok(reported.into())
         })
     }
 

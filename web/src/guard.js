@@ -163,7 +163,7 @@ for (const Class of [Tensor, Variable]) {
       configurable: true, writable: true,
       value(hint) {
         if (hint !== 'number') return this.toString();
-        throw new TypeError(`${describe(this, name(this))} is no number: compute with its methods, as in x.mul(2) or x.less(y), or read it with await item().`);
+        throw new TypeError(`${describe(this, name(this))} is not a number: compute with its methods, as in x.mul(2) or x.less(y), or read it with await item().`);
       },
     },
   });

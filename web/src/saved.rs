@@ -118,7 +118,8 @@ impl ModelLocation {
         };
         place.map(Some).ok_or_else(|| {
             bad_type(format!(
-                "'{text}' is no place for a model; there are indexeddb://NAME, opfs://NAME and downloads://NAME."
+                "'{text}' is not a location for a model; there are indexeddb://NAME, opfs://NAME and \
+                downloads://NAME."
             ))
         })
     }
@@ -200,8 +201,8 @@ impl Sequential {
             let Some(text) = place else { return crate::weights::file(&model).await };
             let Some(place) = ModelLocation::of(&text)? else {
                 return Err(bad_type(format!(
-                    "save: '{text}' is no place; there are indexeddb://NAME, opfs://NAME and downloads://NAME. Without one \
-                     the weights are returned."
+                    "save: '{text}' is not a location; there are indexeddb://NAME, opfs://NAME and downloads://NAME. \
+                     Without one the weights are returned."
                 )));
             };
             let file = model.file().await?;

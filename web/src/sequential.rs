@@ -154,7 +154,7 @@ impl Sequential {
         #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: &JsValue,
     ) -> Result<()> {
         #[cfg(feature = "ops")]
-        let told = crate::saved::json(options);
+        let reported = crate::saved::json(options);
         let options = Options::new("compile", options, &["optimizer", "loss", "metrics"])?;
         let config = options.required("optimizer", options.get("optimizer"))?;
         let accuracy = options.read("metrics", "a list that may hold 'accuracy'", |value| {
@@ -170,7 +170,7 @@ impl Sequential {
         };
         *self.0.training.borrow_mut() = Some(Rc::new(training));
         #[cfg(feature = "ops")]
-        self.0.compiled.replace(told);
+        self.0.compiled.replace(reported);
         Ok(())
     }
 

@@ -157,7 +157,7 @@ impl Tensor {
         match num_or_sizes.as_f64() {
             Some(number) => {
                 let parts = whole(number).filter(|parts| *parts > 0).ok_or_else(|| {
-                    bad_type(format!("split: {} is no number of parts.", show(num_or_sizes)))
+                    bad_type(format!("split: {} is not a number of parts.", show(num_or_sizes)))
                 })?;
                 Ok(many(x.split(parts, axis)?))
             }

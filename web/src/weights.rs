@@ -88,7 +88,7 @@ pub(crate) fn begun(header: &Object) -> Result<Vec<u8>> {
 }
 
 fn damaged(what: String) -> Error {
-    let text = format!("load: {what}. It is damaged or no safetensors file; take another copy.");
+    let text = format!("load: {what}. It is damaged or not a safetensors file; take another copy.");
     Error::Data(text.into())
 }
 

@@ -18,12 +18,13 @@ const SENTENCES: &[(&str, &str)] = &[
         "If it is still open by mistake, end it by gradient or stop, or use valueAndGradients.",
     ),
     (
-        "and wgrad was built without gzip. Unpack it with gunzip, or build with the feature \"gzip\".",
-        "and must be unpacked first: new Response(file.stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer().",
+        "and wgrad was built without gzip. Decompress it with gunzip, or build with the feature \"gzip\".",
+        "and must be decompressed first: new Response(file.stream().pipeThrough(new \
+         DecompressionStream('gzip'))).arrayBuffer().",
     ),
     ("Load with LoadOptions::new().round(true), or make a model", "Make a model"),
     (
-        "Load with LoadOptions::new().round(true) if its neighbour will do",
+        "Load with LoadOptions::new().round(true) if the nearest value will do",
         "Round it before it is saved",
     ),
     (

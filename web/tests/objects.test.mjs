@@ -58,7 +58,7 @@ describe(`objects of the package in ${browserName}`, () => {
     assert.equal(got.gone, 'Tensor that was disposed of');
     assert.equal(got.goneJson, '{"type":"Tensor","disposed":true}');
     assert.equal(got.freed, 'Variable that was disposed of {"type":"Variable","disposed":true}');
-    assert.match(got.number, /^TypeError: Tensor float32 \[2, 2\] is no number: .*x\.mul\(2\)/);
+    assert.match(got.number, /^TypeError: Tensor float32 \[2, 2\] is not a number: .*x\.mul\(2\)/);
     assert.equal(got.device, `Device ${got.adapter}`);
     assert.equal(got.deviceJson.adapter.text, got.adapter);
     assert.ok(got.deviceJson.limits.maxBufferSize > 0);

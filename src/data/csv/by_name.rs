@@ -69,14 +69,14 @@ impl<T: DeserializeOwned + 'static> CsvColumns for ByName<T> {
                     let i = usize::try_from(i).unwrap_or(usize::MAX);
                     let (at, found) = (fields.at(i), fields.quoted(i));
                     Error::Data(message!(
-                        "{at} is {found}, of which {} cannot be made: {why}.",
+                        "{at} is {found}, which cannot become {}: {why}.",
                         std::any::type_name::<T>()
                     ))
                 }
                 None => {
                     let (name, line) = (fields.name.display(), fields.line);
                     Error::Data(message!(
-                        "{name}, line {line}: {} cannot be made of the columns {}: {why}.",
+                        "{name}, line {line}: {} cannot be made from the columns {}: {why}.",
                         std::any::type_name::<T>(),
                         fields.names()
                     ))

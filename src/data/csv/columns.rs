@@ -162,7 +162,7 @@ fn value<C: CsvColumn>(fields: &Fields<'_>, i: usize, column: &C) -> Result<C::V
     let text = std::str::from_utf8(fields.get(i)).map_err(|error| {
         let (at, from) = (fields.at(i), error.valid_up_to());
         Error::Data(message!(
-            "{at} should be {wanted}, and it is no UTF-8 from its byte {from} on. Convert the file."
+            "{at} should be {wanted}, and it is not valid UTF-8 from its byte {from} on. Convert the file."
         ))
     })?;
     if fields.is_missing(text) {
@@ -178,7 +178,7 @@ fn value<C: CsvColumn>(fields: &Fields<'_>, i: usize, column: &C) -> Result<C::V
     C::Value::parse(text).ok_or_else(|| {
         let (at, found) = (fields.at(i), fields.quoted(i));
         Error::Data(message!(
-            "{at} should be {wanted}, and it is {found}. Mend it, or make its column a String."
+            "{at} should be {wanted}, and it is {found}. Fix it, or make its column a String."
         ))
     })
 }

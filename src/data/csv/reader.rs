@@ -141,12 +141,12 @@ impl<R: BufRead, C: CsvColumns> CsvReader<R, C> {
             let (name, line) = (self.records.name().display(), self.records.line());
             return Err(Error::Data(match &self.options.select_cols {
                 Some(columns) => message!(
-                    "{name}, line {line}: the record has {found} fields, and select_cols is {columns:?}, \
-                     counted from 0 on."
+                    "{name}, line {line}: the record has {found} fields, and select_cols is {columns:?}, counted \
+                     from 0."
                 ),
                 None => message!(
-                    "{name}, line {line}: the record has {found} fields, and {wanted} are wanted. Mend it, \
-                     or choose columns by select_cols."
+                    "{name}, line {line}: the record has {found} fields, and {wanted} are expected. Fix it, or \
+                     choose columns by select_cols."
                 ),
             }));
         }

@@ -47,7 +47,7 @@ impl<R: BufRead> Splitter<R> {
         &self.name
     }
 
-    /// The place after the last record.
+    /// The position after the last record.
     pub(super) fn place(&self) -> RecordPosition {
         self.place
     }
@@ -83,7 +83,7 @@ impl<R: BufRead> Splitter<R> {
             (bytes, count) = (bytes + written, count + ended);
             if self.place.byte - begin > self.most as u64 {
                 let words = format!(
-                    "has more than {} bytes (max_record_bytes). Is a quote open? If it is not, allow more",
+                    "has more than {} bytes (max_record_bytes). Is a quote left open? If not, allow more",
                     self.most
                 );
                 return Err(self.refuse(&words));

@@ -58,8 +58,7 @@ impl SequenceExample {
 
 fn no_message(kind: &str, record: &[u8], error: &prost::DecodeError) -> Error {
     Error::Data(message!(
-        "{kind}: these {} bytes are no tf.train.{kind} ({error}). Check what the records of this file \
-         hold.",
+        "{kind}: these {} bytes are not a tf.train.{kind} ({error}). Check what the records of this file hold.",
         record.len()
     ))
 }

@@ -50,8 +50,8 @@ impl FeatureElement for String {
         let texts = list.value.iter().enumerate().map(|(i, bytes)| {
             std::str::from_utf8(bytes).map(str::to_string).map_err(|error| {
                 Error::Data(message!(
-                    "Example: value {i} of the feature \"{name}\" is no UTF-8 ({error}). Describe it as \
-                     Vec<u8> if it is no text."
+                    "Example: value {i} of the feature \"{name}\" is not valid UTF-8 ({error}). Describe it as \
+                     Vec<u8> if it is not text."
                 ))
             })
         });
@@ -251,8 +251,8 @@ impl<T: FeatureElement, D: Dimension> ParseFeature for FixedLenSequenceFeature<T
             _ if count == 0 => 0,
             _ => {
                 return Err(Error::Data(message!(
-                    "Example: the feature \"{name}\" has {count} values, and its elements have the shape \
-                     {:?}, of which no whole number fits.",
+                    "Example: the feature \"{name}\" has {count} values, and its elements have the shape {:?}, whose \
+                     size does not divide that number.",
                     self.shape.slice()
                 )));
             }
@@ -304,8 +304,7 @@ fn values<T: FeatureElement>(name: &str, feature: Option<&Feature>) -> Result<Op
                 FeatureKind::Int64List(_) => i64::NAME,
             };
             Err(Error::Data(message!(
-                "Example: the feature \"{name}\" should be {}, and the record has {found}. Describe it \
-                 as what it is.",
+                "Example: the feature \"{name}\" should be {}, and the record has {found}. Correct the description.",
                 T::NAME
             )))
         }
@@ -324,8 +323,8 @@ fn miscounted(name: &str, found: usize, shape: &[usize]) -> Error {
         format!("{count} value{}", if count == 1 { "" } else { "s" })
     });
     Error::Data(message!(
-        "Example: the feature \"{name}\" should have {wanted}, for the shape {shape:?}, and the record \
-         has {found}. Describe it as what it is; a VarLenFeature takes any number."
+        "Example: the feature \"{name}\" should have {wanted}, for the shape {shape:?}, and the record has {found}. \
+         Correct the description; a VarLenFeature takes any number."
     ))
 }
 

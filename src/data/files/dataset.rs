@@ -73,7 +73,10 @@ impl<F: FileFormat> FileDataset<F> {
             [("num_parallel_reads", self.num_parallel_reads), ("buffer_size", self.reading.buffer)]
         {
             if value == 0 {
-                return Err(Error::Data(message!("{}: {option} is 0; it is at least 1.", F::NAME)));
+                return Err(Error::Data(message!(
+                    "{}: {option} is 0; it must be at least 1.",
+                    F::NAME
+                )));
             }
         }
         Ok(Dataset::new(self))

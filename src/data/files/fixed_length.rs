@@ -26,7 +26,7 @@ options! {
 /// let reader = FixedLengthRecordReader::new_with(&b"##abcdef."[..], "memory", 3, around)?;
 /// assert_eq!(reader.collect::<Result<Vec<_>, _>>()?, [b"abc", b"def"]);
 /// let error = FixedLengthRecordReader::new(&b"abcde"[..], "memory", 3)?.nth(1).expect("a second").unwrap_err();
-/// assert!(error.to_string().contains("2 bytes are left behind 1 records of 3 bytes"), "{error}");
+/// assert!(error.to_string().contains("2 bytes are left after 1 records of 3 bytes"), "{error}");
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///
@@ -160,9 +160,9 @@ fn remainder(
     let FixedLengthRecordOptions { header_bytes: header, footer_bytes: footer } = around;
     let name = name.display();
     Error::Data(message!(
-        "{name}: {left} bytes are left behind {records} records of {record_bytes} bytes and a header of \
-         {header}; they should be the footer of {footer}. Check record_bytes, header_bytes and \
-         footer_bytes, and whether the file is complete."
+        "{name}: {left} bytes are left after {records} records of {record_bytes} bytes and a header of {header}; \
+         they should be the footer of {footer}. Check record_bytes, header_bytes and footer_bytes, and whether the \
+         file is complete."
     ))
 }
 

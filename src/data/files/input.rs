@@ -24,7 +24,7 @@ pub enum CompressionType {
     Zlib,
 }
 
-/// A place between two records, where a reader can continue.
+/// A position between two records, where a reader can continue.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordPosition {
     /// The decompressed bytes before it.
@@ -71,8 +71,8 @@ pub(crate) fn open(
 #[cfg(not(target_family = "wasm"))]
 fn shrunk(path: &Path, byte: u64, length: u64) -> Error {
     Error::Data(message!(
-        "{}: the saved iterator was at byte {byte}, and the file has {length} bytes now. Begin a new \
-         pass, or bring the file back.",
+        "{}: the saved iterator was at byte {byte}, and the file has {length} bytes now. Begin a new pass, or \
+         restore the file.",
         path.display()
     ))
 }
@@ -108,8 +108,8 @@ pub(crate) fn unpack(
     match packed {
         CompressionType::None => Ok(Box::new(from)),
         _ => Err(Error::Data(message!(
-            "{}: the file is packed ({packed:?}), and wgrad was built without gzip. Build with the \
-             feature \"gzip\".",
+            "{}: the file is compressed ({packed:?}), and wgrad was built without gzip. Build with the feature \
+             \"gzip\".",
             name.display()
         ))),
     }

@@ -51,7 +51,7 @@ impl Dataset<PathBuf> {
         let pattern = pattern.as_ref();
         let rules = glob::MatchOptions { require_literal_separator: true, ..Default::default() };
         let found = glob::glob_with(pattern, rules).map_err(|error| {
-            Error::Data(message!("list_files: {pattern:?} is no pattern: {error}."))
+            Error::Data(message!("list_files: {pattern:?} is not a valid pattern: {error}."))
         })?;
         let mut files = Vec::new();
         for path in found {

@@ -1,7 +1,7 @@
 //! Files whose elements are read one after another: text lines, records of fixed length, and the parts that other formats
 //! need.
 //!
-//! A `format` makes a reader that works on any bytes and reports its place; `dataset` reads files with it one after another,
+//! A `format` makes a reader that works on any bytes and reports its position; `dataset` reads files with it one after another,
 //! `turns` several at the same time. `input` opens and decompresses them, `list` finds them.
 
 #[cfg(not(target_family = "wasm"))]

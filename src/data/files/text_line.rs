@@ -15,7 +15,7 @@ use crate::error::{Error, Result, message};
 /// let lines: Vec<String> = TextLineReader::new(&b"one\r\n\ntwo"[..], "memory").collect::<Result<_, _>>()?;
 /// assert_eq!(lines, ["one", "", "two"]);
 /// let error = TextLineReader::new(&b"one\ntw\xff\n"[..], "memory").nth(1).expect("a second").unwrap_err();
-/// assert!(error.to_string().starts_with("memory: line 2 is no UTF-8 from its byte 2 on"), "{error}");
+/// assert!(error.to_string().starts_with("memory: line 2 is not valid UTF-8 from its byte 2 on"), "{error}");
 /// # Ok::<(), wgrad::Error>(())
 /// ```
 ///
@@ -61,8 +61,8 @@ impl<R: BufRead> TextLineReader<R> {
             let (name, line) = (self.name.display(), self.place.record);
             let from = error.utf8_error().valid_up_to();
             Error::Data(message!(
-                "{name}: line {line} is no UTF-8 from its byte {from} on. Convert the file, or read it as \
-                 bytes if it is no text."
+                "{name}: line {line} is not valid UTF-8 from its byte {from} on. Convert the file, or read it as \
+                 bytes if it is not text."
             ))
         })
     }

@@ -98,8 +98,8 @@ impl<F: FileFormat> Stream<F::Item> for Turns<F> {
         let (width, turn, count) = (number(from)?, number(from)?, from.count(1)?);
         if width > self.width || count > width || turn > count {
             return Err(Error::Data(message!(
-                "resume: the state was saved by a dataset that reads {width} files in turns, of which {count} were open, and \
-                 this one reads {}. Resume with the dataset that the iterator came from.",
+                "resume: the state was saved by a dataset that reads {width} files in turn, of which {count} were \
+                 open, and this one reads {}. Resume with the dataset that the iterator came from.",
                 self.width
             )));
         }
@@ -132,7 +132,7 @@ struct Ahead<T> {
     /// Returns the reader with the elements that it has read.
     jobs: Jobs<Result<Piece<T>>>,
     read: VecDeque<Read<T>>,
-    /// The place after the last element that was returned; none if no more can follow.
+    /// The position after the last element that was returned; none if no more can follow.
     place: Option<RecordPosition>,
 }
 

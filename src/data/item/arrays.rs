@@ -46,7 +46,8 @@ fn read_values<A: ItemScalar>(from: &mut Reader<'_>) -> Result<(Vec<usize>, Vec<
     let fits = |count: usize| count.checked_mul(A::BYTES).is_some_and(|n| n <= from.left());
     let count = count.filter(|count| fits(*count)).ok_or_else(|| {
         Error::Data(message!(
-            "saved elements: an array of {shape:?} does not fit in the {} bytes that are left: it was cut off or changed.",
+            "saved elements: an array of {shape:?} does not fit in the {} bytes that are left: it is truncated or \
+             corrupt.",
             from.left()
         ))
     })?;

@@ -43,7 +43,7 @@ impl PaddedShapes {
     pub(crate) fn check(&self, stage: &str, arrays: usize) -> Result<()> {
         if let Some(shape) = self.0.iter().find(|shape| shape.0.iter().any(|size| *size < -1)) {
             return Err(Error::Shape(message!(
-                "{stage}: padded_shapes has {:?}; a size is -1, for the longest of the batch, or at least 0.",
+                "{stage}: padded_shapes has {:?}; each size must be -1, for the longest of the batch, or at least 0.",
                 &shape.0[..]
             )));
         }
@@ -110,7 +110,8 @@ impl PadTo<'_> {
         let wanted = self.shapes.get(array).map(|shape| &shape.0[..]);
         if let Some(wanted) = wanted.filter(|wanted| wanted.len() != longest.len()) {
             return Err(Error::Shape(message!(
-                "{stage}: the padded shape of array {array} is {wanted:?}, and the array is {first:?}; they need as many axes."
+                "{stage}: the padded shape of array {array} is {wanted:?}, and the array is {first:?}; they need the \
+                 same number of axes."
             )));
         }
         let mut padded = longest.clone();

@@ -70,7 +70,8 @@ impl Item for Tensor {
     #[cfg(target_family = "wasm")]
     fn write(&self, _: &mut Writer) -> Result<()> {
         Err(Error::Data(
-            "saved elements: in a browser a tensor cannot be read while one waits. Save the dataset before `to_tensors`.".into(),
+            "saved elements: in a browser a tensor cannot be read synchronously. Save the dataset before \
+             `to_tensors`.".into(),
         ))
     }
 
@@ -78,7 +79,7 @@ impl Item for Tensor {
         let name = from.text()?;
         let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == name);
         let dtype = dtype.ok_or_else(|| {
-            Error::Data(message!("saved elements: {name:?} is no dtype: they were changed."))
+            Error::Data(message!("saved elements: {name:?} is not a dtype: they are corrupt."))
         })?;
         let rank = from.count(8)?;
         let mut shape = Vec::with_capacity(rank);
@@ -89,7 +90,7 @@ impl Item for Tensor {
         let size = shape.iter().try_fold(dtype.size(), |product, size| product.checked_mul(*size));
         if size != Some(bytes.len()) {
             return Err(Error::Data(message!(
-                "saved elements: a tensor {shape:?} of {name} has {} bytes: they were changed.",
+                "saved elements: a tensor {shape:?} of {name} has {} bytes: they are corrupt.",
                 bytes.len()
             )));
         }

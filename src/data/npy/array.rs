@@ -84,14 +84,14 @@ fn elements(from: &mut impl Read, header: Header, name: &Path) -> Result<HostArr
     let shown = name.display();
     let Some((dtype, swapped)) = dtype(&descr) else {
         return Err(Error::Data(message!(
-            "{shown}: the elements are '{descr}', and read are bool, float16 to float64, complex64, complex128 and integers of \
-             8 to 64 bits. Convert the array with NumPy's astype."
+            "{shown}: the elements are '{descr}'; supported are bool, float16 to float64, complex64, complex128 and \
+             integers of 8 to 64 bits. Convert the array with NumPy's astype."
         )));
     };
     let Some(wanted) = dtype.array_bytes(&shape) else {
         return Err(Error::Data(message!(
-            "{shown}: the header promises {shape:?} elements of '{descr}', more than any memory holds. The \
-             file is corrupt; write it again."
+            "{shown}: the header promises {shape:?} elements of '{descr}', more than memory can hold. The file is \
+             corrupt; write it again."
         )));
     };
     let mut bytes = Vec::new();

@@ -54,8 +54,7 @@ impl Header {
             (2 | 3, 0) => 4,
             _ => {
                 return Err(Error::Data(message!(
-                    "{name}: the file has version {major}.{minor} of the format; 1.0, 2.0 and 3.0 are \
-                     known."
+                    "{name}: the file has version {major}.{minor} of the format; 1.0, 2.0 and 3.0 are supported."
                 )));
             }
         };
@@ -81,7 +80,7 @@ impl Header {
                 String::from_utf8_lossy(&text).trim_end().chars().take(200).collect();
             Error::Data(message!("{name}: the header is {text:?}; {why}."))
         };
-        let text = std::str::from_utf8(&text).map_err(|_| broken("it is no UTF-8"))?;
+        let text = std::str::from_utf8(&text).map_err(|_| broken("it is not valid UTF-8"))?;
         parse(text).map_err(|why| broken(&why))
     }
 
@@ -135,7 +134,7 @@ fn parse(text: &str) -> Result<Header, String> {
         }
     }
     if !rest.0.trim().is_empty() {
-        return Err("more follows behind its closing brace".to_string());
+        return Err("more follows after its closing brace".to_string());
     }
     match (descr, fortran_order, shape) {
         (Some(descr), Some(fortran_order), Some(shape)) => {
@@ -163,7 +162,7 @@ impl<'a> Rest<'a> {
             true => Ok(()),
             false => {
                 let found: String = self.0.chars().take(20).collect();
-                Err(format!("{word} should stand where {found:?} stands"))
+                Err(format!("{word} was expected instead of {found:?}"))
             }
         }
     }
@@ -238,14 +237,14 @@ mod tests {
     #[test]
     fn other_texts_are_refused_in_words() {
         for (text, why) in [
-            ("", "{ should stand where \"\" stands"),
+            ("", "{ was expected instead of \"\""),
             ("{'descr': '<f4'}", "should have the keys"),
             ("{'descr': [('a', '<f4')], }", "records with names"),
             ("{'descr': '<f4, ", "a quote is not closed"),
             ("{'shape': (-1,)}", "\"\" is no size of an axis"),
             ("{'shape': (99999999999999999999999,)}", "is no size of an axis"),
-            ("{'shape': (1 2)}", ") should stand where \"2)}\" stands"),
-            ("{'fortran_order': 1}", "False should stand where \"1}\" stands"),
+            ("{'shape': (1 2)}", ") was expected instead of \"2)}\""),
+            ("{'fortran_order': 1}", "False was expected instead of \"1}\""),
             ("{'other': 1}", "the unknown key 'other'"),
             ("{'descr': '<f4', 'fortran_order': False, 'shape': ()} x", "more follows"),
         ] {

@@ -70,7 +70,7 @@ fn arrays(mut from: impl Read + Seek, name: &Path) -> Result<BTreeMap<String, Ho
 fn no_archive(name: &Path, error: io::Error) -> Error {
     match unreadable(name, error) {
         Error::Data(words) => Error::Data(message!(
-            "{words}, so it is no .npz archive that can be read. Check that it is the right file, and complete."
+            "{words}, so it is not a readable .npz archive. Check that it is the right file and complete."
         )),
         error => error,
     }

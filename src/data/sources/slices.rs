@@ -241,7 +241,7 @@ impl<S: TensorSlices> Stream<S::Item> for SlicesStream<S> {
         let at = from.number()?;
         self.at = usize::try_from(at).ok().filter(|at| *at <= self.count).ok_or_else(|| {
             Error::Data(message!(
-                "resume: the state stands at element {at}, and the arrays have {}. Resume with the dataset that the \
+                "resume: the state is at element {at}, and the arrays have {}. Resume with the dataset that the \
                  iterator came from.",
                 self.count
             ))

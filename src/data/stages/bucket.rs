@@ -90,7 +90,7 @@ impl<T: Item> Dataset<T> {
         if bucket_boundaries.windows(2).any(|pair| pair[0] >= pair[1])
             || bucket_boundaries.first() == Some(&0)
         {
-            return refused("boundaries must rise and begin above 0");
+            return refused("boundaries must increase and start above 0");
         }
         if let Err(error) = options.padded_shapes.check(NAME, self.element_spec().arrays()) {
             return Dataset::refused(error);

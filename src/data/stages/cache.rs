@@ -12,7 +12,8 @@ use crate::error::{Error, Result, message};
 /// The warning about the cache after a pass with errors.
 pub(super) fn warn_of_error(stage: &str, error: &Error) {
     log::warn!(
-        "{stage}: an element is an error, so that this pass is not kept; `ignore_errors` before it leaves such elements out. {error}"
+        "{stage}: an element is an error, so this pass is not kept; `ignore_errors` before it omits such elements. \
+         {error}"
     );
 }
 
@@ -162,7 +163,7 @@ impl<T: Item> Stream<T> for CacheStream<T> {
             3 => State::Through,
             kind => {
                 return Err(Error::Data(message!(
-                    "resume: a cache is in state {kind}; it was changed."
+                    "resume: a cache is in state {kind}; it is corrupt."
                 )));
             }
         };

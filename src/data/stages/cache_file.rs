@@ -239,7 +239,7 @@ impl<T: Item> Stream<T> for FileCacheStream<T> {
             }
             kind => {
                 return Err(Error::Data(message!(
-                    "resume: the file of a {} is in state {kind}; it was changed.",
+                    "resume: the file of a {} is in state {kind}; it is corrupt.",
                     self.name
                 )));
             }

@@ -115,7 +115,7 @@ pub fn sample_from_datasets_with<T: Item>(
     let wrong = |weight: &f64| !weight.is_finite() || *weight < 0.0;
     if !datasets.is_empty() && (weights.iter().any(wrong) || !(sum > 0.0 && sum.is_finite())) {
         return Err(Error::Data(message!(
-            "{NAME}: the weights are {weights:?}; they must be finite and not negative, and one at least above 0."
+            "{NAME}: the weights are {weights:?}; they must be finite and not negative, and at least one above 0."
         )));
     }
     let how = How::Drawn {

@@ -72,7 +72,7 @@ impl<T: Item> Dataset<T> {
         let limit = match options.num_parallel_calls {
             0 => {
                 return Dataset::refused(Error::Data(
-                    "map: num_parallel_calls is 0; at least one element must be under way.".into(),
+                    "map: num_parallel_calls is 0; it must be at least 1.".into(),
                 ));
             }
             _ if T::ON_DEVICE || R::Item::ON_DEVICE => 1,

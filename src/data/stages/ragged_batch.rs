@@ -46,8 +46,8 @@ impl<A: ItemScalar, D: Dimension + 'static> RaggedItem for Array<A, D> {
             let (shape, first) = (item.shape(), items[0].shape());
             if shape.is_empty() || shape.get(1..) != first.get(1..) {
                 return Err(Error::Shape(message!(
-                    "ragged_batch: element {at} of the batch is {shape:?}, and the first is {first:?}; arrays may differ in \
-                     the first axis alone, and need one."
+                    "ragged_batch: element {at} of the batch is {shape:?}, and the first is {first:?}; arrays may \
+                     differ only in the first axis, and need one."
                 )));
             }
             lengths.push(shape[0] as i64);

@@ -53,8 +53,8 @@ impl<T: Item> Dataset<T> {
     pub fn shuffle_with(&self, buffer_size: usize, options: ShuffleOptions) -> Dataset<T> {
         if buffer_size == 0 {
             return Dataset::refused(Error::Data(
-                "shuffle: buffer_size is 0; the buffer needs a place for at least one element. To shuffle all, give the number \
-                 of elements."
+                "shuffle: buffer_size is 0; the buffer needs room for at least one element. To shuffle all, give the \
+                 number of elements."
                     .into(),
             ));
         }

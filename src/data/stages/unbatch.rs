@@ -119,9 +119,7 @@ impl<T: Item> Stage<T> for Unbatch<T> {
             let element = T::read(from)?;
             let rows = element.rows()?;
             let at = usize::try_from(at).ok().filter(|at| *at <= rows).ok_or_else(|| {
-                Error::Data(message!(
-                    "resume: the state stands at row {at} of {rows}; it was changed."
-                ))
+                Error::Data(message!("resume: the state is at row {at} of {rows}; it is corrupt."))
             })?;
             self.element = Some((element, rows, at));
         }

@@ -75,8 +75,8 @@ impl<R: Read> TfRecordReader<R> {
         let (length, crc) = (little_endian(length), little_endian(crc));
         if u64::from(found) != crc {
             return Err(self.broken(&format!(
-                "says that its length is {length}, with the checksum {crc:#010x}, and these bytes have \
-                 the checksum {found:#010x}. The file is corrupt or no TFRecord file, or it is packed"
+                "says that its length is {length}, with the checksum {crc:#010x}, and these bytes have the checksum \
+                 {found:#010x}. The file is corrupt, compressed or not a TFRecord file"
             )));
         }
         bytes.clear();
@@ -106,7 +106,7 @@ impl<R: Read> TfRecordReader<R> {
     fn take(&mut self, count: u64, into: &mut Vec<u8>) -> Result<usize> {
         read_up_to(&mut self.from, count, into).map_err(|error| match unreadable(&self.name, error) {
             Error::Data(words) => Error::Data(message!(
-                "{words} It happened in record {}, which begins at byte {} of the unpacked file.",
+                "{words} It happened in record {}, which begins at byte {} of the decompressed file.",
                 self.place.record,
                 self.place.byte
             )),

@@ -225,8 +225,8 @@ fn check(name: &Path, options: TfRecordOptions) -> Result<()> {
     }
     if cfg!(not(feature = "gzip")) && options.compression_type != CompressionType::None {
         return Err(Error::Data(message!(
-            "{name}: the file is to be packed ({:?}), and wgrad was built without gzip. Build with the \
-             feature \"gzip\".",
+            "{name}: the file is to be compressed ({:?}), and wgrad was built without gzip. Build with the feature \
+             \"gzip\".",
             options.compression_type
         )));
     }

@@ -23,9 +23,9 @@ pub(crate) const TUNER_TURN: Duration = Duration::from_millis(20);
 /// The tuner runs a kernel at most this many times per measurement.
 pub(crate) const TUNER_RUNS: u32 = 100;
 
-pub(crate) const NO_ADAPTER: &str = "Device: the browser has WebGPU and offers no adapter. Turn on hardware acceleration in its \
-settings and bring the graphics driver up to date; Chrome on Linux may need --enable-unsafe-webgpu and \
---enable-features=Vulkan. chrome://gpu or about:support tells what is blocked.";
+pub(crate) const NO_ADAPTER: &str = "Device: the browser has WebGPU and offers no adapter. Turn on hardware \
+acceleration in its settings and bring the graphics driver up to date; Chrome on Linux may need \
+--enable-unsafe-webgpu and --enable-features=Vulkan. chrome://gpu or about:support shows what is blocked.";
 pub(crate) const TRY_ANOTHER_ADAPTER: &str =
     "Load the page again; if that does not help, restart the browser.";
 /// How a program opens another device after a loss.

@@ -133,7 +133,7 @@ impl ModelCheckpoint {
         self.saved.as_deref()
     }
 
-    fn tell(&self, epoch: usize, what: &str) {
+    fn announce(&self, epoch: usize, what: &str) {
         if self.verbose {
             super::say(&format!("\nEpoch {}: {what}\n", epoch + 1));
         }
@@ -146,17 +146,17 @@ impl ModelCheckpoint {
             false => None,
         };
         let Some(value) = value else {
-            self.tell(epoch, &format!("saving model to {path}"));
+            self.announce(epoch, &format!("saving model to {path}"));
             return Ok(true);
         };
         let best = self.monitor.best.map_or("None".to_string(), |best| format!("{best:.5}"));
         let name = &self.monitor.name;
         if !self.monitor.better(value, self.monitor.best)? {
-            self.tell(epoch, &format!("{name} did not improve from {best}"));
+            self.announce(epoch, &format!("{name} did not improve from {best}"));
             return Ok(false);
         }
         let what = format!("{name} improved from {best} to {value:.5}, saving model to {path}");
-        self.tell(epoch, &what);
+        self.announce(epoch, &what);
         Ok(true)
     }
 

@@ -100,7 +100,8 @@ impl Monitor {
             Mode::Auto if has(&RISING) => Ok(true),
             Mode::Auto if has(&FALLING) => Ok(false),
             Mode::Auto => Err(Error::Data(message!(
-                "{}: whether '{}' is to rise or to fall is not known. Say so with mode(Mode::Min) or mode(Mode::Max).",
+                "{}: it is not known whether '{}' should increase or decrease. Set mode(Mode::Min) or \
+                 mode(Mode::Max).",
                 self.callback,
                 self.name
             ))),
@@ -126,7 +127,7 @@ mod tests {
         assert!(!monitor.better(2.0, Some(1.5)).unwrap());
         monitor.name = "gain".into();
         let error = monitor.better(1.0, Some(2.0)).unwrap_err().to_string();
-        assert!(error.starts_with("EarlyStopping: whether 'gain' is to rise"), "{error}");
+        assert!(error.starts_with("EarlyStopping: it is not known whether 'gain'"), "{error}");
         monitor.mode = Mode::Max;
         assert!(!monitor.better(1.0, Some(2.0)).unwrap());
     }

@@ -54,7 +54,7 @@ pub(super) fn needs_logs(text: &str) -> bool {
 
 fn unknown(text: &str, form: &str, example: &str) -> Error {
     Error::Data(message!(
-        "ModelCheckpoint: '{text}' has the form '{form}', which is none of a number's. Write {example}."
+        "ModelCheckpoint: '{text}' has the form '{form}', which is not the format of a number. Write {example}."
     ))
 }
 
@@ -118,9 +118,9 @@ mod tests {
             ("{loss}", "names 'loss', and the logs have val_loss"),
             ("{epoch", "a brace without the other"),
             ("epoch}", "a brace without the other"),
-            ("{epoch:.2f}", "'.2f', which is none"),
-            ("{val_loss:02d}", "'02d', which is none"),
-            ("{val_loss:é}", "'é', which is none"),
+            ("{epoch:.2f}", "'.2f', which is not"),
+            ("{val_loss:02d}", "'02d', which is not"),
+            ("{val_loss:é}", "'é', which is not"),
         ] {
             let error = filled(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");

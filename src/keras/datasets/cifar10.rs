@@ -104,7 +104,7 @@ fn arrays(files: &[(String, Vec<u8>)]) -> Result<(Array4<u8>, Array2<u8>)> {
         let (count, rest) = (bytes.len() / RECORD, bytes.len() % RECORD);
         if count == 0 || rest != 0 {
             let what =
-                format!("its {} bytes are no whole number of images of {RECORD}", bytes.len());
+                format!("its {} bytes are not a multiple of an image's {RECORD}", bytes.len());
             return Err(refused(name, &what));
         }
         for (i, record) in bytes.chunks_exact(RECORD).enumerate() {
@@ -164,7 +164,8 @@ fn unpack(bytes: &[u8], name: &str) -> Result<Vec<(String, Vec<u8>)>> {
 
 #[cfg(not(feature = "gzip"))]
 fn unpack(_: &[u8], name: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let what = "it is packed with gzip, and wgrad was built without gzip; unpack it, or build with the feature \"gzip\"";
+    let what = "it is compressed with gzip, and wgrad was built without gzip; decompress it, or build with the \
+                feature \"gzip\"";
     Err(refused(name, what))
 }
 

@@ -36,8 +36,8 @@ pub(super) fn find<T>(
     if let Some(dir) = options.dir.clone().or_else(|| folder(env, collection.variable)) {
         return found(&dir).ok_or_else(|| {
             Error::Data(message!(
-                "{}: {}: the folder should hold {names}, packed or plain. Put them there, or name no folder to have them \
-                 downloaded.",
+                "{}: {}: the folder should hold {names}, compressed or not. Put them there, or omit the folder to \
+                 have them downloaded.",
                 collection.name,
                 dir.display()
             ))

@@ -81,15 +81,15 @@ fn clothes_are_found_where_they_may_be() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_files_are_reported() {
     let folder = Folder::new("missing");
     let names = "train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz";
     let dir = folder.0.display();
     assert_eq!(
         words(load_quartet(&FASHION_MNIST, &folder.options("."), &|_| None)),
         format!(
-            "fashion_mnist: {dir}/.: the folder should hold {names}, packed or plain. Put them there, or name no folder to have \
-             them downloaded."
+            "fashion_mnist: {dir}/.: the folder should hold {names}, compressed or not. Put them there, or omit the \
+             folder to have them downloaded."
         )
     );
     let none = LoadDataOptions::new().download(false);
@@ -164,7 +164,7 @@ fn photographs_are_read_from_their_files() {
     let path = folder.0.join("cifar-10-batches-bin/data_batch_3.bin");
     fs::write(&path, &records(&[1, 2])[..4000]).unwrap();
     let text = words(load(&folder.options(".")));
-    assert!(text.contains("data_batch_3.bin: its 4000 bytes are no whole number"), "{text}");
+    assert!(text.contains("data_batch_3.bin: its 4000 bytes are not a multiple"), "{text}");
     fs::write(&path, records(&[1, 12])).unwrap();
     let text = words(load(&folder.options(".")));
     assert!(

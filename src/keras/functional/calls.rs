@@ -166,7 +166,7 @@ pub(crate) fn connect_shared(
     let (Name::Given(name) | Name::Base(name)) = &operation.name;
     if inputs.is_empty() {
         return Err(Error::Shape(message!(
-            "layer '{name}': it was called on no symbols; it needs one at least."
+            "layer '{name}': it was called on no symbols; it needs at least one."
         )));
     }
     let outputs = in_layer(name, probe::results(&operation.callable, &inputs, mask.as_ref()))?;

@@ -350,7 +350,7 @@ impl Layer for Functional {
         match (results.pop(), results.len()) {
             (Some(result), 0) => Ok(result),
             (_, others) => Err(Error::Shape(message!(
-                "Functional: the model has {} outputs, and one tensor was asked for. Call it with a list, \
+                "Functional: the model has {} outputs, and one tensor was requested. Call it with a list, \
                  model.call(&[x], cx), which returns a list.",
                 others + 1
             ))),

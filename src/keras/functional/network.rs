@@ -440,7 +440,7 @@ impl Network {
 fn check_ends(inputs: &[SymbolicTensor], outputs: &[SymbolicTensor]) -> Result<()> {
     if inputs.is_empty() || outputs.is_empty() {
         return Err(Error::Shape(message!(
-            "Functional: the model has {} inputs and {} outputs; it needs one of each at least.",
+            "Functional: the model has {} inputs and {} outputs; it needs at least one of each.",
             inputs.len(),
             outputs.len()
         )));

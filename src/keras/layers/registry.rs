@@ -219,7 +219,7 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
 pub fn layer_from_config(config: &Config) -> Result<Box<dyn Layer>> {
     any_from_config(config)?.into_one().ok_or_else(|| {
         Error::Data(message!(
-            "from_config: a layer {} takes several inputs, so it cannot stand for a layer of one.",
+            "from_config: a layer {} takes several inputs, so it cannot replace a layer with one input.",
             config.class()
         ))
     })
@@ -330,28 +330,30 @@ mod tests {
     }
 
     #[test]
-    fn wrong_configs_are_told() {
-        let told = |class: &str, text: &str| {
+    fn wrong_configs_are_refused() {
+        let reported = |class: &str, text: &str| {
             let options = serde_json::from_str(text).unwrap();
             layer_from_config(&Config::with_options(class, options)).err().unwrap().to_string()
         };
         assert_eq!(
-            told("Dense", "{}"),
+            reported("Dense", "{}"),
             "from_config: Dense needs 'units', and the config lacks it."
         );
         assert_eq!(
-            told("Dense", r#"{"units": -1}"#),
+            reported("Dense", r#"{"units": -1}"#),
             "from_config: 'units' of Dense is -1; it must be a whole number."
         );
         let channels = r#"{"filters": 1, "kernel_size": 3, "data_format": "channels_first"}"#;
         assert_eq!(
-            told("Conv2D", channels),
-            "from_config: 'data_format' of Conv2D is \"channels_first\"; here it can only be \"channels_last\". Make the layer so in \
-             Keras, and save the model again."
+            reported("Conv2D", channels),
+            "from_config: 'data_format' of Conv2D is \"channels_first\"; here it can only be \"channels_last\". \
+             Change the layer in Keras, and save the model again."
         );
-        assert!(told("Dens", "{}").starts_with("from_config: there is no layer 'Dens'. The known"));
         assert!(
-            told("Dropout", r#"{"rate": 0.5, "rat": 1}"#)
+            reported("Dens", "{}").starts_with("from_config: there is no layer 'Dens'. The known")
+        );
+        assert!(
+            reported("Dropout", r#"{"rate": 0.5, "rat": 1}"#)
                 .contains("'rat' of Dropout is 1, and Dropout has no option 'rat'; it has rate")
         );
     }

@@ -72,7 +72,7 @@ impl Regions {
         let labels = classes(y_true, self.sparse_y_true)?;
         if labels.len() != predicted.len() {
             return Err(Error::Shape(message!(
-                "{metric}: y_true is {:?} and y_pred is {:?}; they must have as many positions.",
+                "{metric}: y_true is {:?} and y_pred is {:?}; they must have the same number of positions.",
                 y_true.shape(),
                 y_pred.shape()
             )));

@@ -54,8 +54,8 @@ impl Totals {
             let total = sum.device().scope(|| slot.get_or_make(value))?;
             if total.shape() != sum.shape() {
                 return Err(Error::Shape(message!(
-                    "{metric}: the batches before gave totals {:?}, and this one gives {:?}. Give it batches of as many \
-                     classes, or reset_state a metric of its own for these.",
+                    "{metric}: the batches before gave totals {:?}, and this one gives {:?}. Give it batches with \
+                     the same number of classes, or use a separate metric for these.",
                     total.shape(),
                     sum.shape()
                 )));

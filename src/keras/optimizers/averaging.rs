@@ -64,7 +64,8 @@ impl Stage for Averaging {
         let average = |variable| {
             memory.made(AVERAGE, variable).ok_or_else(|| {
                 Error::Check(message!(
-                    "{name}: finalize_variable_values knows no average of '{}'; the optimizer has made no step with it.",
+                    "{name}: finalize_variable_values has no average of '{}'; the optimizer has made no step with \
+                     it.",
                     variables.name(variable)
                 ))
             })

@@ -263,7 +263,8 @@ impl Stage for Kinds {
         if nameless {
             now.known.clear();
             return Err(Error::Check(message!(
-                "{}: exclude_layers goes by names, [{}], and the step was given variables without names. Give it the model.",
+                "{}: exclude_layers uses names, [{}], and the step was given variables without names. Give it the \
+                 model.",
                 options.name,
                 now.excluded.join(", ")
             )));

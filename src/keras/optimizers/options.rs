@@ -242,7 +242,7 @@ pub(super) struct Round<'a> {
     pub(super) variables: &'a Trainable<'a>,
     pub(super) memory: &'a Mutex<Memory>,
     pub(super) changes: Vec<Change>,
-    /// A boolean that tells the device whether to apply the changes, once a stage has computed it.
+    /// A boolean that decides whether the device applies the changes, once a stage has computed it.
     pub(super) wanted: Option<Tensor>,
 }
 

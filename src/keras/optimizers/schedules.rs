@@ -227,7 +227,7 @@ impl Schedule for PiecewiseConstantDecay {
         }
         if !boundaries.is_sorted() {
             return Err(Error::Index(message!(
-                "PiecewiseConstantDecay: the boundaries are {boundaries:?}; they must not fall."
+                "PiecewiseConstantDecay: the boundaries are {boundaries:?}; they must not decrease."
             )));
         }
         Ok(())

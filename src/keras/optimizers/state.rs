@@ -110,7 +110,7 @@ impl OptimizerState {
         let name = || self.name();
         if count.made == u64::MAX {
             return Err(Error::Checkpoint(message!(
-                "{}: {} steps were made, and there is no number for another. Set the count with set_iterations.",
+                "{}: {} steps were made, and the count cannot be larger. Set the count with set_iterations.",
                 name(),
                 count.made
             )));
@@ -119,8 +119,8 @@ impl OptimizerState {
         let learning_rate = count.rate();
         if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
             return Err(Error::Index(message!(
-                "{}: the learning rate after {} steps is {}; it must be a number, at least 0. Set another, \
-                 or mend the schedule.",
+                "{}: the learning rate after {} steps is {}; it must be a number, at least 0. Set another, or fix \
+                 the schedule.",
                 name(),
                 count.made,
                 f32_text(learning_rate)

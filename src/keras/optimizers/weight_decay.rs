@@ -47,7 +47,7 @@ impl WeightDecay {
         }
         if nameless {
             return Err(Error::Check(message!(
-                "{}: exclude_from_weight_decay goes by names, [{}], and the step was given variables without names. \
+                "{}: exclude_from_weight_decay uses names, [{}], and the step was given variables without names. \
                  Give it the model, or exclude variables.",
                 round.options.name,
                 names.join(", ")

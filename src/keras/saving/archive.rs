@@ -85,7 +85,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
     }
     let wrong = |what: String| {
         Error::Data(message!(
-            "{}: load_model: {what}. It is damaged or no .keras file; take another copy.",
+            "{}: load_model: {what}. It is damaged or not a .keras file; take another copy.",
             path.display()
         ))
     };
@@ -104,7 +104,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
         Ok(bytes)
     };
     let config: Value = python_json::parse(&file(CONFIG)?)
-        .map_err(|error| wrong(format!("'{CONFIG}' is no JSON that can be read: {error}")))?;
+        .map_err(|error| wrong(format!("'{CONFIG}' is not valid JSON: {error}")))?;
     let model = made(&config, &options.custom_objects)?;
     let weights = file(WEIGHTS)?;
     from_h5(&model, &weights, path)?;
@@ -141,14 +141,14 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
     };
     let Some(text) = texts.as_ref().and_then(|texts| texts.first()) else {
         return Err(Error::Data(message!(
-            "{}: load_model: this file of HDF5 has weights alone and no model. Make the model, and load them with \
+            "{}: load_model: this HDF5 file has only weights and no model. Make the model, and load them with \
              saving::load_weights.",
             path.display()
         )));
     };
     let config: Value = python_json::parse(text.as_bytes()).map_err(|error| {
         Error::Data(message!(
-            "{}: load_model: 'model_config' is no JSON that can be read: {error}. Take another copy.",
+            "{}: load_model: 'model_config' is not valid JSON: {error}. Take another copy.",
             path.display()
         ))
     })?;

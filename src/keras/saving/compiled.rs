@@ -44,7 +44,7 @@ impl Options {
             None | Some(Value::Null) => Ok(None),
             Some(value) => python_json::float(&value).map(Some).ok_or_else(|| {
                 let value = shown(&value);
-                unknown(format!("'{key}' of the {} is {value}, and a number is read", self.what))
+                unknown(format!("'{key}' of the {} is {value}; it must be a number", self.what))
             }),
         }
     }
@@ -54,7 +54,7 @@ impl Options {
             None | Some(Value::Null) => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),
             Some(value) => Err(unknown(format!(
-                "'{key}' of the {} is {}, and true or false is read",
+                "'{key}' of the {} is {}; it must be true or false",
                 self.what,
                 shown(&value)
             ))),
@@ -74,7 +74,10 @@ impl Options {
         match self.options.iter().find(|(_, value)| !value.is_null()) {
             Some((key, value)) => {
                 let value = shown(value);
-                Err(unknown(format!("'{key}' of the {} is {value}, which is not read", self.what)))
+                Err(unknown(format!(
+                    "'{key}' of the {} is {value}, which is not supported",
+                    self.what
+                )))
             }
             None => Ok(()),
         }
@@ -88,18 +91,20 @@ pub(super) fn compile(
     weights: &[u8],
     path: &Path,
 ) -> Result<()> {
-    let told = |key: &str| config.get(key).filter(|value| !value.is_null());
+    let given = |key: &str| config.get(key).filter(|value| !value.is_null());
     for key in ["loss_weights", "weighted_metrics"] {
-        if told(key).is_some() {
-            return Err(unknown(format!("the file was compiled with {key}, which are not read")));
+        if given(key).is_some() {
+            return Err(unknown(format!(
+                "the file was compiled with {key}, which is not supported"
+            )));
         }
     }
-    let Some(loss) = told("loss") else { return Ok(()) };
+    let Some(loss) = given("loss") else { return Ok(()) };
     let mut options = CompileOptions::new();
-    if let Some(metrics) = told("metrics") {
+    if let Some(metrics) = given("metrics") {
         let list = metrics.as_array().ok_or_else(|| {
             unknown(
-                "the metrics of the file are no list, so they belong to several outputs"
+                "the metrics of the file are not a list, so they belong to several outputs"
                     .to_string(),
             )
         })?;
@@ -131,7 +136,9 @@ pub(super) fn compile(
 fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
     if !value.is_object() {
         let value = shown(value);
-        return Err(unknown(format!("the loss of the file is {value}, and one loss is read")));
+        return Err(unknown(format!(
+            "the loss of the file is {value}; only one loss is supported"
+        )));
     }
     let (class, mut options) = Options::parse(value, "loss")?;
     let logits = options.flag("from_logits")?;
@@ -147,7 +154,7 @@ fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
         }
         (class, false) => losses::get(class)?,
         (class, true) => {
-            return Err(unknown(format!("'from_logits' of the loss {class} is not read")));
+            return Err(unknown(format!("'from_logits' of the loss {class} is not supported")));
         }
     };
     options.done(&[
@@ -234,7 +241,7 @@ fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
         }
         class => {
             return Err(unknown(format!(
-                "the file was compiled with the optimizer {class}; Adam, AdamW, RMSprop and SGD are read"
+                "the file was compiled with the optimizer {class}; Adam, AdamW, RMSprop and SGD are supported"
             )));
         }
     };

@@ -37,8 +37,8 @@ pub(super) fn arrays<'a>(
     }
     if found.len() != places.len() {
         return Err(Error::Checkpoint(message!(
-            "{name}: load: the file holds {} variables, and the model has {}. Make the model of the same layers in the same \
-             order.",
+            "{name}: load: the file holds {} variables, and the model has {}. Build the model from the same layers \
+             in the same order.",
             found.len(),
             places.len()
         )));
@@ -48,8 +48,8 @@ pub(super) fn arrays<'a>(
         let (shape, dtype) = (array.shape(), array.dtype().file_name());
         if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
             return Err(Error::Checkpoint(message!(
-                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
-                 of the same layers in the same order.",
+                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Build \
+                 the model from the same layers in the same order.",
                 place.name
             )));
         }

@@ -24,7 +24,7 @@ impl LoadedModel {
         match self {
             LoadedModel::Sequential(model) => Ok(model),
             LoadedModel::Functional(_) => Err(Error::Data(message!(
-                "load_model: the file holds a functional model, and a Sequential was asked for. Call functional()."
+                "load_model: the file holds a functional model, and a Sequential was requested. Call functional()."
             ))),
         }
     }
@@ -37,7 +37,7 @@ impl LoadedModel {
         match self {
             LoadedModel::Functional(model) => Ok(model),
             LoadedModel::Sequential(_) => Err(Error::Data(message!(
-                "load_model: the file holds a Sequential, and a functional model was asked for. Call sequential()."
+                "load_model: the file holds a Sequential, and a functional model was requested. Call sequential()."
             ))),
         }
     }

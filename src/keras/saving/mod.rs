@@ -40,9 +40,8 @@ use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
 fn parse(text: &str) -> Result<Value> {
-    python_json::parse(text.as_bytes()).map_err(|error| {
-        Error::Data(message!("from_json: the text is no JSON that can be read: {error}."))
-    })
+    python_json::parse(text.as_bytes())
+        .map_err(|error| Error::Data(message!("from_json: the text is not valid JSON: {error}.")))
 }
 
 impl Sequential {

@@ -27,7 +27,7 @@ fn text<'a>(value: &'a Value, key: &str, what: &str) -> Result<&'a str> {
     value
         .get(key)
         .and_then(Value::as_str)
-        .ok_or_else(|| wrong(format!("{what} has no '{key}'; it must be a text.")))
+        .ok_or_else(|| wrong(format!("{what} has no '{key}'; it must be a string.")))
 }
 
 fn list<'a>(value: &'a Value, key: &str, what: &str) -> Result<&'a [Value]> {
@@ -41,7 +41,7 @@ fn config_of<'a>(value: &'a Value, class: &str) -> Result<&'a Value> {
     let found = text(value, "class_name", "the model")?;
     if found != class {
         return Err(wrong(format!(
-            "the text describes a {found}, and a {class} was asked for. Call {found}::from_json."
+            "the text describes a {found}, and a {class} was requested. Call {found}::from_json."
         )));
     }
     value.get("config").ok_or_else(|| wrong(format!("the {class} has no 'config'.")))
@@ -121,14 +121,14 @@ fn sizes(value: &Value) -> Option<PartialShape> {
 
 /// The input that an `InputLayer` describes.
 fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
-    let told = |key: &str| value.pointer(&format!("/config/{key}"));
-    let shape = told("batch_shape").or_else(|| told("batch_input_shape")).ok_or_else(|| {
+    let given = |key: &str| value.pointer(&format!("/config/{key}"));
+    let shape = given("batch_shape").or_else(|| given("batch_input_shape")).ok_or_else(|| {
         wrong("an InputLayer has no 'batch_shape', such as [null, 28, 28, 1].".to_string())
     })?;
     let shape = sizes(shape).ok_or_else(|| {
         wrong(format!("'batch_shape' is {}; it must be a list of sizes and null.", shown(shape)))
     })?;
-    let dtype = told("dtype").and_then(Value::as_str).unwrap_or("float32");
+    let dtype = given("dtype").and_then(Value::as_str).unwrap_or("float32");
     let dtype = dtype_named(dtype).map_err(|what| wrong(format!("an InputLayer has {what}.")))?;
     let input = Input::batch_shape(shape).with_dtype(dtype);
     Ok(match name {
@@ -155,7 +155,7 @@ fn sequential_of(config: &Value) -> Result<Sequential> {
         let layer = in_layer(name.unwrap_or(options.class()), any_from_config(&options))?;
         let layer = layer.into_one().ok_or_else(|| {
             wrong(format!(
-                "a {} takes several inputs, so it cannot stand in a Sequential.",
+                "a {} takes several inputs, so it cannot be in a Sequential.",
                 options.class()
             ))
         })?;
@@ -339,7 +339,7 @@ fn end_list(value: &Value, places: &HashMap<&str, usize>, found: &mut Vec<Taken>
     match value {
         Value::Array(list) => list.iter().try_for_each(|value| end_list(value, places, found)),
         Value::Object(map) => map.values().try_for_each(|value| end_list(value, places, found)),
-        _ => Err(wrong(format!("{} is no result such as [\"dense\", 0, 0].", shown(value)))),
+        _ => Err(wrong(format!("{} is not a result such as [\"dense\", 0, 0].", shown(value)))),
     }
 }
 
@@ -544,8 +544,8 @@ fn call_all(layers: &mut [Made<'_>]) -> Result<()> {
     match stuck {
         None => Ok(()),
         Some(layer) => Err(wrong(format!(
-            "call {} of '{}' takes results that are never made: the layers are connected in a circle, or one takes a call \
-             that is not there.",
+            "call {} of '{}' uses results that are never computed: the layers form a cycle, or one refers to a call \
+             that does not exist.",
             layer.results.len(),
             layer.name
         ))),

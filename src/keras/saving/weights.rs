@@ -89,7 +89,7 @@ pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8
     for array in arrays {
         let place = of_name.get(&*array.name).ok_or_else(|| {
             Error::Checkpoint(message!(
-                "save: '{}' is no variable of a layer, and Keras's files have no place for it.",
+                "save: '{}' is not a variable of a layer, and Keras's files cannot hold it.",
                 array.name
             ))
         })?;
@@ -138,8 +138,8 @@ fn arrays<'a>(
                 let array = file.values(node)?;
                 let (shape, dtype) = (array.shape(), array.dtype().file_name());
                 return Err(Error::Checkpoint(message!(
-                    "{name}: load: the file holds '{path}' {shape:?} of {dtype}, and the {kind} has no such variable; it has \
-                     {}. Make the model of the same layers in the same order.",
+                    "{name}: load: the file holds '{path}' {shape:?} of {dtype}, and the {kind} has no such \
+                     variable; it has {}. Build the model from the same layers in the same order.",
                     shown(places)
                 )));
             }
@@ -149,8 +149,8 @@ fn arrays<'a>(
         let (shape, dtype) = (array.shape(), array.dtype().file_name());
         if let Some(wanted) = place.shape.as_ref().filter(|wanted| **wanted != shape) {
             return Err(Error::Checkpoint(message!(
-                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Make the model \
-                 of the same layers in the same order.",
+                "{name}: load: '{path}' is {shape:?} of {dtype} in the file, and '{}' {wanted:?} in the model. Build \
+                 the model from the same layers in the same order.",
                 place.name
             )));
         }
@@ -160,8 +160,8 @@ fn arrays<'a>(
         let held: Vec<&str> = file.datasets().map(|node| node.path()).take(6).collect();
         let shape = place.shape.as_ref().map_or(String::new(), |shape| format!(" {shape:?}"));
         return Err(Error::Checkpoint(message!(
-            "{name}: load: the file lacks '{}' for '{}'{shape}; it holds {}. Make the model of the same layers in the same \
-             order.",
+            "{name}: load: the file lacks '{}' for '{}'{shape}; it holds {}. Build the model from the same layers in \
+             the same order.",
             place.path,
             place.name,
             if held.is_empty() {

@@ -153,13 +153,13 @@ impl Sequential {
         &self,
         x: &Tensor,
         cx: Context<'_>,
-        tell: &mut dyn FnMut(&Tensor),
+        notify: &mut dyn FnMut(&Tensor),
     ) -> Result<(Tensor, Option<Tensor>)> {
         let (mut y, mut mask) = (bytes_as_floats(x)?, cx.mask().cloned());
         for (name, layer) in &self.layers {
             let result = layer.call_with_mask(&y, cx.with_mask(mask.as_ref()));
             (y, mask) = in_layer(name, result)?;
-            tell(&y);
+            notify(&y);
         }
         Ok((y, mask))
     }

@@ -99,7 +99,7 @@ impl FitProgress {
     fn parse(bytes: &[u8]) -> Result<Self> {
         let mut from = Reader::new(bytes);
         if from.raw(MAGIC.len())? != MAGIC {
-            return Err(Error::Data("these bytes are none that this version saved.".into()));
+            return Err(Error::Data("these bytes were not saved by this version.".into()));
         }
         let (epoch, batches) = (from.size()?, from.size()?);
         let rate = f32::from_bits(from.number()? as u32);

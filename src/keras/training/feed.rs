@@ -166,8 +166,8 @@ impl<'a> Feed<'a> {
         let batches = self.batches_of_a_pass().unwrap_or(0);
         match self.steps {
             Some(steps) if steps > batches => Err(Error::Data(message!(
-                "{call}: {steps} steps are asked for, and {} examples make {batches} batches. Ask for fewer, or leave the \
-                 number out.",
+                "{call}: {steps} steps are requested, and {} examples make {batches} batches. Ask for fewer, or \
+                 leave the number out.",
                 range.len()
             ))),
             _ => Ok(()),
@@ -183,8 +183,8 @@ impl<'a> Feed<'a> {
             ))),
             (Cardinality::Known(count), Some(steps)) if steps > count => {
                 Err(Error::Data(message!(
-                    "{call}: {steps} steps are asked for, and the dataset has {count} batches. Ask for fewer, or repeat it: \
-                     dataset.repeat(None)."
+                    "{call}: {steps} steps are requested, and the dataset has {count} batches. Ask for fewer, or \
+                     repeat it: dataset.repeat(None)."
                 )))
             }
             (Cardinality::Infinite, None) => {
@@ -342,8 +342,8 @@ impl<'a> Feed<'a> {
         }
         match self.steps {
             Some(steps) => Err(Error::Data(message!(
-                "{call}: {steps} steps are asked for, and the {kind} ended after {given} batches. Ask for fewer, or repeat \
-                 the data."
+                "{call}: {steps} steps are requested, and the {kind} ended after {given} batches. Ask for fewer, or \
+                 repeat the data."
             ))),
             None => Ok(()),
         }

@@ -83,7 +83,7 @@ impl Check {
     }
 
     /// Reports the error at the next read.
-    pub(super) fn tell(self, call: &'static str) {
+    pub(super) fn report(self, call: &'static str) {
         let found = self.found.clone();
         let check = Arc::new(self);
         eager::effect(&[&found], move |found| {

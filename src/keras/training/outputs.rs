@@ -142,7 +142,7 @@ fn place(output: &Output, names: &[String]) -> Result<usize> {
     };
     found.ok_or_else(|| {
         let what = match output {
-            Output::At(at) => format!("at place {at}"),
+            Output::At(at) => format!("at position {at}"),
             Output::Named(name) => format!("called '{name}'"),
         };
         Error::Data(message!(

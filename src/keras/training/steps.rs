@@ -43,7 +43,7 @@ pub(super) fn on_batch(model: &dyn AnyModel, phase: Phase, batch: &Batch) -> Res
     reset_metrics(model, &compiled)?;
     compiled.set_checked_labels(false);
     let mut logs = if trains { model.train_step(batch)? } else { model.test_step(batch)? };
-    logs.take_checks().into_iter().for_each(|check| check.tell(call));
+    logs.take_checks().into_iter().for_each(|check| check.report(call));
     for (name, value) in compiled.results()? {
         logs = logs.add(&name, &value);
     }
@@ -83,7 +83,7 @@ pub(super) fn measure(
     }
     let Some(mut total) = total else {
         return Err(Error::Data(
-            "compile: no output has a loss, and no layer adds one; there is nothing to make small."
+            "compile: no output has a loss, and no layer adds one; there is nothing to minimize."
                 .into(),
         ));
     };

@@ -223,7 +223,7 @@ impl Rules<'_> {
             (None, Some(_)) => refuse("subset needs a validation_split."),
             (Some(_), None) => refuse("validation_split needs a subset: which part is wanted?"),
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
-                refuse(&format!("validation_split is {share}; it lies between 0 and 1."))
+                refuse(&format!("validation_split is {share}; it must be between 0 and 1."))
             }
             (Some(_), _) if self.shuffle && self.seed.is_none() => refuse(
                 "validation_split needs a seed, the same for both subsets, so that no file is in both; or shuffle(false).",
@@ -238,9 +238,8 @@ impl Rules<'_> {
         for entry in list(directory)? {
             let name = entry.file_name().unwrap_or_default();
             let Some(name) = name.to_str() else {
-                return Err(
-                    self.refuse(&entry, "its name is no Unicode text, which a class's must be")
-                );
+                return Err(self
+                    .refuse(&entry, "its name is not valid Unicode, which a class name must be"));
             };
             if entry.is_dir() && !name.starts_with('.') {
                 found.push(name.to_string());

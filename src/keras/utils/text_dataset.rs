@@ -77,7 +77,7 @@ pub fn text_dataset_from_directory(
         let mut text = String::from_utf8(read_file(path)?).map_err(|error| {
             let (error, path) = (error.utf8_error(), path.display());
             Error::Data(message!(
-                "{path}: the file is no UTF-8 text from byte {} on. Convert it, or leave it out.",
+                "{path}: the file is not valid UTF-8 from byte {} on. Convert it, or leave it out.",
                 error.valid_up_to()
             ))
         })?;

@@ -203,8 +203,8 @@ fn layout([q, k, v]: [&Tensor; 3], options: &AttentionOptions) -> Result<Layout>
         || !grouped
     {
         return wrong(
-            "the axes before the last two must agree, but for the heads: those of the query may be a multiple of the \
-             others'",
+            "the axes before the last two must agree, except for the heads: those of the query may be a multiple of \
+             the others'",
         );
     }
     let rate = options.dropout_rate;

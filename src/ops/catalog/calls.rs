@@ -91,7 +91,7 @@ impl Catalog {
                         dispatch(Binary { row }, &[&c.tensor(a, dtype), &c.tensor(b, dtype)])
                     });
                 }
-                self.add(format!("{} {dtype} beside a number", row.method), |c| {
+                self.add(format!("{} {dtype} with a number", row.method), |c| {
                     let one = if dtype == Bool { true.into() } else { 1.into() };
                     let one = fill(&c.device, row.name, Shape::default(), one, dtype)?;
                     dispatch(Binary { row }, &[&c.tensor([3, 5], dtype), &one])

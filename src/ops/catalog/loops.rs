@@ -277,8 +277,8 @@ fn what_cannot_be_cut_is_refused() {
     });
     assert_eq!(
         error.to_string(),
-        "MatMul: a thread would go round 195 times, and at most 100 are safe on every adapter. Split the tensors along an \
-         axis."
+        "MatMul: a thread would iterate 195 times, and at most 100 are safe on every adapter. Split the tensors along \
+         an axis."
     );
 }
 
@@ -295,7 +295,7 @@ fn what_kernels_hand_on_is_refused_where_no_binding_covers_it() {
     });
     assert_eq!(
         error.to_string(),
-        "UnsortedSegmentSum: its kernels hand on 752000 bytes, and at most 65536 fit into one binding on this adapter. \
-         Split the tensors along an axis."
+        "UnsortedSegmentSum: its kernels pass on 752000 bytes, and at most 65536 fit into one binding on this \
+         adapter. Split the tensors along an axis."
     );
 }

@@ -104,7 +104,7 @@ impl Padding {
         let most = FARTHEST / 2 / channels.max(1);
         if edges.pairs().iter().any(|(low, high)| *low.max(high) > most) {
             return Err(Error::Shape(message!(
-                "{op}: the padding {:?} is too wide; with {channels} channels it may have at most {most} places.",
+                "{op}: the padding {:?} is too wide; with {channels} channels it may have at most {most} positions.",
                 edges.pairs()
             )));
         }
@@ -231,8 +231,8 @@ impl Geometry {
             || [sh, sw, reach(kh, dh), reach(kw, dw)].iter().any(|n| *n > FARTHEST)
         {
             return Err(Error::Shape(message!(
-                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and neither a \
-                 stride nor a dilated filter may span more than {FARTHEST} places.",
+                "{op}: strides {:?}, dilations {:?} and the filter's size ({kh}, {kw}) must all be at least 1, and \
+                 neither a stride nor a dilated filter may span more than {FARTHEST} positions.",
                 options.strides,
                 options.dilations
             )));

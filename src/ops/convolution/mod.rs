@@ -112,8 +112,8 @@ impl Tensor {
         let all = channels.shape()[3];
         if !matches!(mix.shape(), &[1, 1, c, _] if c == all) {
             return Err(Error::Shape(message!(
-                "SeparableConv2D: the pointwise filter is {:?}; it must be [1, 1, {all}, O], as each place has {all} \
-                 channels after the depthwise convolution.",
+                "SeparableConv2D: the pointwise filter is {:?}; it must be [1, 1, {all}, O], as each position has \
+                 {all} channels after the depthwise convolution.",
                 mix.shape()
             )));
         }

@@ -176,8 +176,8 @@ fn grown(
     });
     grown.ok_or_else(|| {
         Error::Shape(message!(
-            "{op}: {size} places with windows of {window}, strides of {stride} and dilations of {dilation} would become \
-             more than 2^64."
+            "{op}: {size} positions with windows of {window}, strides of {stride} and dilations of {dilation} would \
+             become more than 2^64."
         ))
     })
 }

@@ -112,8 +112,9 @@ impl Frames {
         let farthest = window.saturating_mul(dilation).max(stride).max(depth);
         if [window, stride, dilation].contains(&0) || farthest > FARTHEST {
             return Err(Error::Shape(message!(
-                "{op}: along the depth the stride {stride}, the dilation {dilation} and the filter's size {window} must be \
-                 at least 1, and neither the stride nor the dilated filter may span more than {FARTHEST} places."
+                "{op}: along the depth the stride {stride}, the dilation {dilation} and the filter's size {window} \
+                 must be at least 1, and neither the stride nor the dilated filter may span more than {FARTHEST} \
+                 positions."
             )));
         }
         let (out, front) = windows(depth, window, stride, dilation, padding);

@@ -25,7 +25,7 @@ impl Tensor {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad::{Conv2dOptions, Tensor};
-    /// // One image of 2 x 2 places with two channels; the first is doubled and summed, the second summed.
+    /// // One image of 2 x 2 pixels with two channels; the first is doubled and summed, the second summed.
     /// let image = Tensor::from_slice(&[1.0, 10.0, 2.0, 20.0, 3.0, 30.0, 4.0, 40.0], [1, 2, 2, 2])?;
     /// let filter = Tensor::from_slice(&[2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0], [2, 2, 2, 1])?;
     /// let y = image.depthwise_conv2d(&filter, Conv2dOptions::default())?;
@@ -53,9 +53,7 @@ const FORWARD: &str = "DepthwiseConv2dNative";
 fn geometry(op: &str, image: &Shape, filter: &Shape, options: Conv2dOptions) -> Result<Geometry> {
     let mut g = Geometry::new(op, image, filter, options)?;
     g.out[3] = g.image[3].checked_mul(g.filter[3]).ok_or_else(|| {
-        Error::Shape(message!(
-            "{op}: the filters {filter} give more channels than there are numbers."
-        ))
+        Error::Shape(message!("{op}: the filters {filter} give too many channels."))
     })?;
     Ok(g)
 }

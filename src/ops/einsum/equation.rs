@@ -61,10 +61,10 @@ fn term(equation: &str, text: &str) -> Result<Term> {
     for c in before.chars().chain(after.unwrap_or("").chars()) {
         let Some(label) = letter(c) else {
             let why = match (c, ellipsis) {
-                ('.', Some(_)) => "a term has one ellipsis at most.".to_string(),
+                ('.', Some(_)) => "a term may have at most one ellipsis.".to_string(),
                 ('.', None) => "an ellipsis is three dots.".to_string(),
                 _ => format!(
-                    "{c:?} is no label; labels are letters, and \"...\" stands for further axes."
+                    "{c:?} is not a label; labels are letters, and \"...\" stands for further axes."
                 ),
             };
             return refused(equation, why);
@@ -177,7 +177,7 @@ fn explicit(text: &str, right: &Term, widest: usize, known: Set) -> Result<Vec<L
         (1..right.letters.len()).find(|&at| right.letters[..at].contains(&right.letters[at]));
     if let Some(at) = twice {
         let label = name(right.letters[at]);
-        return refused(text, format!("label {label} stands twice in the result; name it once."));
+        return refused(text, format!("label {label} occurs twice in the result; name it once."));
     }
     Ok(right.labels(widest))
 }

@@ -74,8 +74,8 @@ pub fn crop_to_bounding_box(
         |offset: usize, target, size| offset.checked_add(target).is_some_and(|end| end <= size);
     if !inside(offset_height, target_height, h) || !inside(offset_width, target_width, w) {
         return Err(Error::Shape(message!(
-            "{OP}: a box of {target_height} x {target_width} at ({offset_height}, {offset_width}) leaves the image of \
-             {h} x {w}; offset and target together must not be larger than the image."
+            "{OP}: a box of {target_height} x {target_width} at ({offset_height}, {offset_width}) extends beyond the \
+             image of {h} x {w}; offset and target together must not be larger than the image."
         )));
     }
     cut(image, [offset_height, offset_width], [target_height, target_width])

@@ -51,8 +51,8 @@ pub fn extract_patches(
     let reach = [kh.saturating_mul(rates[0]), kw.saturating_mul(rates[1]), h.saturating_mul(w)];
     if all.iter().chain(&reach[..2]).any(|n| !(1..=FARTHEST).contains(n)) || reach[2] > FARTHEST {
         return Err(Error::Shape(message!(
-            "{OP}: patches of {patch:?}, strides {strides:?} and rates {rates:?} for images of {h} x {w} places; all must be \
-             at least 1, and none may span more than {FARTHEST} places."
+            "{OP}: patches of {patch:?}, strides {strides:?} and rates {rates:?} for images of {h} x {w} pixels; all \
+             must be at least 1, and none may span more than {FARTHEST} positions."
         )));
     }
     padding.check(OP, 2, c)?;
@@ -61,8 +61,8 @@ pub fn extract_patches(
         let (out, low) = windows(size, k, step, rate, padding);
         if out.saturating_mul(k) > MOST {
             return Err(Error::Shape(message!(
-                "{OP}: {out} patches of {k} places along an axis are more than {MOST} places, of which the host writes out \
-                 each."
+                "{OP}: {out} patches of {k} positions along an axis are more than {MOST} positions, and the host \
+                 lists each of them."
             )));
         }
         let place = |i: usize, u: usize| (i * step + u * rate).checked_sub(low);

@@ -44,7 +44,7 @@ impl Source {
         let places = n.checked_mul(h).and_then(|rows| rows.checked_mul(w));
         if places.is_none_or(|places| h == 0 || w == 0 || places >= 1 << 31) {
             return Err(Error::Shape(message!(
-                "{op}: the images are {:?}; there must be 1 to 2147483647 places to read.",
+                "{op}: the images are {:?}; there must be 1 to 2147483647 pixels to read.",
                 images.shape()
             )));
         }

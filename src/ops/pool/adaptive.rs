@@ -64,7 +64,7 @@ fn pool(op: &str, x: &Tensor, sizes: &[usize], kind: PoolingType) -> Result<Tens
     if sizes.contains(&0) || space.contains(&0) || space.iter().chain(sizes).any(|n| *n > FARTHEST)
     {
         return Err(Error::Shape(message!(
-            "{op}: {space:?} places cannot be pooled to {sizes:?}; all of these must be in 1 to {FARTHEST}."
+            "{op}: {space:?} positions cannot be pooled to {sizes:?}; all of these must be in 1 to {FARTHEST}."
         )));
     }
     if let ([h, w], [oh, ow]) = (space, sizes) {
@@ -88,8 +88,8 @@ fn along(op: &str, x: &Tensor, axis: usize, n: usize, kind: PoolingType) -> Resu
     }
     if n.max(size) > MOST {
         return Err(Error::Shape(message!(
-            "{op}: {size} places do not divide into {n} windows of one size, and the host writes out where each lies; at \
-             most {MOST} places or windows are possible. Choose a number that divides."
+            "{op}: {size} positions do not divide into {n} windows of one size, and the host lists where each lies; \
+             at most {MOST} positions or windows are possible. Choose a number that divides."
         )));
     }
     // In 64 bits on every machine.

@@ -56,8 +56,8 @@ pub(super) fn geometry(
     for (edges, size) in [(options.padding.first_edges(), kh), (beneath.first_edges(), kw)] {
         if edges.is_some_and(|(low, high)| low.max(high) >= size) {
             return Err(Error::Shape(message!(
-                "{op}: the padding {:?} has no fewer places than the window {:?}, which would lie in the padding alone; use \
-                 less.",
+                "{op}: the padding {:?} is not smaller than the window {:?}, which would lie in the padding only; \
+                 use less padding.",
                 edges.unwrap_or_default(),
                 options.window
             )));

@@ -235,7 +235,7 @@ impl SequenceRun {
         let units = check::kernels_and_bias(op, self.cell.gates(), x, kernels, bias, rows)?;
         if steps == 0 {
             return Err(Error::Shape(message!(
-                "{op}: the input is {:?}; a sequence needs one step at least.",
+                "{op}: the input is {:?}; a sequence needs at least one step.",
                 x.shape()
             )));
         }

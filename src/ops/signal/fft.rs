@@ -40,7 +40,7 @@ options! {
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad as tf;
-/// // A wave that goes round once in 4 places: cos + i sin.
+/// // A wave that turns once in 4 samples: cos + i sin.
 /// let x = tf::constant([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])?;
 /// let y = tf::signal::fft(&x)?;
 /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0]);

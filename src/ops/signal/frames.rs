@@ -62,7 +62,7 @@ impl Window {
         })?;
         match weights {
             Some(weights) if weights.shape() != [length] => Err(Error::Shape(message!(
-                "{op}: the window is {:?}; a frame of {length} places needs as many weights.",
+                "{op}: the window is {:?}; a frame of {length} samples needs as many weights.",
                 weights.shape()
             ))),
             weights => Ok(weights),
@@ -87,7 +87,7 @@ impl StftOptions {
     fn length(&self, op: &str, frame: usize) -> Result<usize> {
         let usual = frame.max(1).checked_next_power_of_two();
         self.fft_length.or(usual).ok_or_else(|| {
-            Error::Shape(message!("{op}: a frame of {frame} places has no transform."))
+            Error::Shape(message!("{op}: a frame of {frame} samples has no transform."))
         })
     }
 }
@@ -144,7 +144,7 @@ fn check_frame(op: &str, length: usize, step: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::Shape(message!(
-        "{op}: frames of {length} places in steps of {step}; both numbers must be above 0."
+        "{op}: frames of {length} samples in steps of {step}; both numbers must be above 0."
     )))
 }
 

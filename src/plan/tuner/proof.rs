@@ -38,7 +38,7 @@ pub(super) fn settle(gpu: &Gpu, caps: &mut Caps, unverified: &[Unverified]) -> b
     news
 }
 
-/// Whether a variant computes its case as the plain one does. `None` if the device cannot tell now.
+/// Whether a variant computes its case as the plain one does. `None` if the device cannot check it now.
 fn prove(gpu: &Gpu, caps: &Caps, case: &Unverified) -> Option<bool> {
     let inputs: Vec<_> = case.inputs.iter().collect();
     let cx = LoweringContext { inputs: &inputs, output: &case.output, caps, variant: None };

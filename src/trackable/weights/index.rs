@@ -29,22 +29,22 @@ pub(super) fn read(
     let shown = path.display();
     let wrong = |what: &str| {
         Error::Data(message!(
-            "{shown}: load: {what}. It is damaged or no index of safetensors files; take another copy."
+            "{shown}: load: {what}. It is damaged or not an index of safetensors files; take another copy."
         ))
     };
     let index: Value = serde_json::from_slice(text)
-        .map_err(|error| wrong(&format!("it is no JSON that can be read: {error}")))?;
+        .map_err(|error| wrong(&format!("it is not valid JSON: {error}")))?;
     let map = index.get("weight_map").and_then(Value::as_object);
     let map = map.ok_or_else(|| wrong("it has no 'weight_map' of names and files"))?;
     let mut of_file: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, file) in map {
         let file =
-            file.as_str().ok_or_else(|| wrong(&format!("the file of '{name}' is no text")))?;
+            file.as_str().ok_or_else(|| wrong(&format!("the file of '{name}' is not a string")))?;
         // The files are next to the index, and nowhere else.
         let elsewhere = file.contains(['/', '\\', ':', '\0']);
         if elsewhere || matches!(file, "" | "." | "..") {
             return Err(wrong(&format!(
-                "the file of '{name}' is {file:?}, which is no plain file name"
+                "the file of '{name}' is {file:?}, which is not a plain file name"
             )));
         }
         of_file.entry(file).or_default().push(name.clone());

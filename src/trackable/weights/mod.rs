@@ -70,7 +70,8 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
     sorted.sort_by(|a, b| a.1.cmp(&b.1));
     if let Some([a, b]) = sorted.windows(2).find(|pair| pair[0].1 == pair[1].1) {
         return Err(Error::Checkpoint(message!(
-            "load: '{}' and '{}' both become '{}' by the options. Let the pattern of one of them say more, or ignore one.",
+            "load: '{}' and '{}' both become '{}' by the options. Make one of the patterns more specific, or ignore \
+             one.",
             a.0,
             b.0,
             a.1
@@ -192,7 +193,7 @@ fn known_format(start: &[u8], path: &std::path::Path) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::Data(message!(
-        "{}: load: this is {what}, and no safetensors file. {remedy}.",
+        "{}: load: this is {what}, not a safetensors file. {remedy}.",
         path.display()
     )))
 }

@@ -106,7 +106,8 @@ impl LoadOptions {
             let (from, to) = (parse(from)?, parse(to)?);
             if let Some(place) = to.place_beyond(&from) {
                 return Err(wrong(format!(
-                    "the new name has the place {{{place}}}, and the pattern that it renames has none of that name"
+                    "the new name has the placeholder {{{place}}}, and the pattern that it renames has none of that \
+                     name"
                 )));
             }
             renames.push((from, to));

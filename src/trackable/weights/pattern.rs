@@ -31,7 +31,7 @@ impl<'a> Pattern<'a> {
             let (Some(inside), Some(close)) =
                 (rest[open..].strip_prefix('{'), rest[open..].find('}'))
             else {
-                return wrong("has a bracket without its other half; a place is written {i}");
+                return wrong("has an unmatched bracket; a placeholder is written {i}");
             };
             let place = &inside[..close - 1];
             let (name, any) = match place.strip_suffix("..") {
@@ -39,11 +39,11 @@ impl<'a> Pattern<'a> {
                 None => (place, false),
             };
             if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                return wrong("has a place whose name is no word; write {i} or {rest..}");
+                return wrong("has a placeholder whose name is not a word; write {i} or {rest..}");
             }
             if matches!(pieces.last(), Some(Piece::Place { .. })) {
                 return wrong(
-                    "has two places without a text between them; nothing says where one ends",
+                    "has two placeholders without text between them, so it is unknown where one ends",
                 );
             }
             pieces.push(Piece::Place { name, any });
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_patterns_are_told() {
+    fn broken_patterns_are_refused() {
         for text in ["a{", "a}", "{}", "{..}", "{a}{b}", "{a b}", "}{"] {
             assert!(Pattern::parse(text).unwrap_err().contains(text), "{text}");
         }

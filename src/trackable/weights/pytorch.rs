@@ -268,7 +268,7 @@ fn cook<'a>(
     round: bool,
 ) -> Result<NamedArray<'a>> {
     let mut arrays = arrays.into_iter();
-    let none = || Error::Checkpoint(message!("load: '{}' is made of nothing.", wanted.variable));
+    let none = || Error::Checkpoint(message!("load: '{}' has no sources.", wanted.variable));
     let array = arrays.next().ok_or_else(none)?;
     let sized = |array: &NamedArray<'_>| {
         wanted.shape.ok_or_else(|| {
@@ -321,7 +321,7 @@ fn cook<'a>(
         Layout::GruBias => {
             if wanted.shape.is_some_and(|shape| shape.len() == 1) {
                 return Err(Error::Checkpoint(message!(
-                    "load: '{}' is one bias, and PyTorch's GRU has two that cannot be one. Make the layer with \
+                    "load: '{}' is one bias, and PyTorch's GRU has two that cannot be merged. Make the layer with \
                      reset_after(true), Keras's default.",
                     wanted.variable
                 )));
@@ -424,8 +424,8 @@ fn uncook(
         }
         Layout::GruBias | Layout::Projected(_) | Layout::Output => {
             return Err(Error::Checkpoint(message!(
-                "save: '{}' {:?} of the layer {} has no form of PyTorch's that is written here. Save the other layers, or \
-                 save under the names of this model.",
+                "save: '{}' {:?} of the layer {} cannot be written in PyTorch's form. Save the other layers, or save \
+                 under the names of this model.",
                 wanted.variable,
                 array.array.shape(),
                 wanted.layer.shown()

@@ -74,7 +74,7 @@ enum Contents {
 fn damaged(path: &std::path::Path, what: impl std::fmt::Display) -> Error {
     let shown = path.display();
     Error::Data(message!(
-        "{shown}: load: {what}. It is damaged or no safetensors file; take another copy."
+        "{shown}: load: {what}. It is damaged or not a safetensors file; take another copy."
     ))
 }
 
@@ -88,9 +88,7 @@ fn parse_header(header: &[u8], size: u64, path: &std::path::Path) -> Result<Meta
         true => Ok(parsed),
         false => Err(damaged(
             path,
-            format_args!(
-                "the tensors that the header names do not fill the {data} bytes behind it"
-            ),
+            format_args!("the tensors that the header names do not fill the {data} bytes after it"),
         )),
     }
 }
@@ -267,7 +265,7 @@ impl Shard {
                 // The file had these bytes when it was opened.
                 bytes.try_reserve_exact((end - begin) as usize).map_err(|_| {
                     Error::Data(message!(
-                        "{}: a tensor of {} bytes finds no room in memory.",
+                        "{}: a tensor of {} bytes does not fit in memory.",
                         self.path.display(),
                         end - begin
                     ))

@@ -77,8 +77,8 @@ pub(super) fn save(path: &Path, arrays: &[NamedArray<'_>], options: &SaveOptions
     let counts = cut(arrays, options.max_shard_size.unwrap_or(u64::MAX));
     if is_index(path) {
         return Err(Error::Checkpoint(message!(
-            "{}: save: this is the name of an index, which is written beside the files if they are several. Save as \
-             NAME.safetensors.",
+            "{}: save: this is the name of an index, which is written next to the files if there are several. Save \
+             as NAME.safetensors.",
             path.display()
         )));
     }

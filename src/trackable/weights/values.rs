@@ -13,8 +13,8 @@ pub(crate) fn check_size(array: &NamedArray<'_>) -> Result<usize> {
     let NamedArray { name, array } = array;
     array.dtype().size().ok_or_else(|| {
         Error::Checkpoint(message!(
-            "load: '{name}' {:?} has the dtype {}, which is not read here. Convert it with the library that wrote it, such as \
-             to F32.",
+            "load: '{name}' {:?} has the dtype {}, which is not supported. Convert it with the library that wrote \
+             it, such as to F32.",
             array.shape(),
             array.dtype().file_name()
         ))
@@ -40,8 +40,8 @@ pub(crate) fn converted<'a>(
     let wanted = HostDType::from(dtype).file_name();
     Err(Error::Checkpoint(match misfit {
         Misfit::Apart => message!(
-            "load: '{name}' {shape:?} is {found} in the weights and {wanted} in the model, and none becomes the other. \
-             Convert the weights, or make a model of that dtype."
+            "load: '{name}' {shape:?} is {found} in the weights and {wanted} in the model, and neither can become \
+             the other. Convert the weights, or make a model of that dtype."
         ),
         Misfit::Rounds => message!(
             "load: '{name}' {shape:?} is {found} in the weights and {wanted} in the model, which would round its values. \
@@ -49,7 +49,7 @@ pub(crate) fn converted<'a>(
         ),
         Misfit::Value(place, value) => {
             let remedy = match round || !array.dtype().is_float() {
-                false => "Load with LoadOptions::new().round(true) if its neighbour will do",
+                false => "Load with LoadOptions::new().round(true) if the nearest value will do",
                 true => "Convert the weights where they were made",
             };
             message!(

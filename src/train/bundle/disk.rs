@@ -41,7 +41,8 @@ impl BundleFiles {
         if prefix.file_name().is_none() {
             let prefix = prefix.display();
             return Err(Error::Data(message!(
-                "A checkpoint cannot be saved at \"{prefix}\", which ends with no name; append one, such as ckpt."
+                "A checkpoint cannot be saved at \"{prefix}\", which does not end with a file name; append one, such \
+                 as ckpt."
             )));
         }
         let folder = files::folder_of(prefix);

@@ -149,7 +149,7 @@ fn where_no_file_can_be_the_error_names_it() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_is_said_with_the_name_of_the_file() {
+fn a_full_disk_is_reported_with_the_name_of_the_file() {
     let full = BufWriter::new(File::options().write(true).open("/dev/full").unwrap());
     let mut writer = BundleWriter::named(full, Path::new("ckpt.data-00000-of-00001"));
     let written = writer.add("t", &bytes(0, 100_000));

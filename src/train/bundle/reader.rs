@@ -296,7 +296,7 @@ impl<'a> BundleReader<'a> {
     fn find(&self, key: &str) -> Result<&TensorInfo> {
         self.info(key).ok_or_else(|| {
             Error::Checkpoint(message!(
-                "{} has no tensor \"{key}\"; list_variables tells which it has.",
+                "{} has no tensor \"{key}\"; list_variables lists those that it has.",
                 self.prefix.display()
             ))
         })
@@ -315,7 +315,7 @@ impl<'a> BundleReader<'a> {
         let pieces = &info.pieces;
         if pieces.len() > MOST_PIECES {
             return Err(broken(format_args!(
-                "has {} pieces, and {MOST_PIECES} are the most that are read",
+                "has {} pieces, and {MOST_PIECES} are the most that are supported",
                 pieces.len()
             )));
         }
@@ -513,8 +513,7 @@ fn check_header(name: &Path, header: Option<&BundleHeader>) -> Result<()> {
     };
     if header.endianness != 0 {
         return refuse(format_args!(
-            "was written on a machine that stores the highest byte first, and such ones are not read. Save it on \
-             another machine"
+            "was written on a big-endian machine, which is not supported. Save it on another machine"
         ));
     }
     if version.min_consumer > VERSION || version.bad_consumers.contains(&VERSION) {

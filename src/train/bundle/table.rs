@@ -225,7 +225,7 @@ pub(super) fn read(
     index.encode(&mut wanted);
     wanted.resize(FOOTER - MAGIC.len(), 0);
     if bytes[end..bytes.len() - MAGIC.len()] != wanted {
-        return Err(table.broken(format_args!("the footer at byte {end} is not as it is written")));
+        return Err(table.broken(format_args!("the footer at byte {end} is malformed")));
     }
     let mut at = 0;
     let mut budget = Budget(RESTART * bytes.len());
@@ -241,7 +241,7 @@ pub(super) fn read(
         table.entries(block, &mut budget, |key, value| {
             if last.as_deref().is_some_and(|last| last >= key) {
                 return Err(table.broken(format_args!(
-                    "the key \"{}\" stands behind one that is not below it",
+                    "the key \"{}\" comes after one that is not below it",
                     key.escape_ascii()
                 )));
             }
@@ -326,8 +326,8 @@ impl<'a> Table<'a> {
             other => format!("method {other}"),
         };
         Err(Error::Data(message!(
-            "{}: the block at byte {offset} is compressed ({compression}). TensorFlow writes indexes that are not, and \
-             only those are read; save the checkpoint with TensorFlow again.",
+            "{}: the block at byte {offset} is compressed ({compression}). TensorFlow writes indexes that are not, \
+             and only those are supported; save the checkpoint with TensorFlow again.",
             self.name.display()
         )))
     }

@@ -125,8 +125,9 @@ impl<'a> Layers<'a, '_> {
                     Fit::Partly => "they do not have the same weights".to_string(),
                 };
                 return Err(Error::Checkpoint(message!(
-                    "restore: '{}' would be {} of the checkpoint by its number, but {what}; the model has {} layers with \
-                     weights, and the checkpoint's has {}, which stand at other numbers. Make the model of the same layers.",
+                    "restore: '{}' would be {} of the checkpoint by its number, but {what}; the model has {} layers \
+                     with weights, and the checkpoint's has {}, which have other numbers. Build the model from the \
+                     same layers.",
                     self.path(part, layer),
                     self.name_at(*found),
                     ours.len(),

@@ -274,9 +274,10 @@ impl<'a, 'b> Bound<'a, 'b> {
             if let Some((name, key, theirs)) = unclear {
                 let own = known.get(&**owner).map_or(0, |own| own.len());
                 return Err(Error::Checkpoint(message!(
-                    "restore: nothing but its number says that '{name}' is '{key}' {theirs:?} of the checkpoint, whose \
-                     optimizer has {} variables, and this one has {own}: it could be that of another variable. Add the model \
-                     to the checkpoint beside its optimizer, or build the optimizer with the variables that it had.",
+                    "restore: nothing but its number says that '{name}' is '{key}' {theirs:?} of the checkpoint, \
+                     whose optimizer has {} variables, and this one has {own}: it could be that of another variable. \
+                     Add the model to the checkpoint together with its optimizer, or build the optimizer with the \
+                     variables that it had.",
                     trainable.len()
                 )));
             }

@@ -44,7 +44,7 @@ pub(super) fn numbered(prefix: &Path, number: u64) -> crate::error::Result<PathB
     if prefix.file_name().is_none() {
         let prefix = prefix.display();
         return Err(crate::error::Error::Checkpoint(crate::error::message!(
-            "save: \"{prefix}\" ends with no name for the files; append one, such as ckpt."
+            "save: \"{prefix}\" does not end with a file name; append one, such as ckpt."
         )));
     }
     let mut path = prefix.as_os_str().to_os_string();

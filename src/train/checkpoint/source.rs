@@ -23,8 +23,8 @@ impl Source {
     pub(super) fn new(name: PathBuf, reader: BundleReader<'static>) -> Result<Self> {
         if reader.info(GRAPH).is_none() {
             return Err(Error::Checkpoint(message!(
-                "restore: {} has no object graph, so it says of no value what it belongs to: a program of TensorFlow 1 wrote \
-                 it, or another tool. Take its values with load_checkpoint.",
+                "restore: {} has no object graph, so it is unknown what its values belong to: a program of \
+                 TensorFlow 1 wrote it, or another tool. Take its values with load_checkpoint.",
                 name.display()
             )));
         }
@@ -88,7 +88,8 @@ impl Source {
         let info = self.reader.info(key).ok_or_else(damaged)?;
         if info.dtype.safetensors_name().is_none() {
             return Err(Error::Checkpoint(message!(
-                "restore: '{name}' is {} in the checkpoint, which no variable is. Take the value with load_checkpoint.",
+                "restore: '{name}' is {} in the checkpoint, which no variable can be. Take the value with \
+                 load_checkpoint.",
                 info.dtype
             )));
         }

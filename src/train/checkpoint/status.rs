@@ -26,7 +26,7 @@ use crate::warnings::warn_user;
 /// Checkpoint::new().with("a", &a).restore(&path)?.expect_partial();
 /// assert_eq!(a.read().item::<f32>()?, 1.0);
 /// let error = Checkpoint::new().with("a", &a).restore(&path)?.assert_consumed().unwrap_err();
-/// assert!(error.to_string().contains("nobody takes 'b/.ATTRIBUTES/VARIABLE_VALUE'"), "{error}");
+/// assert!(error.to_string().contains("nothing here uses 'b/.ATTRIBUTES/VARIABLE_VALUE'"), "{error}");
 /// # std::fs::remove_dir_all(folder).expect("it was written");
 /// # Ok(())
 /// # }
@@ -40,7 +40,7 @@ pub struct RestoreStatus<'a> {
     restored: HashSet<String>,
     unused: Vec<String>,
     missing: Vec<String>,
-    told: bool,
+    reported: bool,
 }
 
 impl std::fmt::Debug for RestoreStatus<'_> {
@@ -57,7 +57,7 @@ impl<'a> RestoreStatus<'a> {
         RestoreStatus {
             parts,
             with_counter,
-            told: source.is_none(),
+            reported: source.is_none(),
             source: source.map(Arc::new),
             restored: HashSet::new(),
             unused: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> RestoreStatus<'a> {
     }
 
     fn ask(&mut self, call: &str) -> Result<()> {
-        self.told = true;
+        self.reported = true;
         let Some(source) = self.source.clone() else {
             return Err(Error::Checkpoint(message!(
                 "{call}: there was no checkpoint to restore. Look with latest_checkpoint whether there is one."
@@ -102,8 +102,8 @@ impl<'a> RestoreStatus<'a> {
             return Ok(());
         }
         Err(Error::Checkpoint(message!(
-            "assert_consumed: {} holds {} values, of which nobody takes {}. Add the part that they belong to, or call \
-             expect_partial if they are to be left out.",
+            "assert_consumed: {} holds {} values, of which nothing here uses {}. Add the part that they belong to, \
+             or call expect_partial if they are to be left out.",
             self.name().display(),
             self.restored.len() + self.unused.len(),
             list(&self.unused)
@@ -139,7 +139,7 @@ impl<'a> RestoreStatus<'a> {
 
     /// Declares that the checkpoint and the program may differ, so that the log does not warn.
     pub fn expect_partial(mut self) {
-        self.told = true;
+        self.reported = true;
     }
 
     /// The values of the checkpoint that no part has used, by their names there.
@@ -161,8 +161,8 @@ impl<'a> RestoreStatus<'a> {
             return Ok(());
         }
         Err(Error::Checkpoint(message!(
-            "{call}: {} has no value for {}; it holds {} that nobody takes. Take a checkpoint of the same parts, or leave \
-             these as they are with expect_partial.",
+            "{call}: {} has no value for {}; it holds {} that nothing here uses. Take a checkpoint of the same \
+             parts, or leave these as they are with expect_partial.",
             self.name().display(),
             list(&self.missing),
             list(&self.unused)
@@ -172,14 +172,14 @@ impl<'a> RestoreStatus<'a> {
 
 impl Drop for RestoreStatus<'_> {
     fn drop(&mut self) {
-        if self.told || (self.unused.is_empty() && self.missing.is_empty()) {
+        if self.reported || (self.unused.is_empty() && self.missing.is_empty()) {
             return;
         }
         let own = [SAVE_COUNTER, super::GLOBAL_GENERATOR];
         let nothing = !self.restored.iter().any(|name| !own.contains(&&**name));
         let text = format!(
-            "{} was restored {}: it has no value for {}, and nobody took {}. assert_consumed makes this an error, and \
-             expect_partial silences it.",
+            "{} was restored {}: it has no value for {}, and nothing here used {}. assert_consumed makes this an \
+             error, and expect_partial silences it.",
             self.name().display(),
             if nothing { "to no part of the program" } else { "in part" },
             list(&self.missing),

@@ -72,7 +72,7 @@ impl Folder {
         let changed = remaining.kept.len() != self.active.kept.len();
         for kept in surplus {
             if let Err(error) = bundle::remove(&kept.path) {
-                log::warn!("CheckpointManager: an old checkpoint stays: {error}");
+                log::warn!("CheckpointManager: an old checkpoint could not be deleted: {error}");
                 remaining.kept.insert(0, kept);
             }
         }
@@ -142,8 +142,8 @@ fn read_metrics(directory: &Path) -> Result<Vec<(String, f64)>> {
         let found = found.and_then(|(name, number)| Some((name.to_string(), number.parse().ok()?)));
         found.ok_or_else(|| {
             Error::Data(message!(
-                "{}: line {} is {line:?}, and no name with a number behind a tab. The file is damaged; delete it, and all \
-                 checkpoints that it names count as the worst.",
+                "{}: line {} is {line:?}, not a name and a number separated by a tab. The file is damaged; delete \
+                 it, and all checkpoints that it names count as the worst.",
                 path.display(),
                 at + 1
             ))

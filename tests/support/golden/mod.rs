@@ -112,8 +112,8 @@ pub fn run_family(golden: &Oracle, family: &str) -> Tally {
             let device = if way == Way::Unfused { &unfused } else { &fused };
             let (came, misses) = run::run(golden, case, device, way, &mut excused);
             fate = came;
-            let told = |miss| format!("{} ({}) {way}, {miss}", case.name, case.op);
-            failures.extend(misses.into_iter().map(told));
+            let reported = |miss| format!("{} ({}) {way}, {miss}", case.name, case.op);
+            failures.extend(misses.into_iter().map(reported));
             if matches!(fate, Fate::Lacks(_)) {
                 break;
             }

@@ -180,8 +180,9 @@ fn move_boxes(ranges: &mut [(usize, usize, i64)], shape: &[usize], by: usize) {
 pub fn cases(share: u64) -> u64 {
     let factor = std::env::var("WGRAD_PROPERTY_CASES").ok().map(|v| {
         let factor = v.parse::<f64>().ok().filter(|factor| *factor > 0.0 && *factor <= 1e6);
-        factor
-            .unwrap_or_else(|| panic!("WGRAD_PROPERTY_CASES is {v:?}, which is no number above 0"))
+        factor.unwrap_or_else(|| {
+            panic!("WGRAD_PROPERTY_CASES is {v:?}, which is not a number above 0")
+        })
     });
     ((share as f64 * factor.unwrap_or(1.0)).ceil() as u64).max(1)
 }

@@ -34,11 +34,11 @@ impl Probe {
     /// and refuse it.
     fn maps(&self) -> bool {
         let refused = Arc::new(AtomicBool::new(false));
-        let told = refused.clone();
+        let reported = refused.clone();
         let buffer = small_buffer(&self.device);
         buffer.slice(..).map_async(wgpu::MapMode::Read, move |mapped| {
             if mapped.is_err() {
-                told.store(true, Ordering::Relaxed);
+                reported.store(true, Ordering::Relaxed);
             }
         });
         // This is read before the buffer is dropped, because the drop also calls the callback with an error.
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn a_poll_that_panics_is_an_error() {
-        let told = guarded(|| panic!("Error in Device::poll: Parent device is lost"));
-        assert_eq!(told.unwrap_err(), "the driver reports an error");
+        let reported = guarded(|| panic!("Error in Device::poll: Parent device is lost"));
+        assert_eq!(reported.unwrap_err(), "the driver reports an error");
         assert_eq!(guarded(|| Ok(wgpu::PollStatus::Poll)), Ok(wgpu::PollStatus::Poll));
     }
 }

@@ -172,7 +172,7 @@ impl Call<'_> {
         };
         match self.op.config.iter().find(rest) {
             Some((key, value)) => {
-                Err(self.wrong(&format!("has {} as '{key}', which is not served", shown(value))))
+                Err(self.wrong(&format!("has {} as '{key}', which is not supported", shown(value))))
             }
             None => Ok(()),
         }

@@ -100,6 +100,6 @@ pub(crate) fn dtype_named(name: &str) -> std::result::Result<DType, String> {
         name => DType::ALL
             .into_iter()
             .find(|dtype| dtype.tensorflow_name() == name)
-            .ok_or_else(|| format!("the dtype '{name}', which the device has not"))?,
+            .ok_or_else(|| format!("the dtype '{name}', which the device lacks"))?,
     })
 }

@@ -63,8 +63,8 @@ pub(crate) fn keras_op(
     let Some(row) = ROWS.iter().find(|row| row.class == class) else {
         let known: Vec<&str> = ROWS.iter().map(|row| row.class).collect();
         return Err(Error::Data(message!(
-            "from_json: '{name}' calls the op '{class}' of {module}, which is not served. Those that are: {}. Build the model in \
-             Keras with these, or put the op into a layer of your own that CustomObjects makes.",
+            "from_json: '{name}' calls the op '{class}' of {module}, which is not supported. Those that are: {}. \
+             Build the model in Keras with these, or put the op into a layer of your own that CustomObjects makes.",
             known.join(", ")
         )));
     };

@@ -28,12 +28,14 @@ pub(super) fn pad(call: &Call<'_>) -> Result<Vec<Tensor>> {
         Some(Argument::Value(value)) if Number::parse(value).is_some() || value.is_boolean() => {
             Some(value)
         }
-        Some(_) => return Err(call.wrong("fills with what is no number; give it one")),
+        Some(_) => {
+            return Err(call.wrong("fills with something that is not a number; give it a number"));
+        }
     };
     let mode: String = call.option("mode")?.unwrap_or("constant".to_string());
     if let (Some(value), true) = (fill, mode != "constant") {
         return Err(call.wrong(&format!(
-            "fills with {} and has the mode '{mode}'; 'constant' alone fills with a number",
+            "fills with {} and has the mode '{mode}'; only 'constant' fills with a number",
             shown(value)
         )));
     }

@@ -27,7 +27,7 @@ pub(super) fn item(call: &Call<'_>) -> Result<Vec<Tensor>> {
         Some(Argument::Value(one)) => vec![one],
         Some(_) => {
             return Err(call.wrong(
-                "takes elements by a tensor; only numbers and slices are served. Use ops.take",
+                "takes elements by a tensor; only numbers and slices are supported. Use ops.take",
             ));
         }
         None => return Err(call.wrong("lacks its argument 'key'")),
@@ -120,7 +120,7 @@ pub(super) fn split(call: &Call<'_>) -> Result<Vec<Tensor>> {
         let end = end.min(size);
         sizes.push(end.checked_sub(before).ok_or_else(|| {
             let what =
-                format!("has {end} behind {before} in 'indices_or_sections'; they must grow");
+                format!("has {end} behind {before} in 'indices_or_sections'; they must increase");
             call.wrong(&what)
         })?);
         before = end;

@@ -165,7 +165,7 @@ impl EinsumDense {
         };
         let more = x.rank().checked_sub(input.len());
         let Some(more) = more.filter(|more| *more == 0 || left || right) else {
-            return Err(self.error(x, "the input has not the axes that the equation names"));
+            return Err(self.error(x, "the input does not have the axes that the equation names"));
         };
         let elided = if left { &x.shape()[..more] } else { &x.shape()[input.len()..] };
         let of_input = if left { &x.shape()[more..] } else { &x.shape()[..input.len()] };
@@ -195,7 +195,7 @@ impl EinsumDense {
         let size = |letter: char| {
             in_input(letter)
                 .or_else(|| in_result(letter))
-                .ok_or_else(|| self.error(x, &format!("nothing says the size of '{letter}'")))
+                .ok_or_else(|| self.error(x, &format!("the size of '{letter}' is not known")))
         };
         let unknown =
             result.iter().find(|letter| !input.contains(letter) && !kernel.contains(letter));

@@ -38,7 +38,7 @@ impl Layer<[Tensor]> for Concatenate {
     fn call(&self, inputs: &[Tensor], _cx: Context<'_>) -> Result<Tensor> {
         if inputs.is_empty() {
             return Err(Error::Shape(
-                "Concatenate: no inputs were given; it needs one at least.".into(),
+                "Concatenate: no inputs were given; it needs at least one.".into(),
             ));
         }
         let inputs: Vec<Tensor> =

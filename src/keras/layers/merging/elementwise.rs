@@ -15,7 +15,7 @@ fn fold(
 ) -> Result<Tensor> {
     if inputs.len() < 2 {
         return Err(Error::Shape(message!(
-            "{layer}: {} inputs were given; it needs two at least.",
+            "{layer}: {} inputs were given; it needs at least two.",
             inputs.len()
         )));
     }

@@ -15,7 +15,7 @@ fn axes(layer: &str, x: &Tensor, count: usize, keepdims: bool) -> Result<Axes> {
     expect_axes(layer, x, count)?;
     if x.shape()[1..=count].contains(&0) {
         return Err(Error::Shape(message!(
-            "{layer}: the input is {:?}; of no places there is no largest and no mean.",
+            "{layer}: the input is {:?}; an empty input has no maximum and no mean.",
             x.shape()
         )));
     }

@@ -44,7 +44,8 @@ impl Layer for Discretization {
         let bounds = &self.bin_boundaries;
         if bounds.is_empty() || !bounds.windows(2).all(|pair| pair[0] <= pair[1]) {
             return Err(Error::Index(message!(
-                "Discretization: the bin_boundaries are {bounds:?}; there must be one at least, and they must grow."
+                "Discretization: the bin_boundaries are {bounds:?}; there must be at least one, and they must \
+                 increase."
             )));
         }
         let flat = x.cast(DType::F32)?.reshape([-1])?;

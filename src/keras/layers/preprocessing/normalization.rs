@@ -122,7 +122,7 @@ impl Normalization {
             let x = batch.borrow().cast(DType::F32)?;
             if x.is_empty() {
                 return Err(Error::Shape(message!(
-                    "Normalization: a batch of adapt is {:?}; of no numbers there is no mean.",
+                    "Normalization: a batch of adapt is {:?}; an empty batch has no mean.",
                     x.shape()
                 )));
             }

@@ -88,7 +88,7 @@ pub(super) fn check_range(layer: &str, range: [f32; 2]) -> Result<[f32; 2]> {
         return Ok(range);
     }
     Err(Error::Index(message!(
-        "{layer}: the value_range is {} to {}; it must grow.",
+        "{layer}: the value_range is {} to {}; it must increase.",
         range[0],
         range[1]
     )))

@@ -53,8 +53,8 @@ impl Layer for Reshape {
         let shape = x.shape().split_first().and_then(|(&batch, rest)| self.shape(batch, rest));
         let shape = shape.ok_or_else(|| {
             Error::Shape(message!(
-                "Reshape: the input is {:?}, and its examples do not fit the target_shape {:?}. The axis of the batch stays; \
-                 of the others the elements must stay as many, and one size may be -1.",
+                "Reshape: the input is {:?}, and its examples do not fit the target_shape {:?}. The batch axis \
+                 stays; the other axes must keep the number of elements, and one size may be -1.",
                 x.shape(),
                 self.target_shape.0
             ))

@@ -132,7 +132,7 @@ impl Bidirectional {
             }
             Some(states) => {
                 return Err(Error::Shape(message!(
-                    "Bidirectional: {} states were given; the layers of both ways need as many.",
+                    "Bidirectional: {} states were given; the layers of both directions need the same number.",
                     states.len()
                 )));
             }

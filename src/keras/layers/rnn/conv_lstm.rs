@@ -129,7 +129,7 @@ macro_rules! conv_lstm {
             fn zeros(&self, x: &Tensor, batch: usize) -> Result<Vec<Tensor>> {
                 if let Padding::Explicit(_) = self.padding {
                     return Err(Error::Shape(message!(
-                        "{}: the padding gives places; it can be Valid or Same here.",
+                        "{}: the padding is explicit; it must be Valid or Same here.",
                         $name
                     )));
                 }

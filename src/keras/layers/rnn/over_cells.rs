@@ -160,7 +160,7 @@ fn check(layer: &str, x: &Tensor, mask: Option<&Tensor>) -> Result<()> {
     }
     if x.shape()[1] == 0 {
         return Err(Error::Shape(message!(
-            "{layer}: the input is {:?}; a sequence needs one step at least.",
+            "{layer}: the input is {:?}; a sequence needs at least one step.",
             x.shape()
         )));
     }
@@ -250,7 +250,7 @@ pub trait RecurrentLayer: Layer {
 
 /// A recurrent layer that can be duplicated: [`Bidirectional::new`](super::Bidirectional::new) needs one.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be made again, so `Bidirectional::new` has no layer for the way back",
+    message = "`{Self}` cannot be copied, so `Bidirectional::new` has no layer for the backward direction",
     note = "make both layers and call `Bidirectional::with_backward_layer`"
 )]
 pub trait Mirror: RecurrentLayer {

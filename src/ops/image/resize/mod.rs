@@ -142,7 +142,7 @@ fn lines(op: &str, shape: &[usize], size: [usize; 2], options: ResizeOptions) ->
     let &[.., h, w, _] = shape else { return Err(no_image(op, shape)) };
     if h == 0 || w == 0 {
         return Err(Error::Shape(message!(
-            "{op}: the image is {shape:?}; one without places cannot be resized."
+            "{op}: the image is {shape:?}; an empty one cannot be resized."
         )));
     }
     let [height, width] = if options.preserve_aspect_ratio { fitted([h, w], size) } else { size };
