@@ -171,10 +171,10 @@ pub(crate) fn effect(inputs: &[&Tensor], effect: impl Fn(&[&Tensor]) + Send + Sy
     each_observer(|observer| observer.happens(inputs, &effect));
 }
 
-/// A number on the host that each run of a program advances: an optimizer's count of steps.
+/// A number on the host that each run of a program changes: an optimizer's count of steps, a metric's count of examples.
 pub(crate) trait RunCounter: Send + Sync {
-    /// Advances the number, and returns what it was.
-    fn advance(&self) -> u64;
+    /// Changes the number. An optimizer's count of steps returns what it was.
+    fn advance(&self) -> Result<Option<u64>>;
 
     /// Undoes [`RunCounter::advance`], after the run has failed.
     fn step_back(&self);
@@ -295,6 +295,19 @@ pub(crate) fn outside<R>(observer: &dyn Observer, f: impl FnOnce() -> R) -> R {
 /// Runs `f` and notifies only the observers that trace: no tape records it.
 pub(crate) fn unrecorded<R>(f: impl FnOnce() -> R) -> R {
     unheard(|observer| !observer.traces(), f)
+}
+
+/// Runs `f` and notifies only the observers that do not trace: the program of a function does not contain it.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn untraced<R>(f: impl FnOnce() -> R) -> R {
+    unheard(|observer| observer.traces(), f)
+}
+
+/// Whether an observer that does not trace, such as a tape, is notified of calls.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn recorded() -> bool {
+    let records = |o: &Rc<Listener>| o.deaf.get() == 0 && !o.observer.traces();
+    OBSERVERS.try_with(|o| o.borrow().iter().any(records)).unwrap_or(false)
 }
 
 /// Runs `f` without notifying any of the present observers.

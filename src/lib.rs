@@ -88,8 +88,8 @@ pub use error::{DeviceFault, Error, IoError, Message, Result};
 pub use files::io;
 #[cfg(not(target_family = "wasm"))]
 pub use function::{
-    Branch, WhileLoopOptions, cond, foldl, foldr, map_fn, scan, switch_case, while_loop,
-    while_loop_with,
+    Branch, TensorArray, TensorArrayIndex, WhileLoopOptions, case, cond, foldl, foldr, host_call,
+    map_fn, scan, switch_case, vectorized_map, while_loop, while_loop_with,
 };
 pub use function::{Function, IntoFunction, Nest, function};
 pub use half::{bf16, f16};

@@ -85,7 +85,8 @@ impl Concrete {
             match host {
                 Host::Scalars(op, owner) => op.set(owner()?),
                 Host::Count(counter) => {
-                    made.get_or_insert(counter.advance());
+                    let before = counter.advance()?;
+                    made = made.or(before);
                     advanced.push(counter);
                 }
             }
@@ -161,9 +162,23 @@ impl Concrete {
         Ok(outputs)
     }
 
+    /// What the other program does differently, if anything.
+    ///
+    /// # Errors
+    /// Those of reads of captured tensors.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn difference(&self, other: &Concrete) -> Result<Option<String>> {
+        self.program.difference(&other.program)
+    }
+
     /// The program as text.
     pub(super) fn text(&self) -> String {
         self.program.text()
+    }
+
+    /// The program as a graph of this name in Graphviz's language.
+    pub(super) fn graphviz(&self, name: &str) -> String {
+        self.program.graphviz(name)
     }
 }
 
@@ -269,7 +284,10 @@ impl<'a> Builder<'a> {
                     builder.effects.push((inputs.iter().map(of).collect(), effect.clone()));
                     Known::Nothing
                 }
-                Entry::Outer(_) | Entry::Control(_) | Entry::Result { .. } => {
+                Entry::Outer(_)
+                | Entry::Control(_)
+                | Entry::Gradient { .. }
+                | Entry::Result { .. } => {
                     unreachable!("a program with blocks has no graph")
                 }
                 Entry::Count(counter) => {

@@ -3,14 +3,20 @@
 //! Eagerly, the host reads the value and runs the chosen closure. In the trace of a function, each closure is recorded once as a
 //! block, and each run of the function reads the value and replays the block, so tapes follow the path that was taken.
 
+use std::rc::Rc;
+use std::sync::Arc;
+
 use super::nest::{Nest, Signature};
-use super::program::{Control, Recorder};
+use super::program::{Control, HostCall};
+use super::recorder::Recorder;
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
-use crate::ops::stack;
+use crate::graph::Spec;
+use crate::ops::{Trace, stack, where_};
+use crate::shape::Shape;
 use crate::support::options::options;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, range};
 
 /// A branch of [`switch_case`].
 pub type Branch<'a, R> = Box<dyn FnOnce() -> Result<R> + 'a>;
@@ -87,6 +93,122 @@ pub fn switch_case<R: Nest>(branch_index: &Tensor, branches: Vec<Branch<'_, R>>)
         return chosen();
     };
     recorder.choose("switch_case", branch_index, branches)
+}
+
+/// The result of the closure whose predicate, a scalar of `bool`, is the first that is true; of `default` if none is.
+/// TensorFlow's `tf.case`.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let sign = tf::function(|x: tf::Tensor| {
+///     tf::case(
+///         vec![
+///             (x.less(0.0)?, Box::new(|| tf::constant(-1))),
+///             (x.greater(0.0)?, Box::new(|| tf::constant(1))),
+///         ],
+///         || tf::constant(0),
+///     )
+/// });
+/// let of = |x: f32| sign(tf::constant(x)?)?.item::<i32>();
+/// assert_eq!([of(-3.0)?, of(0.0)?, of(0.5)?], [-1, 0, 1]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`cond`].
+pub fn case<R: Nest>(
+    pred_fn_pairs: Vec<(Tensor, Branch<'_, R>)>,
+    default: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    if pred_fn_pairs.is_empty() {
+        return default();
+    }
+    let (preds, mut branches): (Vec<Tensor>, Vec<Branch<'_, R>>) =
+        pred_fn_pairs.into_iter().unzip();
+    preds.iter().try_for_each(|pred| check_scalar("case", pred, DType::Bool))?;
+    let count = preds.len() as i32;
+    let places = preds[0].device().scope(|| range(0, count, 1))?;
+    let none = places.ones_like()?.multiply(count)?;
+    let first = where_(&stack(&preds, 0)?, &places, &none)?.reduce_min(())?;
+    branches.push(Box::new(default));
+    switch_case(&first, branches)
+}
+
+/// The results of `func`, which runs on the host and may read the values of `inp`; in a function, at each run. TensorFlow's
+/// `tf.py_function`. Gradients pass through it if `func` computes its results by ops.
+///
+/// A function with such calls runs its ops one by one.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let f = tf::function(|x: tf::Tensor| {
+///     let sorted = tf::host_call(
+///         |inp| {
+///             let mut values = inp[0].to_vec::<f32>()?;
+///             values.sort_by(f32::total_cmp);
+///             Ok(vec![tf::Tensor::from_slice(&values, inp[0].shape())?])
+///         },
+///         &[&x],
+///         &[(x.shape(), x.dtype())],
+///     )?;
+///     sorted[0].add(1.0)
+/// });
+/// assert_eq!(f(tf::constant([3.0, 1.0, 2.0])?)?.to_vec::<f32>()?, [2.0, 3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The errors of `func`; [`Error::Shape`] or [`Error::DType`] if its results are not of the shapes and dtypes `tout`.
+pub fn host_call(
+    func: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+    inp: &[&Tensor],
+    tout: &[(&[usize], DType)],
+) -> Result<Vec<Tensor>> {
+    let specs: Vec<Spec> =
+        tout.iter().map(|(shape, dtype)| Spec::new(Shape::new(shape), *dtype)).collect();
+    let inputs: Vec<Tensor> = inp.iter().map(|x| (*x).clone()).collect();
+    let checked = {
+        let specs = specs.clone();
+        move |inputs: &[Tensor]| {
+            let results = func(inputs)?;
+            check_results(&results, &specs)?;
+            Ok(results)
+        }
+    };
+    let Some(recorder) = recorder() else {
+        if eager::in_trace() && inputs.iter().any(|x| eager::release(x).is_err()) {
+            return specs.into_iter().map(eager::placeholder).collect();
+        }
+        return checked(&inputs);
+    };
+    recorder.host(Arc::new(checked), &inputs, &specs)
+}
+
+fn check_results(results: &[Tensor], specs: &[Spec]) -> Result<()> {
+    if results.len() != specs.len() {
+        return Err(Error::Shape(message!(
+            "host_call: func returns {} tensors, and tout has {}.",
+            results.len(),
+            specs.len()
+        )));
+    }
+    let wrong = results.iter().zip(specs).position(|(result, spec)| result.spec() != spec);
+    match wrong {
+        None => Ok(()),
+        Some(at) => {
+            let (result, spec) = (results[at].spec(), &specs[at]);
+            let text =
+                message!("host_call: result {at} of func is {result}, and tout says {spec}.");
+            Err(match result.dtype == spec.dtype {
+                true => Error::Shape(text),
+                false => Error::DType(text),
+            })
+        }
+    }
 }
 
 options! {
@@ -168,16 +290,64 @@ pub fn while_loop_with<V: Nest>(
 /// let x = tf::constant([[1.0, 2.0], [3.0, 4.0]])?;
 /// let sums = tf::map_fn(|row| row.reduce_sum(()), &x)?;
 /// assert_eq!(sums.to_vec::<f32>()?, [3.0, 7.0]);
+///
+/// let scaled = tf::map_fn(|(row, factor)| row.multiply(factor), &(x, tf::constant([10.0, 100.0])?))?;
+/// assert_eq!(scaled.to_vec::<f32>()?, [10.0, 20.0, 300.0, 400.0]);
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if `elems` has no axis or no elements along the first one; the errors of `f`.
-pub fn map_fn(mut f: impl FnMut(Tensor) -> Result<Tensor>, elems: &Tensor) -> Result<Tensor> {
-    let mapped: Vec<Tensor> =
-        parts("map_fn", elems)?.map(|part| f(part?)).collect::<Result<_>>()?;
-    stack(mapped, 0)
+/// [`Error::Shape`] if a tensor of `elems` has no axis, if there are no elements along the first axes, or if their sizes differ;
+/// if the results differ in structure or shape; the errors of `f`.
+pub fn map_fn<E: Nest, R: Nest>(mut f: impl FnMut(E) -> Result<R>, elems: &E) -> Result<R> {
+    let mapped = parts("map_fn", elems)?.map(|part| f(part?)).collect::<Result<Vec<R>>>()?;
+    stacked("map_fn", &mapped)
+}
+
+/// As [`map_fn`], but `f` runs only once: each of its calls is made on all parts together, so few kernels run.
+/// TensorFlow's `tf.vectorized_map`.
+///
+/// Random numbers that `f` draws are the same for all parts. `f` cannot read the parts' values.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let x = tf::constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
+/// let outer = tf::vectorized_map(|row| row.expand_dims(1)?.matmul(row.expand_dims(0)?), &x)?;
+/// assert_eq!(outer.shape(), [3, 2, 2]);
+/// assert_eq!(outer.to_vec::<f32>()?[4..8], [9.0, 12.0, 12.0, 16.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`map_fn`]; [`Error::Trace`] if `f` reads a part's value.
+pub fn vectorized_map<E: Nest, R: Nest>(f: impl FnOnce(E) -> Result<R>, elems: &E) -> Result<R> {
+    let count = parts("vectorized_map", elems)?.len();
+    let rows = tensors_of(elems);
+    let run = || {
+        // In a function, the calls on the first part are recorded, too, and dropped because nothing uses them.
+        let stand_ins: Vec<Tensor> = match eager::in_trace() {
+            true => rows.iter().map(|x| part(x, 0)).collect::<Result<_>>()?,
+            false => {
+                let spec = |x: &Tensor| Spec::new(Shape::new(&x.shape()[1..]), x.dtype());
+                rows.iter().map(|x| eager::placeholder_on(x.device(), spec(x))).collect()
+            }
+        };
+        let call = || f(with_tensors(elems, stand_ins.clone()));
+        let (trace, result) = Trace::record(&stand_ins.iter().collect::<Vec<_>>(), call)?;
+        Ok((stand_ins, trace, result))
+    };
+    let (stand_ins, trace, result) = match eager::in_trace() {
+        true => run()?,
+        // Nothing is computed for one part.
+        false => eager::traced(run)?,
+    };
+    let given: Vec<(&Tensor, Tensor)> = stand_ins.iter().zip(rows).collect();
+    let results = tensors_of(&result);
+    let results = trace.replay(count, &given, &results.iter().collect::<Vec<_>>())?;
+    Ok(with_tensors(&result, results))
 }
 
 /// `f(f(f(initializer, elems[0]), elems[1]), ...)`, along the first axis of `elems`. TensorFlow's `tf.foldl`.
@@ -193,24 +363,24 @@ pub fn map_fn(mut f: impl FnMut(Tensor) -> Result<Tensor>, elems: &Tensor) -> Re
 /// ```
 ///
 /// # Errors
-/// [`Error::Shape`] if `elems` has no axis or no elements along the first one; the errors of `f`.
-pub fn foldl(
-    mut f: impl FnMut(Tensor, Tensor) -> Result<Tensor>,
-    elems: &Tensor,
-    initializer: Tensor,
-) -> Result<Tensor> {
+/// As [`map_fn`].
+pub fn foldl<E: Nest, A: Nest>(
+    mut f: impl FnMut(A, E) -> Result<A>,
+    elems: &E,
+    initializer: A,
+) -> Result<A> {
     parts("foldl", elems)?.try_fold(initializer, |sum, part| f(sum, part?))
 }
 
 /// As [`foldl`], from the last element to the first. TensorFlow's `tf.foldr`.
 ///
 /// # Errors
-/// As [`foldl`].
-pub fn foldr(
-    mut f: impl FnMut(Tensor, Tensor) -> Result<Tensor>,
-    elems: &Tensor,
-    initializer: Tensor,
-) -> Result<Tensor> {
+/// As [`map_fn`].
+pub fn foldr<E: Nest, A: Nest>(
+    mut f: impl FnMut(A, E) -> Result<A>,
+    elems: &E,
+    initializer: A,
+) -> Result<A> {
     parts("foldr", elems)?.rev().try_fold(initializer, |sum, part| f(sum, part?))
 }
 
@@ -227,40 +397,66 @@ pub fn foldr(
 /// ```
 ///
 /// # Errors
-/// As [`foldl`].
-pub fn scan(
-    mut f: impl FnMut(Tensor, Tensor) -> Result<Tensor>,
-    elems: &Tensor,
-    initializer: Tensor,
-) -> Result<Tensor> {
+/// As [`map_fn`].
+pub fn scan<E: Nest, A: Nest>(
+    mut f: impl FnMut(A, E) -> Result<A>,
+    elems: &E,
+    initializer: A,
+) -> Result<A> {
     let mut sum = initializer;
     let mut sums = Vec::new();
     for part in parts("scan", elems)? {
         sum = f(sum, part?)?;
         sums.push(sum.clone());
     }
-    stack(sums, 0)
+    stacked("scan", &sums)
 }
 
-/// The parts of `x` along its first axis.
-fn parts<'a>(
+/// The parts of `elems` along the first axis of each tensor.
+fn parts<'a, E: Nest>(
     op: &str,
-    x: &'a Tensor,
-) -> Result<impl DoubleEndedIterator<Item = Result<Tensor>> + 'a> {
-    match x.shape().first().copied() {
-        Some(count) if count > 0 => Ok((0..count).map(|at| {
-            let mut begin = vec![0; x.rank()];
-            begin[0] = at;
-            // All elements along the other axes.
-            let mut size = vec![-1; x.rank()];
-            size[0] = 1;
-            x.slice(&begin, &size)?.reshape(&x.shape()[1..])
-        })),
-        _ => Err(Error::Shape(message!(
-            "{op}: elems is {:?}; it must have at least one element along a first axis.",
-            x.shape()
-        ))),
+    elems: &'a E,
+) -> Result<impl ExactSizeIterator<Item = Result<E>> + DoubleEndedIterator + 'a> {
+    let tensors = tensors_of(elems);
+    let counts: Vec<Option<usize>> = tensors.iter().map(|x| x.shape().first().copied()).collect();
+    let first = counts.first().copied().flatten().unwrap_or(0);
+    if first == 0 || counts.iter().any(|count| *count != Some(first)) {
+        let shapes: Vec<&[usize]> = tensors.iter().map(Tensor::shape).collect();
+        return Err(Error::Shape(message!(
+            "{op}: the tensors of elems are {shapes:?}; each must have a first axis, of one size for all, with at least one \
+             element."
+        )));
     }
+    Ok((0..first).map(move |at| {
+        let parts = tensors.iter().map(|x| part(x, at)).collect::<Result<Vec<Tensor>>>()?;
+        Ok(with_tensors(elems, parts))
+    }))
+}
+
+fn part(x: &Tensor, at: usize) -> Result<Tensor> {
+    let mut begin = vec![0; x.rank()];
+    begin[0] = at;
+    // All elements along the other axes.
+    let mut size = vec![-1; x.rank()];
+    size[0] = 1;
+    x.slice(&begin, &size)?.reshape(&x.shape()[1..])
+}
+
+/// The results with each tensor stacked along a new first axis.
+fn stacked<R: Nest>(op: &str, results: &[R]) -> Result<R> {
+    let first = signature_of(&results[0]);
+    if let Some(other) = results.iter().map(signature_of).find(|other| *other != first) {
+        return Err(Error::Shape(message!(
+            "{op}: one part gives {}, another {}; they can be stacked only if structure, shapes, dtypes and plain values are \
+             the same.",
+            first.0,
+            other.0
+        )));
+    }
+    let each: Vec<Vec<Tensor>> = results.iter().map(tensors_of).collect();
+    let column = |at: usize| each.iter().map(|row| &row[at]).collect::<Vec<_>>();
+    let columns = (0..each[0].len()).map(|at| stack(column(at), 0));
+    Ok(with_tensors(&results[0], columns.collect::<Result<_>>()?))
 }
 
 fn check_scalar(op: &str, x: &Tensor, dtype: DType) -> Result<()> {
@@ -280,19 +476,37 @@ fn check_scalar(op: &str, x: &Tensor, dtype: DType) -> Result<()> {
 }
 
 /// The recorder of the function that this thread traces.
-fn recorder() -> Option<std::rc::Rc<Recorder>> {
+fn recorder() -> Option<Rc<Recorder>> {
     eager::traces_function().then(Recorder::current).flatten()
 }
 
 impl Recorder {
+    /// Records a call on the host.
+    fn host(
+        self: &Rc<Self>,
+        call: HostCall,
+        inputs: &[Tensor],
+        specs: &[Spec],
+    ) -> Result<Vec<Tensor>> {
+        let device = inputs.first().map_or_else(|| self.device(), |x| x.device().clone());
+        let inputs = inputs.iter().map(|x| self.entry_of(x)).collect();
+        let like = specs.iter().map(|spec| eager::placeholder_on(&device, spec.clone()));
+        self.control(Control::Host { call, inputs }, &like.collect::<Vec<_>>())
+    }
+
     /// Records a choice among branches.
-    fn choose<R: Nest>(&self, op: &str, index: &Tensor, branches: Vec<Branch<'_, R>>) -> Result<R> {
+    fn choose<R: Nest>(
+        self: &Rc<Self>,
+        op: &str,
+        index: &Tensor,
+        branches: Vec<Branch<'_, R>>,
+    ) -> Result<R> {
         let index = self.entry_of(index);
         let mut blocks = Vec::with_capacity(branches.len());
         let mut first: Option<(R, Signature)> = None;
         for branch in branches {
             let (block, result) = self.block(&[], |_| {
-                let result = branch()?;
+                let result = branch()?.loop_variable()?;
                 let tensors = tensors_of(&result);
                 Ok((result, tensors))
             })?;
@@ -313,24 +527,25 @@ impl Recorder {
         }
         let Some((result, _)) = first else { unreachable!("there is a branch") };
         let results =
-            self.control(Control::Choose { index, branches: blocks }, &tensors_of(&result));
+            self.control(Control::Choose { index, branches: blocks }, &tensors_of(&result))?;
         Ok(with_tensors(&result, results))
     }
 
     /// Records a loop.
     fn repeat<V: Nest>(
-        &self,
+        self: &Rc<Self>,
         cond: &dyn Fn(&V) -> Result<Tensor>,
         body: &dyn Fn(V) -> Result<V>,
         loop_vars: V,
         most: u64,
     ) -> Result<V> {
+        let loop_vars = loop_vars.loop_variable()?;
         let given = tensors_of(&loop_vars);
         let start = given.iter().map(|tensor| self.entry_of(tensor)).collect();
         let (cond, ()) = self
             .block(&given, |symbols| Ok(((), vec![cond(&with_tensors(&loop_vars, symbols))?])))?;
         let (body, result) = self.block(&given, |symbols| {
-            let result = body(with_tensors(&loop_vars, symbols))?;
+            let result = body(with_tensors(&loop_vars, symbols))?.loop_variable()?;
             let tensors = tensors_of(&result);
             Ok((result, tensors))
         })?;
@@ -343,7 +558,7 @@ impl Recorder {
                 after.0
             )));
         }
-        let results = self.control(Control::Repeat { cond, body, start, most }, &given);
+        let results = self.control(Control::Repeat { cond, body, start, most }, &given)?;
         Ok(with_tensors(&loop_vars, results))
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::dtype::Scalar;
+use crate::error::Result;
 use crate::tensor::{Operand, Tensor};
 
 /// What a [`function`](crate::function) takes or returns: tensors, plain values, and options, vectors, arrays and tuples of
@@ -17,6 +18,12 @@ pub trait Nest: Clone + Send + Sync + 'static {
     /// The same with each tensor replaced, in order.
     #[doc(hidden)]
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self;
+
+    /// The same in the form of a loop variable, whose tensors are as many in each turn.
+    #[doc(hidden)]
+    fn loop_variable(&self) -> Result<Self> {
+        Ok(self.clone())
+    }
 }
 
 /// The types of a function's arguments and the values of the plain ones: calls of one signature share a trace.
@@ -25,7 +32,7 @@ pub trait Nest: Clone + Send + Sync + 'static {
 pub struct Signature(pub(super) String);
 
 impl Signature {
-    fn write(&mut self, part: std::fmt::Arguments<'_>) {
+    pub(super) fn write(&mut self, part: std::fmt::Arguments<'_>) {
         // Writing to a string never fails.
         let _ = self.0.write_fmt(part);
     }
@@ -103,6 +110,10 @@ impl<T: Nest> Nest for Vec<T> {
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
         self.iter().map(|part| part.map_tensors(f)).collect()
     }
+
+    fn loop_variable(&self) -> Result<Self> {
+        self.iter().map(Nest::loop_variable).collect()
+    }
 }
 
 impl<T: Nest, const N: usize> Nest for [T; N] {
@@ -112,6 +123,14 @@ impl<T: Nest, const N: usize> Nest for [T; N] {
 
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
         std::array::from_fn(|at| self[at].map_tensors(f))
+    }
+
+    fn loop_variable(&self) -> Result<Self> {
+        let mut parts = self.clone();
+        for part in &mut parts {
+            *part = part.loop_variable()?;
+        }
+        Ok(parts)
     }
 }
 
@@ -126,6 +145,10 @@ impl<T: Nest> Nest for Option<T> {
     fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
         self.as_ref().map(|part| part.map_tensors(f))
     }
+
+    fn loop_variable(&self) -> Result<Self> {
+        self.as_ref().map(Nest::loop_variable).transpose()
+    }
 }
 
 macro_rules! tuples {
@@ -139,6 +162,10 @@ macro_rules! tuples {
 
             fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
                 ($(self.$at.map_tensors(f),)+)
+            }
+
+            fn loop_variable(&self) -> Result<Self> {
+                Ok(($(self.$at.loop_variable()?,)+))
             }
         }
     )*};

@@ -3,14 +3,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::traces::TRACES;
 use super::*;
 use crate::dtype::DType;
+use crate::eager;
+use crate::error::Error;
 use crate::keras::layers::{Dense, Dropout};
 use crate::keras::optimizers::{Adam, Optimizer};
 use crate::keras::{Activation, INFERENCE, Initializer, Layer, Sequential, TRAINING};
 use crate::random::Generator;
+use crate::runtime::Device;
 use crate::tape::GradientTape;
-use crate::tensor::{Operand, constant};
+use crate::tensor::{Operand, Tensor, constant};
 use crate::variable::Variable;
 
 fn vec(x: &Tensor) -> Vec<f32> {
@@ -839,4 +843,242 @@ fn control_flow_in_a_trace_is_checked() -> Result<()> {
     let text = f.graph_text();
     assert!(text.contains("choose by %") && text.contains("  branch 1, capturing (%"), "{text}");
     Ok(())
+}
+
+// A metric counts its examples on the host.
+#[test]
+fn metrics_count_in_each_run() {
+    use crate::keras::metrics::{Mean, Metric, R2Score};
+    let mean = Arc::new(Mean::new("mean"));
+    let f = function({
+        let mean = mean.clone();
+        move |x: Tensor| {
+            mean.update_state(&x)?;
+            mean.result()
+        }
+    });
+    let batch = |values: &[f32]| Tensor::from_slice(values, [values.len()]).unwrap();
+    let results: Vec<f32> =
+        [[1.0, 3.0], [5.0, 7.0], [2.0, 0.0]].map(|x| f(batch(&x)).unwrap().item().unwrap()).into();
+    assert_eq!(results, [2.0, 4.0, 3.0]);
+    assert_eq!(f.tracing_count(), 1);
+    assert_eq!(mean.result().unwrap().item::<f32>().unwrap(), 3.0);
+    // Other batches, an eager one, and a weighted one.
+    assert_eq!(f(batch(&[10.0])).unwrap().item::<f32>().unwrap(), 4.0);
+    mean.update_state(&batch(&[4.0, 4.0, 4.0])).unwrap();
+    assert_eq!(f(batch(&[4.0, 4.0])).unwrap().item::<f32>().unwrap(), 4.0);
+
+    let start_over = function({
+        let mean = mean.clone();
+        move |x: Tensor| {
+            mean.reset_state()?;
+            mean.update_state(&x)?;
+            mean.result()
+        }
+    });
+    for value in [3.0, 4.0, 5.0] {
+        let one = start_over(batch(&[value, value])).unwrap();
+        assert_eq!(one.item::<f32>().unwrap(), value);
+    }
+
+    // The score is adjusted by the number of examples.
+    let values = |seed: f32| batch(&[0.0, 1.0, 2.0 + seed, 3.0, 5.0]);
+    let scores = |as_function: bool| -> Vec<f32> {
+        let score = Arc::new(R2Score::new("r2").num_regressors(2));
+        let step = {
+            let score = score.clone();
+            move |y_true: Tensor, y_pred: Tensor| {
+                score.update_state(&y_true.expand_dims(1)?, &y_pred.expand_dims(1)?)?;
+                score.result()
+            }
+        };
+        let traced = function(step.clone());
+        let calls = (0..3).map(|i| {
+            let (y_true, y_pred) = (values(i as f32), values(0.5));
+            match as_function {
+                true => traced(y_true, y_pred),
+                false => step(y_true, y_pred),
+            }
+        });
+        calls.map(|score| score.unwrap().item::<f32>().unwrap()).collect()
+    };
+    assert_eq!(scores(true), scores(false));
+}
+
+/// `f` as a function and eagerly at each of these numbers: the numbers that it returns.
+fn both_ways(
+    f: impl Fn(Tensor) -> Result<Vec<Tensor>> + Clone + Send + Sync + 'static,
+    at: &[f32],
+) -> Vec<Vec<f32>> {
+    let traced = function(f.clone());
+    let numbers = |ys: Result<Vec<Tensor>>| -> Vec<f32> {
+        ys.unwrap().iter().map(|y| y.item::<f32>().unwrap()).collect()
+    };
+    let of = |x: &f32| constant(*x).unwrap();
+    let by_function: Vec<Vec<f32>> = at.iter().map(|x| numbers(traced(of(x)))).collect();
+    assert_eq!(by_function, at.iter().map(|x| numbers(f(of(x)))).collect::<Vec<_>>());
+    assert_eq!(traced.tracing_count(), 1);
+    by_function
+}
+
+/// The value of `y` at `x`, and the gradient by a tape inside.
+fn with_gradient(y: impl Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Vec<Tensor>> {
+    let tape = GradientTape::new();
+    tape.watch(x)?;
+    let y = y(x)?;
+    let gradient = tape.required_gradient(&y, x)?;
+    Ok(vec![y, gradient])
+}
+
+#[test]
+fn a_tape_inside_of_a_function_sees_branches_and_loops() {
+    let branch = |x: &Tensor| cond(&x.greater(0.0)?, || x.square(), || x.negative());
+    let got = both_ways(move |x| with_gradient(branch, &x), &[3.0, -2.0]);
+    assert_eq!(got, [[9.0, 6.0], [2.0, -1.0]]);
+
+    // One tensor as two arguments.
+    let f = function(|x: Tensor, y: Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let z = cond(&x.greater(0.0)?, || x.square()?.add(&y), || x.negative())?;
+        tape.required_gradient(&z, &x)
+    });
+    let x = constant(3.0).unwrap();
+    assert_eq!(f(x.clone(), x).unwrap().item::<f32>().unwrap(), 6.0);
+
+    // x to a power that depends on x, times 2, and a value that the loop only captures.
+    let power = |x: &Tensor| {
+        let start = (constant(0)?, x.clone());
+        let count = x.abs()?.cast(DType::I32)?;
+        let (_, y) =
+            while_loop(|(i, _)| i.less(&count), |(i, y)| Ok((i.add(1)?, y.multiply(x)?)), start)?;
+        y.multiply(2.0)
+    };
+    let got = both_ways(move |x| with_gradient(power, &x), &[2.0, 3.0, 0.5]);
+    assert_eq!(got, [[16.0, 24.0], [162.0, 216.0], [1.0, 2.0]]);
+
+    // A branch in a loop; an array that the loop fills; a call on the host.
+    let nested = |x: &Tensor| {
+        let array = TensorArray::new(DType::F32, 4).element_shape([]);
+        let start = (constant(0)?, x.clone(), array);
+        let body = |(i, y, array): (Tensor, Tensor, TensorArray)| {
+            let y = cond(&y.greater(4.0)?, || y.multiply(0.5), || y.square())?;
+            Ok((i.add(1)?, y.clone(), array.write(&i, y)?))
+        };
+        let (_, _, array) = while_loop(|(i, _, _)| i.less(4), body, start)?;
+        let sums = host_call(
+            |inp| Ok(vec![inp[0].reduce_sum(())?]),
+            &[&array.stack()?],
+            &[(&[], DType::F32)],
+        )?;
+        Ok(sums[0].clone())
+    };
+    // 1.5: 2.25, 5.0625, 2.53125, 6.407227; 3: 9, 4.5, 2.25, 5.0625.
+    let got = both_ways(move |x| with_gradient(nested, &x), &[1.5, 3.0]);
+    assert_eq!(got[1], [20.8125, 6.0 + 3.0 + 1.5 + 6.75]);
+
+    // Variables that branches read.
+    let train = |as_function: bool| -> Vec<f32> {
+        let (a, b) =
+            (Variable::new(constant(2.0).unwrap()), Variable::new(constant(-1.0).unwrap()));
+        let step = {
+            let variables = vec![a.clone(), b.clone()];
+            move |x: Tensor| {
+                let tape = GradientTape::new();
+                let (a, b) = (&variables[0], &variables[1]);
+                let y = cond(
+                    &x.greater(0.0)?,
+                    || x.multiply(a.read()),
+                    || x.multiply(b.read())?.square(),
+                )?;
+                let loss = y.subtract(3.0)?.square()?;
+                let gradients = tape.gradient(&loss, &variables[..])?;
+                let pairs: Vec<(Tensor, &Variable)> = gradients
+                    .into_iter()
+                    .zip(&variables)
+                    .filter_map(|(gradient, variable)| Some((gradient?, variable)))
+                    .collect();
+                // An untaken branch gives zeros in a function, and no gradient eagerly: only their sum is the same.
+                let sum = pairs.iter().try_fold(constant(0.0)?, |sum, (g, _)| sum.add(g))?;
+                for (gradient, variable) in &pairs {
+                    variable.assign_add(gradient.multiply(-0.01)?)?;
+                }
+                Ok(sum)
+            }
+        };
+        let traced = function(step.clone());
+        let mut seen = Vec::new();
+        for x in [1.0, -2.0, 0.5, -0.5] {
+            let x = constant(x).unwrap();
+            let sum = if as_function { traced(x) } else { step(x) };
+            seen.push(sum.unwrap().item().unwrap());
+        }
+        seen.extend([a, b].map(|v| v.read().item::<f32>().unwrap()));
+        seen
+    };
+    assert_eq!(train(true), train(false));
+}
+
+#[test]
+fn a_second_derivative_of_a_branch_inside_of_a_function_is_refused() {
+    let second = |x: Tensor| {
+        let outer = GradientTape::new();
+        outer.watch(&x)?;
+        let inner = GradientTape::new();
+        inner.watch(&x)?;
+        let y = cond(&x.greater(0.0)?, || x.square()?.multiply(&x), || x.negative())?;
+        let first = inner.required_gradient(&y, &x)?;
+        outer.required_gradient(&first, &x)
+    };
+    let eager = second(constant(2.0).unwrap()).unwrap();
+    assert_eq!(eager.item::<f32>().unwrap(), 12.0);
+    let error = function(second)(constant(2.0).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("second derivative") && error.contains("outer tape"), "{error}");
+    // With the outer tape around the call.
+    let first = function(|x: Tensor| {
+        let y = |x: &Tensor| cond(&x.greater(0.0)?, || x.square()?.multiply(x), || x.negative());
+        Ok(with_gradient(y, &x)?.remove(1))
+    });
+    let x = constant(2.0).unwrap();
+    let outer = GradientTape::new();
+    outer.watch(&x).unwrap();
+    let dy = first(x.clone()).unwrap();
+    assert_eq!(dy.item::<f32>().unwrap(), 12.0);
+    assert_eq!(outer.required_gradient(&dy, &x).unwrap().item::<f32>().unwrap(), 12.0);
+}
+
+// The states of a stateful layer are variables that its first call makes.
+#[test]
+fn stateful_layers_continue_from_run_to_run() {
+    use crate::keras::Model;
+    use crate::keras::layers::Lstm;
+    let x = |phase: f32| {
+        let values: Vec<f32> = (0..24).map(|i| (i as f32 + phase).sin()).collect();
+        Tensor::from_slice(&values, [2, 4, 3]).unwrap()
+    };
+    let results = |as_function: bool| -> Vec<Vec<f32>> {
+        crate::random::set_seed(5);
+        let model = Arc::new(Sequential::new().add(Lstm::new(3).stateful(true)));
+        let call = {
+            let model = model.clone();
+            move |x: Tensor| model.call(&x, INFERENCE)
+        };
+        let traced = function(call.clone());
+        let run = |phase: f32| {
+            let y = if as_function { traced(x(phase)) } else { call(x(phase)) };
+            y.unwrap().to_vec::<f32>().unwrap()
+        };
+        let mut results = vec![run(0.0), run(1.0)];
+        model.reset_states();
+        results.extend([run(0.0), run(1.0), run(2.0)]);
+        model.reset_states();
+        // An eager call in between, then the function again.
+        results.push(call(x(0.0)).unwrap().to_vec::<f32>().unwrap());
+        results.push(run(1.0));
+        results
+    };
+    let (function, eager) = (results(true), results(false));
+    assert_eq!(function, eager);
+    assert_eq!(eager[0..2], eager[2..4]);
+    assert_ne!(eager[0], eager[4]);
 }

@@ -218,6 +218,23 @@ fn attach<Y: Tensors>(
     Ok(Y::from_list(with_gradient(&y.list(), &inputs, rule)?))
 }
 
+/// `y` as results that depend on `x` and `variables` by `rule` alone, which gets the gradients of `y` and returns those of `x`,
+/// then those of `variables`.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn with_rule(
+    x: &[Tensor],
+    y: Vec<Tensor>,
+    variables: &[Variable],
+    rule: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let count = x.len();
+    attach(x, y, variables.to_vec(), move |dys, _| {
+        let mut grads = rule(&dys)?;
+        let of_variables = grads.split_off(count.min(grads.len()));
+        Ok((grads, of_variables))
+    })
+}
+
 /// Records the trainable variables that are read.
 #[derive(Default)]
 struct Watcher(RefCell<Vec<Variable>>);

@@ -20,6 +20,8 @@ use std::rc::Rc;
 
 #[cfg(not(target_family = "wasm"))]
 pub use check::{GradientCheck, GradientCheckOptions, gradient_check, gradient_check_with};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use custom_gradient::with_rule;
 pub use custom_gradient::{custom_gradient, custom_gradient_with_variables, recompute_grad};
 pub use forward::ForwardAccumulator;
 pub use functions::{

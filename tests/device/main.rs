@@ -8,6 +8,7 @@ mod support;
 mod debugging;
 mod device;
 mod faults;
+mod functions;
 mod inspect;
 mod memory;
 mod tuner;

@@ -95,7 +95,7 @@ impl Metric for Auc {
     }
 
     fn result(&self) -> Result<Tensor> {
-        match self.totals.now()?.1.as_deref() {
+        match self.totals.now()?.as_deref() {
             Some([tp, fp, tn, fn_]) => self.area(tp, fp, tn, fn_),
             _ => Tensor::zeros([]),
         }

@@ -35,7 +35,7 @@ macro_rules! count {
             }
 
             fn result(&self) -> Result<Tensor> {
-                match self.totals.now()?.1 {
+                match self.totals.now()? {
                     Some(totals) => for_thresholds(&totals[0]),
                     None => Tensor::zeros([]),
                 }
@@ -88,7 +88,7 @@ macro_rules! share {
             }
 
             fn result(&self) -> Result<Tensor> {
-                match self.totals.now()?.1.as_deref() {
+                match self.totals.now()?.as_deref() {
                     Some([right, wrong]) => for_thresholds(&right.divide_no_nan(right.add(wrong)?)?),
                     _ => Tensor::zeros([]),
                 }

@@ -90,7 +90,7 @@ macro_rules! score {
 
             fn result(&self) -> Result<Tensor> {
                 let $metric = self;
-                match self.totals.now()?.1.as_deref() {
+                match self.totals.now()?.as_deref() {
                     Some(totals) => score(totals, self.average, f64::from($beta)),
                     None => Tensor::zeros([]),
                 }

@@ -98,7 +98,7 @@ impl Regions {
     }
 
     fn result(&self) -> Result<Tensor> {
-        let Some(totals) = self.totals.now()?.1 else { return Tensor::zeros([]) };
+        let Some(totals) = self.totals.now()? else { return Tensor::zeros([]) };
         let matrix = &totals[0];
         let both = diag_part(matrix)?;
         let union = matrix.reduce_sum(0)?.add(matrix.reduce_sum(1)?)?.subtract(&both)?;

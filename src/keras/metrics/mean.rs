@@ -90,8 +90,11 @@ impl Mean {
     /// [`Error::Device`] if there is no device.
     pub fn result(&self) -> Result<Tensor> {
         match self.totals.now()? {
-            (count, Some(totals)) => totals[0].divide_no_nan(totals[1].add(count as f64)?),
-            _ => Tensor::zeros([]),
+            Some(totals) => {
+                let count = self.totals.of_count(|count| count as f64);
+                totals[0].divide_no_nan(totals[1].add(count)?)
+            }
+            None => Tensor::zeros([]),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Metric;
 use super::row::metric;
 use super::totals::Totals;
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::keras::losses::agree_cast;
 use crate::ops::where_;
@@ -73,7 +74,7 @@ impl Metric for R2Score {
     }
 
     fn result(&self) -> Result<Tensor> {
-        let (samples, Some(totals)) = self.totals.now()? else { return Tensor::zeros([]) };
+        let Some(totals) = self.totals.now()? else { return Tensor::zeros([]) };
         let [squared_sum, sum, residual, count] = &totals[..] else { return Tensor::zeros([]) };
         let mean = sum.divide(count)?;
         let total = squared_sum.subtract(sum.multiply(mean)?)?;
@@ -86,18 +87,23 @@ impl Metric for R2Score {
             }
             ClassAggregation::None => scores,
         };
-        let (samples, regressors) = (samples as f64, self.num_regressors as f64);
         if self.num_regressors == 0 {
             return Ok(score);
         }
-        if regressors >= samples - 1.0 {
+        let regressors = self.num_regressors as f64;
+        let enough = move |samples: f64| regressors < samples - 1.0;
+        let samples = self.totals.count() as f64;
+        if !enough(samples) && !eager::traces_function() {
             crate::warnings::warn_user!(
                 "{}: {samples} numbers are too few to adjust the score for {regressors} regressors; it stays as it is.",
                 self.name
             );
             return Ok(score);
         }
-        let factor = (samples - 1.0) / (samples - regressors - 1.0);
+        let factor = self.totals.of_count(move |samples| {
+            let samples = samples as f64;
+            if enough(samples) { (samples - 1.0) / (samples - regressors - 1.0) } else { 1.0 }
+        });
         score.negative()?.add(1.0)?.multiply(factor)?.negative()?.add(1.0)
     }
 

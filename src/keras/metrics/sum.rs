@@ -69,7 +69,7 @@ impl Sum {
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if there is no device.
     pub fn result(&self) -> Result<Tensor> {
-        match self.totals.now()?.1 {
+        match self.totals.now()? {
             Some(totals) => Ok(totals[0].clone()),
             None => Tensor::zeros([]),
         }

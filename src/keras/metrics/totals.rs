@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dtype::DType;
+use crate::eager::{self, RunCounter};
 use crate::error::{Error, Result, message};
 use crate::graph::ValueState;
 use crate::host_array::HostDType;
 use crate::runtime::Device;
-use crate::tensor::Tensor;
+use crate::tensor::{Operand, Tensor, Varying};
 use crate::trackable::{HostState, NamedArray, Parts, Slot, Trackable};
 use crate::variable::Variable;
 
@@ -15,7 +16,7 @@ use crate::variable::Variable;
 #[derive(Debug)]
 pub(super) struct Totals {
     slots: Vec<(&'static str, Slot)>,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug, Default)]
@@ -30,13 +31,12 @@ struct State {
 impl Totals {
     pub(super) fn new(names: &[&'static str]) -> Self {
         let slots = names.iter().map(|name| (*name, Slot::new(false))).collect();
-        Totals { slots, state: Mutex::default() }
+        Totals { slots, state: Arc::default() }
     }
 
     /// Adds a batch's `sums`, one for each of the first names, and `count`, in one step: either all of them count or
     /// none. The other totals, which must be scalars, do not change.
     pub(super) fn add(&self, metric: &str, sums: &[Tensor], count: u64) -> Result<()> {
-        let mut state = self.state();
         let mut totals = Vec::with_capacity(self.slots.len());
         for (at, (_, slot)) in self.slots.iter().enumerate() {
             let Some(sum) = sums.get(at) else {
@@ -62,25 +62,71 @@ impl Totals {
             }
             totals.push(total);
         }
-        state.heal(metric, &totals, sums[0].device())?;
-        state.follow(&totals, sums[0].device())?;
+        let mut state = self.state();
+        let runs_now = !eager::traces_function();
+        if runs_now {
+            state.heal(metric, &totals, sums[0].device())?;
+            state.follow(&totals, sums[0].device())?;
+        }
         let new = totals.iter().zip(sums).map(|(total, sum)| total.read_stopped().add(sum));
         let new = new.collect::<Result<Vec<Tensor>>>()?;
         for (total, value) in totals.iter().zip(&new) {
             total.assign(value)?;
         }
-        state.count += count;
+        if runs_now {
+            state.count += count;
+            return Ok(());
+        }
+        drop(state);
+        let (metric, device) = (metric.to_string(), sums[0].device().clone());
+        let totals: Vec<Variable> = totals.into_iter().cloned().collect();
+        self.at_each_run(move |state| {
+            let totals: Vec<&Variable> = totals.iter().collect();
+            state.heal(&metric, &totals, &device)?;
+            state.count += count;
+            Ok(())
+        });
         Ok(())
     }
 
-    /// The count, and the totals if batches or a checkpoint have set them.
-    pub(super) fn now(&self) -> Result<(u64, Option<Vec<Tensor>>)> {
-        let count = self.state().count;
+    /// The totals if batches or a checkpoint have set them.
+    pub(super) fn now(&self) -> Result<Option<Vec<Tensor>>> {
         let totals = self.variables()?;
-        Ok((count, totals.map(|totals| totals.iter().map(|total| total.read_stopped()).collect())))
+        Ok(totals.map(|totals| totals.iter().map(|total| total.read_stopped()).collect()))
+    }
+
+    /// The count. A function's trace uses [`Totals::of_count`].
+    pub(super) fn count(&self) -> u64 {
+        self.state().count
+    }
+
+    /// The number that `f` computes from the count.
+    pub(super) fn of_count(&self, f: impl Fn(u64) -> f64 + Send + Sync + 'static) -> Operand {
+        let now = f(self.count());
+        Operand::Varying(Varying::new(now, || {
+            let state = self.state.clone();
+            move || f(lock(&state).count).into()
+        }))
+    }
+
+    /// In the trace of a function: makes each run begin with `f`, which changes the count.
+    fn at_each_run(&self, f: impl Fn(&mut State) -> Result<()> + Send + Sync + 'static) {
+        let counter: Arc<dyn RunCounter> =
+            Arc::new(CountChange { state: self.state.clone(), f, before: Mutex::default() });
+        eager::advances(&counter);
     }
 
     pub(super) fn reset(&self) -> Result<()> {
+        if eager::traces_function() {
+            for total in self.variables()?.unwrap_or_default() {
+                total.assign(total.peek().zeros_like()?)?;
+            }
+            self.at_each_run(|state| {
+                *state = State::default();
+                Ok(())
+            });
+            return Ok(());
+        }
         let mut state = self.state();
         *state = State::default();
         for total in self.variables()?.unwrap_or_default() {
@@ -109,7 +155,31 @@ impl Totals {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A change of the count in each run of a function.
+struct CountChange<F> {
+    state: Arc<Mutex<State>>,
+    f: F,
+    /// The count before the last run.
+    before: Mutex<u64>,
+}
+
+impl<F: Fn(&mut State) -> Result<()> + Send + Sync> RunCounter for CountChange<F> {
+    fn advance(&self) -> Result<Option<u64>> {
+        let state = &mut *lock(&self.state);
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = state.count;
+        (self.f)(state).map(|()| None)
+    }
+
+    fn step_back(&self) {
+        lock(&self.state).count = *self.before.lock().unwrap_or_else(PoisonError::into_inner);
     }
 }
 

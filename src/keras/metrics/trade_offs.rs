@@ -84,7 +84,7 @@ macro_rules! trade_off {
             }
 
             fn result(&self) -> Result<Tensor> {
-                let (_, Some(totals)) = self.totals.now()? else { return Tensor::zeros([]) };
+                let Some(totals) = self.totals.now()? else { return Tensor::zeros([]) };
                 let (best, feasible) =
                     (share(&totals, $best)?, share(&totals, $held)?.greater_equal(self.$least)?);
                 where_(&feasible, &best, &best.zeros_like()?)?.reduce_max(())?.maximum(0.0)

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::LearningRate;
 use crate::eager::RunCounter;
+use crate::error::Result;
 use crate::tensor::{Operand, Varying};
 
 /// The count of applied gradients and the learning rate, shared with the functions that compute a step's numbers from them.
@@ -47,11 +48,11 @@ impl Pace {
 }
 
 impl RunCounter for Pace {
-    fn advance(&self) -> u64 {
+    fn advance(&self) -> Result<Option<u64>> {
         let mut count = self.lock();
         let before = count.made;
         count.made = before.saturating_add(1);
-        before
+        Ok(Some(before))
     }
 
     fn step_back(&self) {

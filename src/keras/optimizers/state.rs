@@ -146,6 +146,11 @@ impl OptimizerState {
         self.options().stage(StepStage::Scale).is_some()
     }
 
+    /// Whether only some calls change the variables.
+    pub(in crate::keras) fn accumulates(&self) -> bool {
+        self.pace.lock().gradients > 1
+    }
+
     pub(super) fn scale_loss(&self, loss: &Tensor) -> Result<Tensor> {
         let options = self.options();
         match options.stage(StepStage::Scale) {

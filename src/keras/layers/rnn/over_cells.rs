@@ -100,7 +100,7 @@ impl<C: RnnCell> Rnn<C> {
             None => None,
         };
         if self.walk.stateful {
-            let kept = self.states.read(layer, x, self.policy, self.cell.initial_state(x)?)?;
+            let kept = self.states.read(layer, x, self.policy, || self.cell.initial_state(x))?;
             start = start.or(Some(kept));
         }
         let of = Sequence { x, start: start.as_deref(), mask: cx.mask(), how: &self.walk };
