@@ -272,8 +272,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "function",
         &[
-            "error", "support", "dtype", "warnings", "graph", "runtime", "ops", "tensor",
-            "variable", "eager",
+            "error", "support", "shape", "dtype", "warnings", "graph", "runtime", "ops", "tensor",
+            "variable", "eager", "tape",
         ],
     ),
     ("interop", &["error", "shape", "dtype", "graph", "runtime", "ops", "tensor"]),
@@ -380,6 +380,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tensor",
             "variable",
             "eager",
+            "function",
             "random",
             "tape",
             "hdf5",

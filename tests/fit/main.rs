@@ -9,6 +9,7 @@ mod by_hand;
 mod cost;
 mod ends;
 mod epochs;
+mod functions;
 mod inputs;
 mod keras;
 mod labels;

@@ -51,6 +51,7 @@ pub struct CompileOptions {
     pub(super) metrics: Vec<MetricsOf>,
     pub(super) loss_weights: Vec<(Option<String>, f32)>,
     pub(super) auto_scale_loss: bool,
+    pub(super) run_eagerly: bool,
     /// The first error of a setter.
     pub(super) error: Option<Error>,
 }
@@ -60,6 +61,7 @@ impl std::fmt::Debug for CompileOptions {
         f.debug_struct("CompileOptions")
             .field("loss_weights", &self.loss_weights)
             .field("auto_scale_loss", &self.auto_scale_loss)
+            .field("run_eagerly", &self.run_eagerly)
             .finish_non_exhaustive()
     }
 }
@@ -67,7 +69,13 @@ impl std::fmt::Debug for CompileOptions {
 impl Default for CompileOptions {
     fn default() -> Self {
         let (metrics, loss_weights) = (Vec::new(), Vec::new());
-        CompileOptions { metrics, loss_weights, auto_scale_loss: true, error: None }
+        CompileOptions {
+            metrics,
+            loss_weights,
+            auto_scale_loss: true,
+            run_eagerly: false,
+            error: None,
+        }
     }
 }
 
@@ -121,6 +129,16 @@ impl CompileOptions {
     #[must_use]
     pub fn auto_scale_loss(mut self, auto_scale_loss: bool) -> Self {
         self.auto_scale_loss = auto_scale_loss;
+        self
+    }
+
+    /// Sets whether `fit` and `evaluate` call the model's layers at each step, for example to print in them or to step through
+    /// them in a debugger. Otherwise, as in Keras, the default steps are traced once for each shape of a batch and then run as
+    /// functions, natively; a step that does something else from call to call, or reads values, runs eagerly, with a warning.
+    /// A custom [`train_step`](super::Model::train_step) is called at each step. Default: `false`.
+    #[must_use]
+    pub fn run_eagerly(mut self, run_eagerly: bool) -> Self {
+        self.run_eagerly = run_eagerly;
         self
     }
 

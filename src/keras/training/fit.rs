@@ -119,6 +119,8 @@ async fn train(
     if let Some(validation) = &validation {
         validation.check(model, &compiled, &feed).await?;
     }
+    #[cfg(not(target_family = "wasm"))]
+    let _stepping = model.trainer().step_by_functions();
     let mut running = Loop {
         model,
         compiled,
@@ -239,6 +241,8 @@ pub(super) async fn evaluate(
     let compiled = model.trainer().compiled("evaluate")?;
     let mut feed = Feed::new("evaluate", source, options.batch_size, options.steps, false)?;
     checks::labels(model, &compiled, &feed).await?;
+    #[cfg(not(target_family = "wasm"))]
+    let _stepping = model.trainer().step_by_functions();
     let mut running = Loop {
         model,
         compiled,
@@ -273,6 +277,8 @@ pub(super) async fn predict(
             feed.part_targets(inputs);
         }
     }
+    #[cfg(not(target_family = "wasm"))]
+    let _stepping = model.trainer().step_by_functions();
     let mut run = Run::new(model, 1, feed.steps());
     let mut progress = Progress::new(options.verbose);
     progress.begin(None, feed.steps());

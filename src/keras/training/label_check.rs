@@ -71,6 +71,12 @@ impl Check {
         Ok(Some((Check { found, rule, y_pred: y_pred.shape().to_vec() }, known)))
     }
 
+    /// The same check of another number, which `f` returns for the present one.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn with_number(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
+        Check { found: f(&self.found), rule: self.rule, y_pred: self.y_pred.clone() }
+    }
+
     /// Returns `loss` if no label is wrong; else 0, whose gradient is 0.
     pub(super) fn hold(&self, loss: &Tensor) -> Result<Tensor> {
         loss.multiply(self.found.equal(NONE)?.cast(loss.dtype())?)

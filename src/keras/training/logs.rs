@@ -128,6 +128,22 @@ impl StepLogs {
     }
 }
 
+#[cfg(not(target_family = "wasm"))]
+impl crate::function::Nest for StepLogs {
+    fn write_signature(&self, signature: &mut crate::function::Signature) {
+        for (name, value) in &self.scalars {
+            name.write_signature(signature);
+            value.write_signature(signature);
+        }
+    }
+
+    fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self {
+        let scalars = self.scalars.iter().map(|(name, value)| (name.clone(), f(value))).collect();
+        let checks = self.checks.iter().map(|check| check.with_number(f)).collect();
+        StepLogs { scalars, checks }
+    }
+}
+
 /// The result of `fit`: the logs of each epoch.
 ///
 /// ```

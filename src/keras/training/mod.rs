@@ -20,6 +20,8 @@ mod pass;
 mod phase;
 mod progress;
 mod reading;
+#[cfg(not(target_family = "wasm"))]
+mod step_functions;
 mod steps;
 mod stop;
 mod trainer;

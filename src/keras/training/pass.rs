@@ -256,6 +256,10 @@ impl Loop<'_, '_> {
         }
         // A step's structure must not depend on whether it is the first.
         flush()?;
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(functions) = self.model.trainer().step_functions() {
+            functions.begin();
+        }
         // The labels of arrays have already been checked.
         self.compiled.set_checked_labels(feed.arrays().is_some());
         let shows = phase != Phase::Validate;

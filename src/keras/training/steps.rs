@@ -13,6 +13,32 @@ use crate::trackable::{Trackable, penalties_of};
 
 /// Performs a training step.
 pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(functions) = model.trainer().step_functions() {
+        return functions.train.call(batch.clone(), &|batch| train_eagerly(model, &batch));
+    }
+    train_eagerly(model, batch)
+}
+
+/// The loss and the metrics.
+pub(super) fn test(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(functions) = model.trainer().step_functions() {
+        return functions.test.call(batch.clone(), &|batch| test_eagerly(model, &batch));
+    }
+    test_eagerly(model, batch)
+}
+
+/// The model's results.
+pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>> {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(functions) = model.trainer().step_functions() {
+        return functions.predict.call(batch.clone(), &|batch| predict_eagerly(model, &batch));
+    }
+    predict_eagerly(model, batch)
+}
+
+pub(super) fn train_eagerly(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     let compiled = model.trainer().compiled("train_step")?;
     let tape = GradientTape::new();
     let losses = Losses::new();
@@ -23,15 +49,13 @@ pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     Ok(logs)
 }
 
-/// The loss and the metrics.
-pub(super) fn test(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
+pub(super) fn test_eagerly(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     let losses = Losses::new();
     let (y_pred, mask) = model.call_all(&batch.x, INFERENCE.collect(&losses))?;
     Ok(measure(model, batch, &y_pred, mask.as_ref(), &losses)?.1)
 }
 
-/// The model's results.
-pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>> {
+pub(super) fn predict_eagerly(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>> {
     Ok(model.call_all(&batch.x, INFERENCE)?.0)
 }
 

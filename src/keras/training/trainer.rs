@@ -9,6 +9,8 @@ use super::compile::CompileOptions;
 use super::label_check::{Check, CheckedLabels};
 use super::logs::{History, StepLogs};
 use super::outputs::{Outlet, Recipe, outlets};
+#[cfg(not(target_family = "wasm"))]
+use super::step_functions::StepFunctions;
 use crate::data::Batch;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -34,12 +36,34 @@ impl std::fmt::Debug for Trainer {
     }
 }
 
-/// A [`Compiled`] and a [`History`], with their types erased: a web page that only calls its models does not contain the
+/// A [`Compiled`], a [`History`] and [`StepFunctions`], with their types erased: a web page that only calls its models does not contain the
 /// training code.
 #[derive(Default)]
 struct State {
     compiled: Option<Arc<dyn Any + Send + Sync>>,
     history: Option<Arc<dyn Any + Send + Sync>>,
+    /// The functions of the calls that are in progress, and the number of these calls.
+    #[cfg(not(target_family = "wasm"))]
+    functions: Option<(Arc<dyn Any + Send + Sync>, usize)>,
+}
+
+/// While it exists, the default steps of the model run as functions.
+#[cfg(not(target_family = "wasm"))]
+pub(super) struct Stepping<'a>(&'a Trainer);
+
+#[cfg(not(target_family = "wasm"))]
+impl Drop for Stepping<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        let last = state.functions.as_mut().is_none_or(|(_, calls)| {
+            *calls -= 1;
+            *calls == 0
+        });
+        let functions = state.functions.take_if(|_| last);
+        // The tensors of the traces are dropped without the lock.
+        drop(state);
+        drop(functions);
+    }
 }
 
 impl Trainer {
@@ -86,7 +110,10 @@ impl Trainer {
             log::info!("compile: mixed_float16, so a LossScaleOptimizer scales the loss.");
             optimizer = crate::keras::dtype_policy::scaling(optimizer);
         }
+        // As in Keras, only every so many calls make a step, which a function cannot do.
+        let accumulates = optimizer.state().accumulates();
         let compiled = Compiled {
+            run_eagerly: options.run_eagerly || accumulates,
             optimizer,
             recipe: Recipe {
                 losses: losses.0,
@@ -98,6 +125,10 @@ impl Trainer {
             waiting: Mutex::default(),
         };
         self.state().compiled = Some(Arc::new(compiled));
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(functions) = self.step_functions() {
+            functions.begin();
+        }
         Ok(())
     }
 
@@ -108,6 +139,25 @@ impl Trainer {
 
     pub(super) fn compiled_if_any(&self) -> Option<Arc<Compiled>> {
         self.state().compiled.clone().and_then(|compiled| compiled.downcast().ok())
+    }
+
+    /// Lets the default steps run as functions until the result is dropped, unless `compile` has set `run_eagerly`.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn step_by_functions(&self) -> Option<Stepping<'_>> {
+        if self.compiled_if_any().is_some_and(|compiled| compiled.run_eagerly) {
+            return None;
+        }
+        let mut state = self.state();
+        let (_, calls) = state.functions.get_or_insert_with(|| (Arc::new(StepFunctions::new()), 0));
+        *calls += 1;
+        Some(Stepping(self))
+    }
+
+    /// The functions by which the default steps run now.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn step_functions(&self) -> Option<Arc<StepFunctions>> {
+        let functions = self.state().functions.as_ref().map(|(functions, _)| functions.clone());
+        functions.and_then(|functions| functions.downcast().ok())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -133,6 +183,9 @@ impl Trackable for Trainer {
 
 /// The `compile` settings.
 pub(crate) struct Compiled {
+    /// Whether `fit` and `evaluate` call the layers at each step.
+    #[cfg_attr(target_family = "wasm", allow(dead_code))]
+    run_eagerly: bool,
     optimizer: Arc<dyn Optimizer>,
     recipe: Recipe,
     /// The losses and metrics of each output, once the first batch has shown which outputs there are.
