@@ -15,7 +15,10 @@ use crate::tensor::Tensor;
 /// A program with its graph. A run takes the leaves from the caller, the variables and the captured tensors, runs the
 /// graph's plan, and assigns the variables.
 pub(super) struct Concrete {
+    /// What the graph computes.
     program: Program,
+    /// The program as it was traced, if the graph's differs.
+    traced: Option<Program>,
     /// Whether runs must read values to know what to do.
     replays: bool,
     /// The graph's leaves, each with whether a run may overwrite it: it is a variable that the run assigns, and nothing else
@@ -55,13 +58,21 @@ enum Host {
 }
 
 impl Concrete {
-    pub(super) fn new(program: Program) -> Self {
+    pub(super) fn new(traced: Program) -> Self {
+        let (program, traced) = match traced.with_selects() {
+            Some(program) => (program, Some(traced)),
+            None => (traced, None),
+        };
         let built = match program.has_control() {
             // Its runs are replays.
             true => Built::default(),
             false => Builder::new(&program).build(),
         };
-        built.into_concrete(program)
+        Concrete { traced, ..built.into_concrete(program) }
+    }
+
+    fn traced(&self) -> &Program {
+        self.traced.as_ref().unwrap_or(&self.program)
     }
 
     /// Runs the function on these arguments.
@@ -76,7 +87,7 @@ impl Concrete {
             || self.program.device.checks_numerics()
             || !self.is_on_device(arguments)
         {
-            return self.program.replay(arguments);
+            return self.traced().replay(arguments);
         }
         let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         let mut advanced: Vec<&Arc<dyn RunCounter>> = Vec::new();
@@ -168,17 +179,17 @@ impl Concrete {
     /// Those of reads of captured tensors.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn difference(&self, other: &Concrete) -> Result<Option<String>> {
-        self.program.difference(&other.program)
+        self.traced().difference(other.traced())
     }
 
     /// The program as text.
     pub(super) fn text(&self) -> String {
-        self.program.text()
+        self.traced().text()
     }
 
     /// The program as a graph of this name in Graphviz's language.
     pub(super) fn graphviz(&self, name: &str) -> String {
-        self.program.graphviz(name)
+        self.traced().graphviz(name)
     }
 }
 
@@ -233,7 +244,18 @@ impl Built {
             cell_of[*variable] = Some(at);
         }
         let replays = program.has_control();
-        Concrete { program, replays, leaves, outputs, assigns, cell_of, effects, host, graph }
+        Concrete {
+            program,
+            traced: None,
+            replays,
+            leaves,
+            outputs,
+            assigns,
+            cell_of,
+            effects,
+            host,
+            graph,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Control flow by values of tensors: [`cond`], [`switch_case`], [`while_loop`], and loops over the first axis.
 //!
 //! Eagerly, the host reads the value and runs the chosen closure. In the trace of a function, each closure is recorded once as a
-//! block, and each run of the function reads the value and replays the block, so tapes follow the path that was taken.
+//! block, and each run of the function reads the value and replays the block, so tapes follow the path that was taken. Small
+//! branches are computed together, and the device selects.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! [`function`]: Rust code that is traced once for each signature and then runs as one plan.
 //!
 //! `mod.rs` has the public type, `traces.rs` the traces by signature, `nest.rs` what functions take and return. `recorder.rs`
-//! records a trace as a `program.rs`, `concrete.rs` runs it as a graph and `replay.rs` call by call; `text.rs` shows it.
+//! records a trace as a `program.rs`, `concrete.rs` runs it as a graph and `replay.rs` call by call; `selects.rs` makes graphs of
+//! small branches, `taped.rs` gradients of branches and loops; `text.rs` shows a program.
 //! `control_flow.rs` has branches and loops by values of tensors, `tensor_array.rs` the list that loops fill. `repeated.rs` runs
 //! the steps of `fit`, and `difference.rs` checks that they do not change.
 
@@ -16,6 +17,8 @@ mod recorder;
 #[cfg(not(target_family = "wasm"))]
 mod repeated;
 mod replay;
+mod selects;
+mod taped;
 #[cfg(not(target_family = "wasm"))]
 mod tensor_array;
 mod text;

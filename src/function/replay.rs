@@ -1,16 +1,17 @@
 //! Replays of a program: its calls are made again, so that tapes record them and variables see them one by one.
+//!
+//! In a trace, a replay records the program again; then choices become selects.
 
 use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
 use super::program::{At, Block, Control, Entry, Program, Renumbered};
+use super::taped::{Differentiated, Taped, selected, separate};
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::Result;
-use crate::tape::{GradientTape, PersistentTape, TensorOrVariable};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
 
 impl Program {
     /// Makes the program's calls eagerly, so that tapes record them and variables see them one by one.
@@ -28,7 +29,9 @@ impl Program {
     ) -> Result<Vec<Tensor>> {
         let mut values: Vec<Option<Tensor>> = Vec::with_capacity(entries.len());
         let mut results: HashMap<At, Vec<Tensor>> = HashMap::new();
-        let mut taped: HashMap<At, Taped> = HashMap::new();
+        let mut taped: HashMap<At, Differentiated> = HashMap::new();
+        // In a trace, nothing runs: the program is recorded again, with selects instead of choices.
+        let traces = eager::traces_function();
         let differentiated = entries.iter().filter_map(|entry| match entry {
             Entry::Gradient { of, .. } => Some(*of),
             _ => None,
@@ -47,8 +50,8 @@ impl Program {
                         call.inputs.iter().map(|at| value(&values, *at)).collect();
                     let inputs: SmallVec<[&Tensor; 3]> = inputs.iter().collect();
                     let op = match &call.owner {
-                        Some(owner) => Renumbered::new(call.op.clone(), owner()?),
-                        None => call.op.clone(),
+                        Some(owner) if !traces => Renumbered::new(call.op.clone(), owner()?),
+                        _ => call.op.clone(),
                     };
                     Some(eager::call_again(op, &inputs, &self.device, call.owner.as_ref())?)
                 }
@@ -61,21 +64,39 @@ impl Program {
                 }
                 Entry::Effect { inputs, effect } => {
                     let inputs: Vec<Tensor> = inputs.iter().map(|at| value(&values, *at)).collect();
-                    effect(&inputs.iter().collect::<Vec<_>>());
+                    let effect = effect.clone();
+                    eager::effect(&inputs.iter().collect::<Vec<_>>(), move |inputs| effect(inputs));
                     None
                 }
                 Entry::Count(counter) => {
-                    counter.advance()?;
+                    if traces {
+                        eager::advances(counter);
+                    } else {
+                        counter.advance()?;
+                    }
                     None
                 }
                 Entry::Control(control) => {
                     let of = |at: At| value(&values, at);
                     let own = own as At;
-                    let made = match differentiated.contains(&own) {
-                        false => self.replay_control(control, &of)?,
-                        true => {
-                            let (tape, made) = Taped::record(self, control, &of)?;
+                    let recorded = differentiated.contains(&own);
+                    let (values, inputs) = match recorded {
+                        true => separate(control, &of)?,
+                        false => (HashMap::new(), Vec::new()),
+                    };
+                    let of = |at: At| values.get(&at).cloned().unwrap_or_else(|| of(at));
+                    let run = |control: &Control| self.replay_control(control, &of);
+                    let made = match (control, recorded) {
+                        (Control::Choose { index, branches }, _) if traces => {
+                            let branch = |block: &Block| self.replay_block(block, &[], &of);
+                            let (tape, made) = selected(&of(*index), branches, &inputs, &branch)?;
                             taped.insert(own, tape);
+                            made
+                        }
+                        (control, false) => run(control)?,
+                        (control, true) => {
+                            let (tape, made) = Taped::record(inputs, || run(control))?;
+                            taped.insert(own, Differentiated::One(tape, made.clone()));
                             made
                         }
                     };
@@ -85,15 +106,29 @@ impl Program {
                 Entry::Gradient { of, dys, variables } => {
                     let dys: Vec<Tensor> = dys.iter().map(|at| value(&values, *at)).collect();
                     let variables = variables.iter().map(|variable| &self.variables[*variable]);
-                    let gradients = taped[of].gradients(&results[of], &dys, variables)?;
+                    let gradients = taped[of].gradients(&dys, &variables.collect::<Vec<_>>())?;
                     results.insert(own as At, gradients);
                     None
                 }
                 Entry::Result { of, index } => Some(results[of][*index].clone()),
             };
             values.push(made);
+            // After an entry, so that the calls that follow use the gradients.
+            if traces && own + 1 == self.gradients && std::ptr::eq(entries, &*self.entries) {
+                eager::gradients_end(&self.device);
+            }
         }
         Ok(outputs.iter().map(|at| value(&values, *at)).collect())
+    }
+
+    fn replay_block(
+        &self,
+        block: &Block,
+        arguments: &[Tensor],
+        value: &dyn Fn(At) -> Tensor,
+    ) -> Result<Vec<Tensor>> {
+        let outer: Vec<Tensor> = block.captures.iter().map(|at| value(*at)).collect();
+        self.replay_entries(&block.entries, &block.outputs, arguments, &outer)
     }
 
     /// Runs the blocks that the values select; `value` is that of an entry around them.
@@ -102,10 +137,7 @@ impl Program {
         control: &Control,
         value: &dyn Fn(At) -> Tensor,
     ) -> Result<Vec<Tensor>> {
-        let run = |block: &Block, arguments: &[Tensor]| {
-            let outer: Vec<Tensor> = block.captures.iter().map(|at| value(*at)).collect();
-            self.replay_entries(&block.entries, &block.outputs, arguments, &outer)
-        };
+        let run = |block: &Block, arguments: &[Tensor]| self.replay_block(block, arguments, value);
         match control {
             Control::Host { call, inputs } => {
                 let inputs: Vec<Tensor> = inputs.iter().map(|at| value(*at)).collect();
@@ -126,67 +158,6 @@ impl Program {
                 Ok(values)
             }
         }
-    }
-}
-
-/// A run of a [`Control`], of which a tape inside of the function computes gradients.
-struct Taped {
-    tape: PersistentTape,
-    inputs: Vec<Tensor>,
-}
-
-impl Taped {
-    /// Runs the control, with the values of the entries around it.
-    fn record(
-        program: &Program,
-        control: &Control,
-        value: &dyn Fn(At) -> Tensor,
-    ) -> Result<(Self, Vec<Tensor>)> {
-        let mut values: HashMap<At, Tensor> = HashMap::new();
-        let mut inputs = Vec::new();
-        let mut ids = HashSet::new();
-        for at in control.inputs() {
-            let mut x = value(at);
-            if x.dtype().is_float() {
-                // One tensor in two places of the program has a gradient for each.
-                if !ids.insert(x.id()) {
-                    x = x.identity()?;
-                }
-                inputs.push(x.clone());
-            }
-            values.insert(at, x);
-        }
-        let tape = GradientTape::persistent();
-        inputs.iter().try_for_each(|x| tape.watch(x))?;
-        let made = program.replay_control(control, &|at| values[&at].clone());
-        tape.stop();
-        Ok((Taped { tape, inputs }, made?))
-    }
-
-    /// The gradients of the inputs and of the variables, by those of the results.
-    fn gradients<'a>(
-        &self,
-        results: &[Tensor],
-        dys: &[Tensor],
-        variables: impl Iterator<Item = &'a Variable>,
-    ) -> Result<Vec<Tensor>> {
-        let floats = results.iter().zip(dys).filter(|(result, _)| result.dtype().is_float());
-        let (results, dys): (Vec<Tensor>, Vec<&Tensor>) =
-            floats.map(|(result, dy)| (result.clone(), dy)).unzip();
-        let inputs = self.inputs.iter().cloned().map(TensorOrVariable::Tensor);
-        let variables = variables.cloned().map(TensorOrVariable::Variable);
-        let sources: Vec<TensorOrVariable> = inputs.chain(variables).collect();
-        let gradients = self.tape.gradient_from(&results[..], Some(&dys), &sources[..])?;
-        let gradients = gradients.into_iter().zip(&sources).map(|(gradient, source)| {
-            gradient.map_or_else(
-                || match source {
-                    TensorOrVariable::Tensor(x) => x.zeros_like(),
-                    TensorOrVariable::Variable(x) => x.peek().zeros_like(),
-                },
-                Ok,
-            )
-        });
-        gradients.collect()
     }
 }
 

@@ -1019,6 +1019,94 @@ fn a_tape_inside_of_a_function_sees_branches_and_loops() {
     assert_eq!(train(true), train(false));
 }
 
+// Small branches become selects: one submission, and the host reads nothing.
+#[test]
+fn small_branches_are_part_of_the_graph() -> Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let w = Variable::new(constant([1.0, 2.0])?);
+        let step = |w: &Variable, x: &Tensor, which: &Tensor| {
+            let tape = GradientTape::new();
+            let y = switch_case(
+                which,
+                vec![
+                    Box::new(|| x.multiply(w.read())),
+                    Box::new(|| {
+                        cond(&x.reduce_sum(())?.greater(0.0)?, || x.exp(), || x.negative())
+                    }),
+                    // Its value and gradient at 0 are NaN or infinite, which must not reach the others.
+                    Box::new(|| x.divide(x.subtract(x)?)?.multiply(w.read())?.log()),
+                ],
+            )?;
+            let loss = y.square()?.reduce_sum(())?;
+            let gradient = tape.gradient(&loss, w)?;
+            let gradient = match gradient {
+                Some(gradient) => gradient,
+                None => w.read().zeros_like()?,
+            };
+            w.assign_sub(gradient.multiply(0.1)?)?;
+            Ok((loss, gradient))
+        };
+        let f = function({
+            let w = w.clone();
+            move |x: Tensor, which: Tensor| step(&w, &x, &which)
+        });
+        let other = Variable::new(constant([1.0, 2.0])?);
+        let x = constant([0.5, -0.25])?;
+        for which in [0, 1, 0, 0] {
+            let which = constant(which)?;
+            let (loss, gradient) = f(x.clone(), which.clone())?;
+            let (want_loss, want_gradient) = step(&other, &x, &which)?;
+            assert_eq!(loss.item::<f32>()?, want_loss.item::<f32>()?);
+            assert_eq!(vec(&gradient), vec(&want_gradient));
+        }
+        assert_eq!(vec(&w.read()), vec(&other.read()));
+        let which = constant(0)?;
+        x.device().synchronize()?;
+        let before = device.stats();
+        f(x.clone(), which)?;
+        let after = device.stats();
+        assert_eq!((after.submits - before.submits, after.reads - before.reads), (1, 0));
+        // Graphs and texts show the choices that were traced.
+        assert!(f.graph_text().contains("choose by"), "{}", f.graph_text());
+        // Under a tape, only the chosen branch runs.
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let (loss, _) = f(x.clone(), constant(1)?)?;
+        let gradient = tape.required_gradient(&loss, &x)?;
+        let want: Vec<f32> = [0.5_f32, -0.25].map(|x| 2.0 * (2.0 * x).exp()).into();
+        assert!(vec(&gradient).iter().zip(&want).all(|(got, want)| (got - want).abs() < 1e-4));
+        Ok(())
+    })
+}
+
+#[test]
+fn branches_that_act_or_are_large_run_alone() -> Result<()> {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let count = Variable::new(constant(0)?);
+    let f = function({
+        let (count, taken) = (count.clone(), taken.clone());
+        move |x: Tensor| {
+            let act = |by: i32| {
+                taken.fetch_add(1, Ordering::Relaxed);
+                count.assign_add(by)?;
+                x.add(by as f32)
+            };
+            cond(&x.greater(0.0)?, || act(1), || act(100))
+        }
+    });
+    assert_eq!(f(constant(2.0)?)?.item::<f32>()?, 3.0);
+    assert_eq!(f(constant(-2.0)?)?.item::<f32>()?, 98.0);
+    assert_eq!(count.read().item::<i32>()?, 101);
+    assert_eq!(taken.load(Ordering::Relaxed), 2);
+    let large =
+        function(|x: Tensor| cond(&x.reduce_sum(())?.greater(0.0)?, || x.matmul(&x), || x.exp()));
+    let x = Tensor::ones([300, 300])?;
+    assert_eq!(vec(&large(x.clone())?)[7], 300.0);
+    assert_eq!(vec(&large(x.negative()?)?)[7], (-1.0_f32).exp());
+    Ok(())
+}
+
 #[test]
 fn a_second_derivative_of_a_branch_inside_of_a_function_is_refused() {
     let second = |x: Tensor| {

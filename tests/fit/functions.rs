@@ -7,11 +7,15 @@ use ndarray::{Array1, Array2};
 use wgrad as tf;
 use wgrad::data::Dataset;
 use wgrad::keras::callbacks::{Callback, LearningRateScheduler, Run};
-use wgrad::keras::layers::{BatchNormalization, Dense, Dropout, Lstm, Reshape};
+use wgrad::keras::layers::{
+    BatchNormalization, Bidirectional, Dense, Dropout, Embedding, GaussianNoise, Gru,
+    LayerNormalization, Lstm, Reshape,
+};
 use wgrad::keras::optimizers::schedules::CosineDecay;
 use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::regularizers::Regularizer;
 use wgrad::keras::{
-    Activation, CompileOptions, Context, EvaluateOptions, FitOptions, History, Layer, Model,
+    Activation, CompileOptions, Context, EvaluateOptions, FitOptions, History, Layer, Logs, Model,
     PredictOptions, Sequential,
 };
 use wgrad::{Result, Tensor, Trackable};
@@ -228,4 +232,120 @@ fn compiling_in_a_callback_and_fitting_inside_of_fit() {
     assert!(losses[0] > losses[1] && losses[1] > losses[2], "{losses:?}");
     // From the second epoch on, the optimizer changes nothing.
     assert_eq!(losses[2], losses[3]);
+}
+
+/// Trains `model` with `compile` and `fit` both ways and compares the histories and weights.
+fn same_both_ways<M: Model + Trackable>(
+    make: impl Fn() -> M,
+    compile: impl Fn(&M, CompileOptions) -> Result<()>,
+    fit: impl Fn(&M) -> Result<History>,
+) {
+    let run = |eagerly: bool| {
+        tf::random::set_seed(11);
+        let model = make();
+        compile(&model, CompileOptions::new().run_eagerly(eagerly)).unwrap();
+        let history = fit(&model).unwrap();
+        let weights: Vec<Vec<f32>> =
+            model.variables().iter().map(|v| v.read().to_vec().unwrap()).collect();
+        (history, weights)
+    };
+    let (function, eager) = (run(false), run(true));
+    assert!(eager.0.get("loss").unwrap().iter().all(|loss| loss.is_finite()), "{eager:?}");
+    assert_eq!(function, eager);
+}
+
+#[test]
+fn sequences_with_masks_weights_and_many_lengths() {
+    let _alone = alone();
+    // Batches of 8 sentences, each batch as long as its longest sentence.
+    let batches = |weighted: bool| {
+        move || {
+            (0..30_usize).map(move |batch| {
+                let length = 3 + batch * 7 % 11;
+                let words: Vec<i32> = (0..8 * length)
+                    .map(|at| if at % length > batch % 5 + 2 { 0 } else { (at % 9) as i32 + 1 })
+                    .collect();
+                let labels: Vec<i32> = (0..8).map(|at| ((at + batch) % 2) as i32).collect();
+                let weights: Vec<f32> =
+                    (0..8).map(|at| if weighted { 0.5 + at as f32 } else { 1.0 }).collect();
+                let x = Tensor::from_slice(&words, [8, length])?;
+                let y = Tensor::from_slice(&labels, [8])?;
+                Ok((x, y, Tensor::from_slice(&weights, [8])?))
+            })
+        }
+    };
+    for weighted in [false, true] {
+        same_both_ways(
+            || {
+                Sequential::new()
+                    .add(Embedding::new(12, 4).mask_zero(true))
+                    .add(Bidirectional::new(Gru::new(3).recurrent_dropout(0.1)))
+                    .add(Dense::new(2))
+            },
+            |model, options| {
+                let options = options.metrics(["accuracy"]).weighted_metrics(["accuracy"]);
+                model.compile(Adam::new(0.01).use_ema(true).clipvalue(0.1), loss(), options)
+            },
+            |model| model.fit(batches(weighted), FitOptions::new().epochs(3)),
+        );
+    }
+}
+
+#[test]
+fn penalties_custom_losses_and_rates_set_between_batches() {
+    let _alone = alone();
+    struct Rates(usize);
+    impl Callback for Rates {
+        fn on_train_batch_end(&mut self, _: usize, _: &Logs, run: &mut Run<'_>) -> Result<()> {
+            self.0 += 1;
+            run.set_learning_rate(0.05 / self.0 as f32)
+        }
+    }
+    let (x, y) = data(100);
+    let y = y.mapv(|class| class as f32).into_shape_with_order((100, 1)).unwrap();
+    for optimizer in ["sgd", "rmsprop", "adamw", "lion"] {
+        same_both_ways(
+            || {
+                let l2 = || Regularizer::l2(0.01);
+                Sequential::new()
+                    .add(Dense::new(6).kernel_regularizer(l2()).activity_regularizer(l2()))
+                    .add(GaussianNoise::new(0.1))
+                    .add(LayerNormalization::new())
+                    .add(Dense::new(1))
+            },
+            |model, options| {
+                let pinball = |y: &Tensor, y_pred: &Tensor| {
+                    let e = y.subtract(y_pred)?;
+                    e.multiply(0.9)?.maximum(e.multiply(-0.1)?)?.reduce_mean(-1)
+                };
+                model.compile(optimizer, pinball, options.metrics(["mae"]))
+            },
+            |model| {
+                let options = FitOptions::new().epochs(3).batch_size(16).validation_split(0.3);
+                model.fit((&x, &y), options.callback(Rates(0)))
+            },
+        );
+    }
+}
+
+#[test]
+fn a_model_is_trained_while_another_thread_evaluates_it() {
+    let _alone = alone();
+    let (x, y) = data(400);
+    let model = Arc::new(Sequential::new().add(Dense::new(8)).add(Dense::new(3)));
+    model.compile(Sgd::new(0.01), loss(), CompileOptions::new()).unwrap();
+    model.train_on_batch((x.clone(), y.clone())).unwrap();
+    let there = {
+        let (model, x) = (model.clone(), x.clone());
+        std::thread::spawn(move || {
+            for _ in 0..20 {
+                let y = model.predict(&x, PredictOptions::new()).unwrap();
+                assert_eq!(y.shape(), [400, 3]);
+            }
+        })
+    };
+    let history = model.fit((&x, &y), FitOptions::new().epochs(10)).unwrap();
+    there.join().unwrap();
+    let losses = history.get("loss").unwrap();
+    assert!(losses[9] < losses[0], "{losses:?}");
 }
