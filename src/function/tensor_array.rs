@@ -103,7 +103,7 @@ impl From<Tensor> for TensorArrayIndex {
 }
 
 /// An array of more elements is refused, as a mistake.
-const LARGEST: usize = 1 << 24;
+const LARGEST: usize = 1 << 20;
 
 impl TensorArray {
     /// Creates an array of `size` elements, of which none is written.
@@ -433,9 +433,9 @@ impl Rules {
 
     /// The number as an index of an array of `count` elements, or after its end if it `grows`.
     fn place(&self, call: &str, number: i64, count: usize, grows: bool) -> Result<usize> {
-        let limit = if grows { LARGEST } else { count.min(LARGEST) };
+        let limit = if grows { LARGEST } else { count };
         match usize::try_from(number) {
-            Ok(at) if at < limit => Ok(at),
+            Ok(at) if at < limit && count <= LARGEST => Ok(at),
             _ if grows || count > LARGEST => Err(Error::Index(message!(
                 "{call}: the index is {number}, and the array has {count} elements; it may have at most {LARGEST}."
             ))),
@@ -540,3 +540,7 @@ impl Nest for TensorArray {
         Ok(TensorArray { rules: self.rules.clone(), elements: Mutex::new(elements) })
     }
 }
+
+#[cfg(test)]
+#[path = "tensor_array_tests.rs"]
+mod tests;

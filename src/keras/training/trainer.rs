@@ -183,7 +183,7 @@ impl Trackable for Trainer {
 
 /// The `compile` settings.
 pub(crate) struct Compiled {
-    /// Whether `fit` and `evaluate` call the layers at each step.
+    /// Whether `fit`, `evaluate` and `predict` call the layers at each step.
     #[cfg_attr(target_family = "wasm", allow(dead_code))]
     run_eagerly: bool,
     optimizer: Arc<dyn Optimizer>,
