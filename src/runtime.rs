@@ -72,6 +72,9 @@ struct Shared {
     sync: bool,
     /// Which device of the process it is, from 1 on, in the order in which they were opened.
     number: usize,
+    /// Functions are traced again at each call, and compared.
+    #[cfg(not(target_family = "wasm"))]
+    check_traces: bool,
 }
 
 /// What calls and flushes change, under one lock.
@@ -138,7 +141,15 @@ impl Device {
         });
         static OPENED: AtomicUsize = AtomicUsize::new(0);
         let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
-        Device(Arc::new(SafelyDropped::new(Shared { gpu, state, sync, number })))
+        let shared = Shared {
+            gpu,
+            state,
+            sync,
+            number,
+            #[cfg(not(target_family = "wasm"))]
+            check_traces: is_set("WGRAD_TRACE_CHECK"),
+        };
+        Device(Arc::new(SafelyDropped::new(shared)))
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else the
@@ -340,6 +351,12 @@ impl Device {
     /// The number that the program's messages name it by.
     pub(crate) fn number(&self) -> usize {
         self.0.number
+    }
+
+    /// Whether functions are traced again at each call, and compared.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn checks_traces(&self) -> bool {
+        self.0.check_traces
     }
 
     /// Whether every op runs at its call, so that its result is checked.

@@ -68,7 +68,7 @@ impl<R: Nest> Repeated<R> {
         let mut signature = Signature::default();
         arguments.write_signature(&mut signature);
         let key = (device.number(), signature);
-        let way = self.way(&key);
+        let way = self.way(&key, device.checks_traces());
         let traced = match &way {
             Way::Eager => return body(arguments),
             Way::Run(traced) => Ok(traced.clone()),
@@ -95,7 +95,8 @@ impl<R: Nest> Repeated<R> {
         traced.run(&tensors)
     }
 
-    fn way(&self, key: &Key) -> Way<R> {
+    /// `always` compares at each call.
+    fn way(&self, key: &Key, always: bool) -> Way<R> {
         let mut state = self.lock();
         if state.eager {
             return Way::Eager;
@@ -109,7 +110,7 @@ impl<R: Nest> Repeated<R> {
         };
         *runs += 1;
         let may_change = std::mem::take(first_of_pass);
-        match may_change || runs.is_power_of_two() {
+        match always || may_change || runs.is_power_of_two() {
             true => Way::Compare(traced.clone(), may_change),
             false => Way::Run(traced.clone()),
         }

@@ -107,13 +107,39 @@ impl<R: Nest> Traces<R> {
         arguments.write_signature(&mut signature);
         let key = (device.number(), signature);
         let traced = match self.find(&key) {
-            Some(traced) => traced,
+            Some(traced) => {
+                #[cfg(not(target_family = "wasm"))]
+                if device.checks_traces() {
+                    self.check(&traced, &device, &arguments, body)?;
+                }
+                traced
+            }
             None => {
                 let traced = self.alone(|| trace(&device, &arguments, body))?;
                 self.add(key, Arc::new(traced))
             }
         };
         traced.run(&tensors)
+    }
+
+    /// Traces the closure again, which must do the same as before.
+    #[cfg(not(target_family = "wasm"))]
+    fn check<A: Nest>(
+        &self,
+        traced: &Traced<R>,
+        device: &Device,
+        arguments: &A,
+        body: &dyn Fn(A) -> Result<R>,
+    ) -> Result<()> {
+        let again = self.alone(|| trace(device, arguments, body))?;
+        match traced.concrete.difference(&again.concrete)? {
+            None => Ok(()),
+            Some(difference) => Err(Error::Trace(message!(
+                "function: its closure does not do the same at each call, and the function repeats what the first one did: \
+                 {difference} Pass what varies as an argument, or keep it in a Variable. (WGRAD_TRACE_CHECK is set, so each \
+                 call traces the closure again and compares.)"
+            ))),
+        }
     }
 
     /// Runs `f`, in which this function may not be called.
