@@ -14,6 +14,7 @@ fn example(name: &str) -> Command {
         "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
         "checkpoint" => env!("CARGO_BIN_EXE_checkpoint"),
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
+        "functions" => env!("CARGO_BIN_EXE_functions"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
         "tensorboard" => env!("CARGO_BIN_EXE_tensorboard"),
@@ -266,6 +267,16 @@ fn wrong_flags_are_refused() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2));
         assert!(text.starts_with(words) && text.contains("Usage: gan"), "{text}");
+    }
+}
+
+#[test]
+fn functions_compute_what_eager_code_does() {
+    let output = run("functions", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["27 reaches 1 after 111 steps", "is 80", "choose by", "after 4 traces"] {
+        assert!(text.contains(part), "no {part} in {text}");
     }
 }
 
