@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ndarray::{Array1, Array2};
 use wgrad as tf;
 use wgrad::data::Dataset;
-use wgrad::keras::callbacks::{Callback, LearningRateScheduler, Run};
+use wgrad::keras::callbacks::{BatchLogs, Callback, LearningRateScheduler, Run};
 use wgrad::keras::layers::{
     BatchNormalization, Bidirectional, Dense, Dropout, Embedding, GaussianNoise, Gru,
     LayerNormalization, Lstm, Reshape,
@@ -79,8 +79,8 @@ fn a_function_trains_as_eager_steps_do() {
     let run = |eagerly| {
         let rate = CosineDecay::new(0.02, 20);
         trained(eagerly, Adam::new(rate).weight_decay(1e-3).clipnorm(0.5), deep, |model, x, y| {
-            // Batches of 32 and one of 22, in another order in each epoch.
-            model.fit((x, y), FitOptions::new().epochs(5).validation_split(0.2))
+            // Batches of 7 and one of 1, in another order in each epoch.
+            model.fit((x, y), FitOptions::new().epochs(5).batch_size(7).validation_split(0.2))
         })
     };
     assert_eq!(run(false), run(true));
@@ -95,21 +95,21 @@ fn layers_are_called_only_to_trace() {
         let model = Sequential::new().add(layer).add(Dense::new(3));
         let options = CompileOptions::new().run_eagerly(eagerly);
         model.compile(Sgd::new(0.1), loss(), options).unwrap();
-        model.fit((&x, &y), FitOptions::new().epochs(10)).unwrap();
+        model.fit((&x, &y), FitOptions::new().epochs(10).batch_size(16)).unwrap();
         let fitted = calls.swap(0, Ordering::Relaxed);
-        model.evaluate((&x, &y), EvaluateOptions::new()).unwrap();
+        model.evaluate((&x, &y), EvaluateOptions::new().batch_size(10)).unwrap();
         let evaluated = calls.swap(0, Ordering::Relaxed);
-        model.predict(&x, PredictOptions::new()).unwrap();
+        model.predict(&x, PredictOptions::new().batch_size(10)).unwrap();
         (fitted, evaluated, calls.load(Ordering::Relaxed))
     };
     let (fitted, evaluated, predicted) = calls_of(true);
-    assert!(fitted >= 100 && evaluated >= 10, "{fitted} {evaluated}");
-    // Traces, and comparisons at the beginning of each epoch and after 1, 2, 4, ... runs.
+    assert!(fitted >= 200 && evaluated >= 32, "{fitted} {evaluated}");
+    // In passes of 16 steps or more: traces, and comparisons at the beginning of each epoch and after 1, 2, 4, ... runs.
     let (fitted, fewer, by_function) = calls_of(false);
     assert!(fitted < 40, "{fitted}");
     assert!(fewer < evaluated, "{fewer} {evaluated}");
     // `run_eagerly` is not for predictions only of compiled models, so both run them alike.
-    assert!(by_function < 10 && predicted >= 10, "{by_function} {predicted}");
+    assert!(by_function < 16 && predicted >= 32, "{by_function} {predicted}");
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn a_model_that_varies_stays_eager() {
         let model = Sequential::new().add(layer).add(Dense::new(3));
         model.compile(Sgd::new(0.1), loss(), CompileOptions::new()).unwrap();
         let (x, y) = data(320);
-        model.fit((&x, &y), FitOptions::new().epochs(2)).unwrap();
-        assert!(calls.load(Ordering::Relaxed) >= 20);
+        model.fit((&x, &y), FitOptions::new().epochs(2).batch_size(16)).unwrap();
+        assert!(calls.load(Ordering::Relaxed) >= 40);
     }
 }
 
@@ -144,7 +144,7 @@ fn a_model_that_reads_trains_as_an_eager_one() {
     };
     let run = |eagerly| {
         trained(eagerly, Sgd::new(0.1), make, |model, x, y| {
-            model.fit((x, y), FitOptions::new().epochs(3))
+            model.fit((x, y), FitOptions::new().epochs(3).batch_size(7))
         })
     };
     assert_eq!(run(false), run(true));
@@ -166,7 +166,7 @@ fn callbacks_change_rates_and_freeze_layers() {
     let make = || Sequential::new().add(Dense::new(8)).add(Dense::new(3));
     let run = |eagerly| {
         trained(eagerly, Adam::new(0.01), make, |model, x, y| {
-            let options = FitOptions::new().epochs(4).callback(Freeze(model));
+            let options = FitOptions::new().epochs(4).batch_size(7).callback(Freeze(model));
             let halved = LearningRateScheduler::new(|_, rate| rate * 0.5);
             model.fit((x, y), options.callback(halved))
         })
@@ -185,7 +185,7 @@ fn accumulated_gradients_and_datasets() {
         };
         trained(eagerly, optimizer, make, |model, x, y| {
             let examples = Dataset::from_tensor_slices((x.clone(), y.clone()))?;
-            model.fit(examples.shuffle(50).batch(20), FitOptions::new().epochs(3))
+            model.fit(examples.shuffle(50).batch(9), FitOptions::new().epochs(3))
         })
     };
     for several in [1, 3] {
@@ -218,7 +218,7 @@ fn compiling_in_a_callback_and_fitting_inside_of_fit() {
                 let options = CompileOptions::new().metrics(["accuracy"]);
                 self.0.compile(Sgd::new(0.0), loss(), options)?;
             }
-            let logs = self.0.evaluate((&x, &y), EvaluateOptions::new())?;
+            let logs = self.0.evaluate((&x, &y), EvaluateOptions::new().batch_size(4))?;
             self.1.push(logs.get("loss").unwrap());
             Ok(())
         }
@@ -227,7 +227,8 @@ fn compiling_in_a_callback_and_fitting_inside_of_fit() {
     model.compile(Sgd::new(0.1), loss(), CompileOptions::new().metrics(["accuracy"])).unwrap();
     let (x, y) = data(128);
     let mut seen = Evaluates(&model, Vec::new());
-    model.fit((&x, &y), FitOptions::new().epochs(4).callback(&mut seen)).unwrap();
+    let options = FitOptions::new().epochs(4).batch_size(8);
+    model.fit((&x, &y), options.callback(&mut seen)).unwrap();
     let losses = seen.1;
     assert!(losses[0] > losses[1] && losses[1] > losses[2], "{losses:?}");
     // From the second epoch on, the optimizer changes nothing.
@@ -296,6 +297,11 @@ fn penalties_custom_losses_and_rates_set_between_batches() {
     let _alone = alone();
     struct Rates(usize);
     impl Callback for Rates {
+        // Called between the steps, not when the values of several steps have been read.
+        fn batch_logs(&self) -> BatchLogs {
+            BatchLogs::Unused
+        }
+
         fn on_train_batch_end(&mut self, _: usize, _: &Logs, run: &mut Run<'_>) -> Result<()> {
             self.0 += 1;
             run.set_learning_rate(0.05 / self.0 as f32)
@@ -321,7 +327,7 @@ fn penalties_custom_losses_and_rates_set_between_batches() {
                 model.compile(optimizer, pinball, options.metrics(["mae"]))
             },
             |model| {
-                let options = FitOptions::new().epochs(3).batch_size(16).validation_split(0.3);
+                let options = FitOptions::new().epochs(3).batch_size(4).validation_split(0.3);
                 model.fit((&x, &y), options.callback(Rates(0)))
             },
         );
@@ -339,12 +345,12 @@ fn a_model_is_trained_while_another_thread_evaluates_it() {
         let (model, x) = (model.clone(), x.clone());
         std::thread::spawn(move || {
             for _ in 0..20 {
-                let y = model.predict(&x, PredictOptions::new()).unwrap();
+                let y = model.predict(&x, PredictOptions::new().batch_size(16)).unwrap();
                 assert_eq!(y.shape(), [400, 3]);
             }
         })
     };
-    let history = model.fit((&x, &y), FitOptions::new().epochs(10)).unwrap();
+    let history = model.fit((&x, &y), FitOptions::new().epochs(10).batch_size(16)).unwrap();
     there.join().unwrap();
     let losses = history.get("loss").unwrap();
     assert!(losses[9] < losses[0], "{losses:?}");

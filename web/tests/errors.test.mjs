@@ -38,7 +38,7 @@ const WORDS = {
   'new Sequential([dense()]).fit(images)': [/Call compile\(\{ optimizer: 'adam' \}\) first/],
   'valueAndGradients(async () => x, [v])': [/returned a promise/],
   'valueAndGradients(() => 5, [v])': [/returned 5; it must return a Tensor/],
-  'checkpoint.restore(5)': [/neither a place, such as opfs/],
+  'checkpoint.restore(5)': [/neither a location, such as opfs/],
   'Images.fromIdx(new Uint8Array([0x1f, 0x8b, 8, 0]), new Uint8Array(8))': [/DecompressionStream\('gzip'\)/],
 };
 

@@ -135,7 +135,7 @@ impl CompileOptions {
     /// Sets whether `fit`, `evaluate` and `predict` call the model's layers at each step, for example to print in them or to step through
     /// them in a debugger. Otherwise, as in Keras, the default steps are traced once for each shape of a batch and then run as
     /// functions, natively; a step that does something else from call to call, or reads values, runs eagerly, with a warning.
-    /// A custom [`train_step`](super::Model::train_step) is called at each step. Default: `false`.
+    /// Epochs of less than 16 steps run eagerly. A custom [`train_step`](super::Model::train_step) is called at each step. Default: `false`.
     #[must_use]
     pub fn run_eagerly(mut self, run_eagerly: bool) -> Self {
         self.run_eagerly = run_eagerly;

@@ -279,6 +279,10 @@ pub(super) async fn predict(
     }
     #[cfg(not(target_family = "wasm"))]
     let _stepping = model.trainer().step_by_functions();
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(functions) = model.trainer().step_functions() {
+        functions.begin_prediction(feed.steps());
+    }
     let mut run = Run::new(model, 1, feed.steps());
     let mut progress = Progress::new(options.verbose);
     progress.begin(None, feed.steps());

@@ -258,7 +258,7 @@ impl Loop<'_, '_> {
         flush()?;
         #[cfg(not(target_family = "wasm"))]
         if let Some(functions) = self.model.trainer().step_functions() {
-            functions.begin();
+            functions.begin(phase, feed.steps());
         }
         // The labels of arrays have already been checked.
         self.compiled.set_checked_labels(feed.arrays().is_some());

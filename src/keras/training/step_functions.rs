@@ -1,31 +1,101 @@
 //! [`StepFunctions`]: the default steps of a model in `fit`, `evaluate` and `predict`, which run as functions.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::logs::StepLogs;
+use super::phase::Phase;
 use crate::data::Batch;
+use crate::error::Result;
 use crate::function::{Nest, Repeated, Signature};
 use crate::tensor::Tensor;
 
 /// The steps of one model, while it is trained, evaluated or asked for predictions. Between two calls of `fit` the program may
 /// change its layers, so no trace outlives the call.
 pub(super) struct StepFunctions {
-    pub(super) train: Repeated<StepLogs>,
-    pub(super) test: Repeated<StepLogs>,
-    pub(super) predict: Repeated<Vec<Tensor>>,
+    train: StepFunction<StepLogs>,
+    test: StepFunction<StepLogs>,
+    predict: StepFunction<Vec<Tensor>>,
+}
+
+struct StepFunction<R> {
+    function: Repeated<R>,
+    /// The pass is long enough.
+    used: AtomicBool,
+}
+
+/// A shorter pass has eager steps: its traces would cost more than they save.
+const STEPS: usize = 16;
+
+impl<R: Nest> StepFunction<R> {
+    fn new(call: &'static str) -> Self {
+        StepFunction { function: Repeated::new(call), used: AtomicBool::new(false) }
+    }
+
+    fn call(&self, batch: &Batch, step: &dyn Fn(&Batch) -> Result<R>) -> Result<R> {
+        match self.used.load(Ordering::Relaxed) {
+            true => self.function.call(batch.clone(), &|batch| step(&batch)),
+            false => step(batch),
+        }
+    }
+
+    fn begin(&self, steps: Option<usize>) {
+        self.used.store(steps.is_none_or(|steps| steps >= STEPS), Ordering::Relaxed);
+        self.function.begin();
+    }
 }
 
 impl StepFunctions {
     pub(super) fn new() -> Self {
         StepFunctions {
-            train: Repeated::new("fit"),
-            test: Repeated::new("evaluate"),
-            predict: Repeated::new("predict"),
+            train: StepFunction::new("fit"),
+            test: StepFunction::new("evaluate"),
+            predict: StepFunction::new("predict"),
         }
     }
 
-    /// Begins a pass: since the last one, callbacks may have frozen layers or changed other settings.
-    pub(super) fn begin(&self) {
-        self.train.begin();
-        self.test.begin();
+    /// Begins a pass of so many steps, if the number is known. Since the last one, callbacks may have frozen layers or changed
+    /// other settings.
+    pub(super) fn begin(&self, phase: Phase, steps: Option<usize>) {
+        match phase {
+            Phase::Train => self.train.begin(steps),
+            Phase::Test | Phase::Validate => self.test.begin(steps),
+        }
+        // A callback evaluates the model during an epoch of its training.
+        self.settings_changed();
+    }
+
+    pub(super) fn begin_prediction(&self, steps: Option<usize>) {
+        self.predict.begin(steps);
+    }
+
+    /// The steps may do something else than before.
+    pub(super) fn settings_changed(&self) {
+        self.train.function.begin();
+        self.test.function.begin();
+    }
+
+    pub(super) fn train(
+        &self,
+        batch: &Batch,
+        step: &dyn Fn(&Batch) -> Result<StepLogs>,
+    ) -> Result<StepLogs> {
+        self.train.call(batch, step)
+    }
+
+    pub(super) fn test(
+        &self,
+        batch: &Batch,
+        step: &dyn Fn(&Batch) -> Result<StepLogs>,
+    ) -> Result<StepLogs> {
+        self.test.call(batch, step)
+    }
+
+    pub(super) fn predict(
+        &self,
+        batch: &Batch,
+        step: &dyn Fn(&Batch) -> Result<Vec<Tensor>>,
+    ) -> Result<Vec<Tensor>> {
+        self.predict.call(batch, step)
     }
 }
 

@@ -127,7 +127,7 @@ impl Trainer {
         self.state().compiled = Some(Arc::new(compiled));
         #[cfg(not(target_family = "wasm"))]
         if let Some(functions) = self.step_functions() {
-            functions.begin();
+            functions.settings_changed();
         }
         Ok(())
     }
