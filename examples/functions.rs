@@ -7,7 +7,6 @@
 mod say;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use say::{Result, say};
@@ -90,39 +89,37 @@ fn guide() -> Result<()> {
     check(derivative == 80.0, "5 * 2^4 is 80")?;
 
     say!("\nA training step of a CNN, batches of 50");
-    let (eager, eager_loss) = train(false)?;
-    let (function, function_loss) = train(true)?;
+    let (eager, eager_loss) = train(&training_step())?;
+    let as_function = tf::function(training_step());
+    let (function, function_loss) = train(&*as_function)?;
     say!("  eager:       {:.3} s, loss {eager_loss:.4}", eager.as_secs_f64());
     say!("  as function: {:.3} s, loss {function_loss:.4}", function.as_secs_f64());
     check(eager_loss == function_loss, "both ways have the same losses, bit for bit")
 }
 
-/// The time of a hundred steps, and the last loss.
-fn train(as_function: bool) -> Result<(Duration, f32)> {
+/// A training step of a new CNN, which always has the same first weights.
+fn training_step() -> impl Fn(tf::Tensor, tf::Tensor) -> tf::Result<tf::Tensor> + Send + Sync {
     tf::random::set_seed(1);
-    let model = Arc::new(
-        Sequential::new()
-            .add(Reshape::new([28, 28, 1]))
-            .add(Conv2D::new(8, [5, 5]).activation(Activation::Relu))
-            .add(MaxPooling2D::new([2, 2]))
-            .add(Flatten::new())
-            .add(Dense::new(10)),
-    );
+    let model = Sequential::new()
+        .add(Reshape::new([28, 28, 1]))
+        .add(Conv2D::new(8, [5, 5]).activation(Activation::Relu))
+        .add(MaxPooling2D::new([2, 2]))
+        .add(Flatten::new())
+        .add(Dense::new(10));
     let adam = Adam::new(1e-3);
-    let step = move |x: tf::Tensor, y: tf::Tensor| {
+    move |x, y| {
         let tape = tf::GradientTape::new();
         let logits = model.call(&x, TRAINING)?;
         let loss = tf::sparse_softmax_cross_entropy_with_logits(&y, &logits)?.reduce_mean(())?;
-        adam.minimize(&loss, tape, &*model)?;
+        adam.minimize(&loss, tape, &model)?;
         Ok(loss)
-    };
-    let step: Box<dyn Fn(tf::Tensor, tf::Tensor) -> tf::Result<tf::Tensor>> = match as_function {
-        true => {
-            let step = tf::function(step);
-            Box::new(move |x, y| step(x, y))
-        }
-        false => Box::new(step),
-    };
+    }
+}
+
+/// The time of a hundred steps, and the last loss.
+fn train(
+    step: &dyn Fn(tf::Tensor, tf::Tensor) -> tf::Result<tf::Tensor>,
+) -> Result<(Duration, f32)> {
     let digits = draw_digits(1000, 1);
     let mut loss = tf::constant(0.0)?;
     let mut began = Instant::now();
