@@ -2,25 +2,17 @@
 //! `benches/peers`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "support/idle_device.rs"]
+mod idle_device;
+
 use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, criterion_main};
+use idle_device::idle_device;
 use wgrad as tf;
 use wgrad::Trackable;
-use wgrad::interop::DeviceExt;
 use wgrad::keras::layers::{Dense, Flatten, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 use wgrad::{Device, Tensor};
-
-/// A device that runs nothing, so that only the host's work remains.
-fn idle_device() -> Device {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::NOOP;
-    descriptor.backend_options.noop.enable = true;
-    let instance = wgpu::Instance::new(descriptor);
-    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
-    let (device, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
-    Device::from_wgpu(&adapter, device, queue).unwrap()
-}
 
 /// Ops in one chain, as many as a training step of a deep model has.
 const CHAIN: usize = 1000;

@@ -2,13 +2,16 @@
 //! ratios of the medians. Also measures the host alone, on a device that runs nothing. `cargo bench --bench fit`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[path = "support/idle_device.rs"]
+mod idle_device;
+
 use std::time::{Duration, Instant};
 
+use idle_device::idle_device;
 use wgrad as tf;
 use wgrad::Device;
 use wgrad::data::drawn_digits::draw_digits;
 use wgrad::data::mnist::Images;
-use wgrad::interop::DeviceExt;
 use wgrad::keras::layers::{Conv2D, Dense, Dropout, Flatten, Lstm, MaxPooling2D, Reshape};
 use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::metrics::{Metric, SparseCategoricalAccuracy};
@@ -103,17 +106,6 @@ fn fitting(images: &Images, make: Make, eagerly: bool) -> Box<dyn FnMut() + '_> 
     Box::new(move || {
         model.fit(images, FitOptions::new().batch_size(BATCH).verbose(0)).unwrap();
     })
-}
-
-/// A device on which nothing runs, so that only the host's work takes time.
-fn idle_device() -> Device {
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = wgpu::Backends::NOOP;
-    descriptor.backend_options.noop.enable = true;
-    let instance = wgpu::Instance::new(descriptor);
-    let adapter = pollster::block_on(instance.request_adapter(&Default::default())).unwrap();
-    let (device, queue) = pollster::block_on(adapter.request_device(&Default::default())).unwrap();
-    Device::from_wgpu(&adapter, device, queue).unwrap()
 }
 
 fn main() {

@@ -178,8 +178,8 @@ impl Concrete {
     /// # Errors
     /// Those of reads of captured tensors.
     #[cfg(not(target_family = "wasm"))]
-    pub(super) fn difference(&self, other: &Concrete) -> Result<Option<String>> {
-        self.traced().difference(other.traced())
+    pub(super) fn difference(&self, other: &Program) -> Result<Option<String>> {
+        self.traced().difference(other)
     }
 
     /// The program as text.

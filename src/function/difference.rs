@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::program::{At, Call, Entry, Program};
+use super::program::{At, Call, Control, Entry, Program};
 use crate::error::Result;
 use crate::graph::attributes::Value as Attributes;
+use crate::graph::identity_bytes;
 use crate::variable::Variable;
 
 impl Program {
@@ -33,14 +34,14 @@ fn different_entries(
 ) -> Result<Option<String>> {
     for (at, (one, two)) in entries.iter().zip(other).enumerate() {
         if let Some(difference) = one.difference(two)? {
-            return Ok(Some(format!("call {at} of one trace {difference}")));
+            return Ok(Some(format!("call {at} {difference}")));
         }
     }
     Ok(match entries.len() == other.len() && outputs == other_outputs {
         true => None,
         false => {
             let counts = (entries.len(), other.len());
-            Some(format!("one trace has {} calls, another {}.", counts.0, counts.1))
+            Some(format!("one trace has {} calls, the next {}.", counts.0, counts.1))
         }
     })
 }
@@ -54,7 +55,7 @@ impl Entry {
                 if !same_value && (one.spec() != two.spec() || one.to_bytes()? != two.to_bytes()?) {
                     let (one, two) = (one.spec(), two.spec());
                     return Ok(Some(format!(
-                        "uses a tensor, {one}, and that of another trace one with other values, {two}."
+                        "uses the tensor {one} in one trace, and {two} with other values in the next."
                     )));
                 }
                 true
@@ -64,18 +65,16 @@ impl Entry {
                     Some(_) => None,
                     None => Some(call.op.runtime_scalars()),
                 };
-                if identity(one) != identity(two) {
+                if identity_bytes(&*one.op) != identity_bytes(&*two.op) {
                     let text = |call: &Call| {
                         format!("{}{}", call.op.kind(), Attributes::from_op(&*call.op))
                     };
                     let (one, two) = (text(one), text(two));
-                    return Ok(Some(format!("is {one}, that of another {two}.")));
+                    return Ok(Some(format!("is {one} in one trace, and {two} in the next.")));
                 }
                 if scalars(one) != scalars(two) {
                     let kind = one.op.kind();
-                    return Ok(Some(format!(
-                        "is {kind} with other numbers than in another trace."
-                    )));
+                    return Ok(Some(format!("is {kind} with other numbers in the next trace.")));
                 }
                 one.inputs == two.inputs && one.spec == two.spec
             }
@@ -87,8 +86,21 @@ impl Entry {
                         return Ok(Some(format!("has a branch in which {difference}")));
                     }
                 }
-                one.inputs() == two.inputs()
+                // A closure on the host cannot be compared.
+                let same_kind = match (one, two) {
+                    (Control::Repeat { most, .. }, Control::Repeat { most: other, .. }) => {
+                        most == other
+                    }
+                    _ => std::mem::discriminant(one) == std::mem::discriminant(two),
+                };
+                same_kind
+                    && one.blocks().len() == two.blocks().len()
+                    && one.inputs() == two.inputs()
             }
+            (
+                Entry::Gradient { of, dys, variables },
+                Entry::Gradient { of: other, dys: other_dys, variables: other_variables },
+            ) => of == other && dys == other_dys && variables == other_variables,
             (Entry::Argument(one), Entry::Argument(two))
             | (Entry::Read(one), Entry::Read(two))
             | (Entry::Outer(one), Entry::Outer(two)) => one == two,
@@ -108,24 +120,7 @@ impl Entry {
         };
         Ok(match same {
             true => None,
-            false => Some("does something else than in another trace.".to_string()),
+            false => Some("does something else in the next trace.".to_string()),
         })
     }
-}
-
-/// The bytes by which the plan of a call differs from those of others.
-fn identity(call: &Call) -> Vec<u8> {
-    struct Bytes(Vec<u8>);
-    impl std::hash::Hasher for Bytes {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.extend_from_slice(bytes);
-        }
-
-        fn finish(&self) -> u64 {
-            unreachable!("only the bytes are used")
-        }
-    }
-    let mut bytes = Bytes(call.op.kind().as_bytes().to_vec());
-    call.op.identify(&mut bytes);
-    bytes.0
 }

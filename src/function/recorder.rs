@@ -150,7 +150,7 @@ impl Recorder {
         let inputs: Vec<Tensor> = control
             .inputs()
             .into_iter()
-            .map(|at| recording.frame().tensors[&at].clone())
+            .filter_map(|at| recording.frame().tensors.get(&at).cloned())
             .filter(|x| x.dtype().is_float())
             .collect();
         let mut variables = BTreeSet::new();

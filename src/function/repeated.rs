@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::nest::{Nest, Signature};
-use super::traces::{Key, TRACES, Traced, device_of, trace};
+use super::traces::{Key, TRACES, Traced, device_of, record, trace};
 use crate::eager;
 use crate::error::{Error, Result};
 use crate::warnings::warn_user;
@@ -74,10 +74,10 @@ impl<R: Nest> Repeated<R> {
             Way::Run(traced) => Ok(traced.clone()),
             Way::Trace => trace(&device, &arguments, body).map(|traced| self.keep(key, traced)),
             Way::Compare(traced, may_change) => {
-                trace(&device, &arguments, body).and_then(|again| {
-                    match traced.concrete.difference(&again.concrete)? {
+                record(&device, &arguments, body).and_then(|(program, result)| {
+                    match traced.concrete.difference(&program)? {
                         None => Ok(traced.clone()),
-                        Some(_) if *may_change => Ok(self.keep(key, again)),
+                        Some(_) if *may_change => Ok(self.keep(key, Traced::new(program, result))),
                         Some(difference) => Err(Error::Trace(difference.into())),
                     }
                 })

@@ -1,9 +1,10 @@
 //! Programs whose choices are among small branches: a run computes all of them and selects, so the host reads nothing and the
 //! program is one plan.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::program::{Block, Control, Entry, Program};
+use super::program::{At, Control, Entry, Program};
 use super::recorder::Recorder;
 use crate::eager;
 use crate::error::Result;
@@ -11,22 +12,17 @@ use crate::graph::Spec;
 
 /// All branches of a program together have at most this many calls,
 const CALLS: usize = 32;
-/// and each result at most this many elements.
+/// and each value that they use or make has at most this many elements.
 const ELEMENTS: usize = 1 << 16;
 
 impl Program {
     /// The same program without choices, if their branches only compute, and are small.
     pub(super) fn with_selects(&self) -> Option<Program> {
-        let mut calls = 0;
-        let controls = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Control(control) => Some(control),
-            _ => None,
-        });
-        let mut all_small = true;
-        controls.for_each(|control| all_small &= is_small(control, &mut calls));
-        if !all_small || !self.has_control() {
+        if !self.has_control() {
             return None;
         }
+        let mut calls = 0;
+        self.small_values(&self.entries, &[], true, &mut calls)?;
         let recorder = Rc::new(Recorder::new(self.device.clone()));
         let record = || -> Result<()> {
             let symbol = |spec: &Spec| {
@@ -46,31 +42,60 @@ impl Program {
         // A value of a dtype that cannot be selected: the program stays as it is.
         recorded.and_then(|()| recorder.end()).ok()
     }
-}
 
-/// Whether the control is a choice among branches that only compute. Adds their calls to `calls`.
-fn is_small(control: &Control, calls: &mut usize) -> bool {
-    match control {
-        Control::Choose { branches, .. } => {
-            branches.iter().all(|block| only_computes(block, calls))
+    /// The number of elements of each entry's value; `None` if a branch does something else than compute, or is not small.
+    /// Adds the calls of branches to `calls`. `outer` are the sizes of the values that a branch captures.
+    fn small_values(
+        &self,
+        entries: &[Entry],
+        outer: &[usize],
+        top: bool,
+        calls: &mut usize,
+    ) -> Option<Vec<usize>> {
+        let mut sizes: Vec<usize> = Vec::with_capacity(entries.len());
+        let mut results: HashMap<At, Vec<usize>> = HashMap::new();
+        for (own, entry) in entries.iter().enumerate() {
+            let size = match entry {
+                Entry::Argument(at) if top => self.arguments[*at].elements(),
+                Entry::Captured(tensor) => tensor.len(),
+                Entry::Call(call) => {
+                    *calls += usize::from(!top);
+                    if !top && call.owner.is_some() || *calls > CALLS {
+                        return None;
+                    }
+                    call.spec.elements()
+                }
+                Entry::Read(variable) => self.variables[*variable].spec().elements(),
+                Entry::Outer(at) => outer[*at],
+                Entry::Stopped(of) | Entry::Same(of) => sizes[*of as usize],
+                Entry::Control(Control::Choose { branches, .. }) => {
+                    for block in branches {
+                        let captured: Vec<usize> =
+                            block.captures.iter().map(|at| sizes[*at as usize]).collect();
+                        let inner = self.small_values(&block.entries, &captured, false, calls)?;
+                        let made = block.outputs.iter().map(|at| inner[*at as usize]).collect();
+                        results.insert(own as At, made);
+                    }
+                    0
+                }
+                // The gradients of a choice among small branches are small.
+                Entry::Result { of, index } => {
+                    results.get(of).and_then(|sizes| sizes.get(*index)).copied().unwrap_or(0)
+                }
+                Entry::Assign { .. } | Entry::Effect { .. } | Entry::Count(_) if top => 0,
+                Entry::Gradient { .. } if top => 0,
+                Entry::Control(_)
+                | Entry::Argument(_)
+                | Entry::Assign { .. }
+                | Entry::Effect { .. }
+                | Entry::Count(_)
+                | Entry::Gradient { .. } => return None,
+            };
+            if !top && size > ELEMENTS {
+                return None;
+            }
+            sizes.push(size);
         }
-        Control::Repeat { .. } | Control::Host { .. } => false,
+        Some(sizes)
     }
-}
-
-fn only_computes(block: &Block, calls: &mut usize) -> bool {
-    block.entries.iter().all(|entry| match entry {
-        Entry::Call(call) => {
-            *calls += 1;
-            *calls <= CALLS && call.owner.is_none() && call.spec.shape.elements() <= ELEMENTS
-        }
-        Entry::Captured(_) | Entry::Outer(_) | Entry::Read(_) => true,
-        Entry::Stopped(_) | Entry::Same(_) | Entry::Result { .. } => true,
-        Entry::Control(control) => is_small(control, calls),
-        Entry::Argument(_)
-        | Entry::Assign { .. }
-        | Entry::Effect { .. }
-        | Entry::Count(_)
-        | Entry::Gradient { .. } => false,
-    })
 }

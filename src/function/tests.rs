@@ -13,7 +13,7 @@ use crate::keras::optimizers::{Adam, Optimizer};
 use crate::keras::{Activation, INFERENCE, Initializer, Layer, Sequential, TRAINING};
 use crate::random::Generator;
 use crate::runtime::Device;
-use crate::tape::GradientTape;
+use crate::tape::{GradientTape, TensorOrVariable};
 use crate::tensor::{Operand, Tensor, constant};
 use crate::variable::Variable;
 
@@ -1133,6 +1133,99 @@ fn a_second_derivative_of_a_branch_inside_of_a_function_is_refused() {
     let dy = first(x.clone()).unwrap();
     assert_eq!(dy.item::<f32>().unwrap(), 12.0);
     assert_eq!(outer.required_gradient(&dy, &x).unwrap().item::<f32>().unwrap(), 12.0);
+}
+
+#[test]
+fn what_a_branch_made_and_another_uses_is_refused() {
+    let f = function(|x: Tensor| {
+        let mut leaked = x.clone();
+        cond(
+            &x.greater(0.0)?,
+            || {
+                leaked = x.square()?;
+                Ok(leaked.clone())
+            },
+            || x.negative(),
+        )?;
+        cond(&x.greater(1.0)?, || leaked.add(1.0), || leaked.exp())
+    });
+    let error = f(constant(2.0).unwrap()).unwrap_err().to_string();
+    assert!(error.contains("used outside of it"), "{error}");
+}
+
+// A branch whose result is small, but not its work, runs only if it is chosen.
+#[test]
+fn a_branch_with_a_large_input_runs_alone() -> Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let large = Tensor::ones([300, 300])?;
+        let f =
+            function(move |x: Tensor| cond(&x.greater(0.0)?, || large.reduce_sum(()), || x.exp()));
+        assert_eq!(f(constant(1.0)?)?.item::<f32>()?, 90_000.0);
+        device.synchronize()?;
+        let before = device.stats();
+        let y = f(constant(-1.0)?)?;
+        assert_eq!(device.stats().reads - before.reads, 1);
+        assert_eq!(y.item::<f32>()?, (-1.0_f32).exp());
+        Ok(())
+    })
+}
+
+#[test]
+fn vectorized_maps_are_maps() -> Result<()> {
+    let w = Variable::new(constant([0.5, -1.0, 2.0])?);
+    let row = {
+        let w = w.clone();
+        move |(x, scale): (Tensor, Tensor)| {
+            let centred = x.subtract(x.reduce_mean(())?)?;
+            let y = centred.multiply(w.read())?.multiply(&scale)?.stop_gradient().add(&x)?;
+            Ok((y.multiply(w.read())?.reduce_sum(())?, constant(7.0)?))
+        }
+    };
+    let elems = |rows: usize| -> Result<(Tensor, Tensor)> {
+        let values: Vec<f32> = (0..3 * rows).map(|i| (i as f32).sin()).collect();
+        let scales: Vec<f32> = (0..rows).map(|i| i as f32 - 1.0).collect();
+        Ok((Tensor::from_slice(&values, [rows, 3])?, Tensor::from_slice(&scales, [rows])?))
+    };
+    let run = |vectorized: bool, (x, scale): (Tensor, Tensor)| -> Result<[Tensor; 4]> {
+        let tape = GradientTape::new();
+        tape.watch(&x)?;
+        let elems = (x.clone(), scale);
+        let (y, same) = match vectorized {
+            true => vectorized_map(row.clone(), &elems)?,
+            false => map_fn(row.clone(), &elems)?,
+        };
+        let loss = y.square()?.reduce_sum(())?;
+        let sources = [TensorOrVariable::Tensor(x), TensorOrVariable::Variable(w.clone())];
+        let [dx, dw] = tape.required_gradient(&loss, sources)?;
+        Ok([y, same, dx, dw])
+    };
+    for rows in [1, 4, 300] {
+        let got = run(true, elems(rows)?)?;
+        for (got, want) in got.iter().zip(&run(false, elems(rows)?)?) {
+            assert_eq!(got.shape(), want.shape());
+            let pairs = vec(got).into_iter().zip(vec(want));
+            pairs.for_each(|(a, b)| assert!((a - b).abs() <= 1e-3 * b.abs().max(1.0), "{a} {b}"));
+        }
+    }
+    // In a function, the variable is read at each run.
+    let f = function({
+        let row = row.clone();
+        move |x: Tensor, scale: Tensor| vectorized_map(row.clone(), &(x, scale))
+    });
+    for _ in 0..3 {
+        let (x, scale) = elems(4)?;
+        let (y, _) = f(x.clone(), scale.clone())?;
+        let (want, _) = map_fn(row.clone(), &(x, scale))?;
+        let pairs = vec(&y).into_iter().zip(vec(&want));
+        pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
+        w.assign_add(0.25)?;
+    }
+    assert_eq!(f.tracing_count(), 1);
+    let uneven = (constant([1.0, 2.0])?, constant([1.0])?);
+    let error = map_fn(|(a, b): (Tensor, Tensor)| a.add(b), &uneven).unwrap_err().to_string();
+    assert!(error.contains("[2]") && error.contains("[1]"), "{error}");
+    Ok(())
 }
 
 // The states of a stateful layer are variables that its first call makes.

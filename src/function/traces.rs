@@ -57,6 +57,10 @@ pub(super) struct Traced<R> {
 }
 
 impl<R: Nest> Traced<R> {
+    pub(super) fn new(program: Program, result: R) -> Self {
+        Traced { concrete: Concrete::new(program), result }
+    }
+
     pub(super) fn run(&self, arguments: &[Tensor]) -> Result<R> {
         let mut outputs = self.concrete.call(arguments)?.into_iter();
         let next = &mut |_: &Tensor| outputs.next().expect("as many outputs as the trace had");
@@ -131,8 +135,8 @@ impl<R: Nest> Traces<R> {
         arguments: &A,
         body: &dyn Fn(A) -> Result<R>,
     ) -> Result<()> {
-        let again = self.alone(|| trace(device, arguments, body))?;
-        match traced.concrete.difference(&again.concrete)? {
+        let (program, _) = self.alone(|| record(device, arguments, body))?;
+        match traced.concrete.difference(&program)? {
             None => Ok(()),
             Some(difference) => Err(Error::Trace(message!(
                 "function: its closure does not do the same at each call, and the function repeats what the first one did: \
@@ -230,12 +234,21 @@ impl<R: Nest> Inspect for Traces<R> {
     }
 }
 
-/// Runs the closure in a trace.
+/// Traces the closure.
 pub(super) fn trace<A: Nest, R: Nest>(
     device: &Device,
     arguments: &A,
     body: &dyn Fn(A) -> Result<R>,
 ) -> Result<Traced<R>> {
+    record(device, arguments, body).map(|(program, result)| Traced::new(program, result))
+}
+
+/// Runs the closure in a trace: the program, and the closure's result.
+pub(super) fn record<A: Nest, R: Nest>(
+    device: &Device,
+    arguments: &A,
+    body: &dyn Fn(A) -> Result<R>,
+) -> Result<(Program, R)> {
     let run = || -> Result<(R, usize, Program)> {
         let recorder = Rc::new(Recorder::new(device.clone()));
         let record = || -> Result<R> {
@@ -274,5 +287,5 @@ pub(super) fn trace<A: Nest, R: Nest>(
         }
         (result, program) = (again.0, again.2);
     }
-    Ok(Traced { concrete: Concrete::new(program), result })
+    Ok((program, result))
 }

@@ -134,6 +134,14 @@ impl Graph {
     }
 }
 
+/// The bytes that identify an op without its inputs: those of its type and of the attributes that determine its code.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn identity_bytes(op: &dyn super::Identity) -> Vec<u8> {
+    let mut key = KeyWriter(Vec::new());
+    op.identify(&mut key);
+    key.0
+}
+
 /// Maps hashes or addresses to small numbers. One type serves all of them, because each kind of map would add code.
 pub(crate) type HashIndex = HashMap<u64, u32, BuildHasherDefault<Mixer>>;
 

@@ -20,6 +20,8 @@ use crate::error::Result;
 use crate::shape::Shape;
 pub(crate) use crate::support::mixer::{Mixer, hash_bytes};
 pub(crate) use identity::{Identity, Runtime};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use key::identity_bytes;
 pub(crate) use key::{Coincidences, HashIndex, Key};
 use lower::{Lowering, LoweringContext, Variants};
 pub(crate) use stream::{Stream, Taken, outside_its_trace};

@@ -303,14 +303,6 @@ fn a_tensor_says_what_made_it() {
     assert!(text(&Tensor::zeros([2]).unwrap()).starts_with("Tensor { op: Fill, shape: [2]"));
 }
 
-/// The standard error of the test of this name, run in a separate process.
-fn stderr(test: &str, variables: &[(&str, &str)]) -> String {
-    let mut command = child::command(module_path!(), test);
-    let output = command.arg("--test-threads=1").envs(variables.iter().copied()).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
 #[test]
 #[ignore = "a part of prints_come_in_order"]
 fn prints() {
@@ -332,7 +324,7 @@ fn prints() {
 fn prints_come_in_order() {
     let want = "nothing is printed yet\nx: [[1 2 3]\n [4 5 6]]\n[[0.5 1 1.5]\n [2 2.5 3]]\nsum 10.5\nlong [0 1 2 ... 97 98 99]\n\
                 one [[0.5 ... 1.5]\n [2 ... 3]]\nread\n";
-    let got = stderr("prints", &[]);
+    let got = child::stderr(module_path!(), "prints", &[]);
     assert!(got.starts_with(want), "{got}");
 }
 
@@ -366,7 +358,7 @@ fn many_prints() {
 
 #[test]
 fn prints_in_a_loop() {
-    let printed = stderr("many_prints", &[]);
+    let printed = child::stderr(module_path!(), "many_prints", &[]);
     let losses: Vec<f32> =
         printed.lines().filter_map(|line| line.strip_prefix("loss ")?.parse().ok()).collect();
     assert_eq!(losses.len(), 10_000);
@@ -383,5 +375,5 @@ fn divides() {
 
 #[test]
 fn the_mode_is_turned_on_from_outside() {
-    stderr("divides", &[("WGRAD_CHECK_NUMERICS", "1")]);
+    child::stderr(module_path!(), "divides", &[("WGRAD_CHECK_NUMERICS", "1")]);
 }

@@ -355,3 +355,26 @@ fn a_model_is_trained_while_another_thread_evaluates_it() {
     let losses = history.get("loss").unwrap();
     assert!(losses[9] < losses[0], "{losses:?}");
 }
+
+// The gradient of the condition is part of the traced program.
+#[test]
+fn a_layer_with_a_condition_is_not_called_at_each_step() {
+    let _alone = alone();
+    let run = |eagerly| {
+        let (layer, calls) = counts(|x, _| {
+            let large = x.abs()?.reduce_max(())?.greater(1.2)?;
+            tf::cond(&large, || x.multiply(0.5), || x.tanh())
+        });
+        let make = || Sequential::new().add(Dense::new(6)).add(layer).add(Dense::new(3));
+        let (history, weights) = trained(eagerly, Sgd::new(0.1), make, |model, x, y| {
+            model.fit((x, y), FitOptions::new().epochs(3).batch_size(7))
+        });
+        (history, weights, calls.load(Ordering::Relaxed))
+    };
+    let (function, eager) = (run(false), run(true));
+    assert!(function.2 < 30 && eager.2 >= 66, "{} {}", function.2, eager.2);
+    assert_eq!(function.0.epochs(), eager.0.epochs());
+    for (one, two) in function.1.iter().flatten().zip(eager.1.iter().flatten()) {
+        assert!((one - two).abs() < 1e-5, "{one} {two}");
+    }
+}

@@ -11,6 +11,15 @@ pub fn command(module: &str, name: &str) -> Command {
     command
 }
 
+/// The standard error of the test `name` of `module`, run in a separate process with these environment variables.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn stderr(module: &str, name: &str, variables: &[(&str, &str)]) -> String {
+    let mut command = command(module, name);
+    let output = command.arg("--test-threads=1").envs(variables.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 /// The full name of the test within the program.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn full_name(module: &str, name: &str) -> String {

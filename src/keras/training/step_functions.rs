@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 /// The steps of one model, while it is trained, evaluated or asked for predictions. Between two calls of `fit` the program may
 /// change its layers, so no trace outlives the call.
 pub(super) struct StepFunctions {
-    train: StepFunction<StepLogs>,
-    test: StepFunction<StepLogs>,
-    predict: StepFunction<Vec<Tensor>>,
+    pub(super) train: StepFunction<StepLogs>,
+    pub(super) test: StepFunction<StepLogs>,
+    pub(super) predict: StepFunction<Vec<Tensor>>,
 }
 
-struct StepFunction<R> {
+/// A step, which runs as a function in passes that are long enough.
+pub(super) struct StepFunction<R> {
     function: Repeated<R>,
-    /// The pass is long enough.
     used: AtomicBool,
 }
 
@@ -31,16 +31,17 @@ impl<R: Nest> StepFunction<R> {
         StepFunction { function: Repeated::new(call), used: AtomicBool::new(false) }
     }
 
-    fn call(&self, batch: &Batch, step: &dyn Fn(&Batch) -> Result<R>) -> Result<R> {
+    /// Runs `step`, or what it did on an earlier batch of these shapes.
+    pub(super) fn call(&self, batch: &Batch, step: &dyn Fn(&Batch) -> Result<R>) -> Result<R> {
         match self.used.load(Ordering::Relaxed) {
             true => self.function.call(batch.clone(), &|batch| step(&batch)),
             false => step(batch),
         }
     }
 
+    /// Begins a pass of so many steps, if the number is known.
     fn begin(&self, steps: Option<usize>) {
         self.used.store(steps.is_none_or(|steps| steps >= STEPS), Ordering::Relaxed);
-        self.function.begin();
     }
 }
 
@@ -66,36 +67,14 @@ impl StepFunctions {
 
     pub(super) fn begin_prediction(&self, steps: Option<usize>) {
         self.predict.begin(steps);
+        self.settings_changed();
     }
 
     /// The steps may do something else than before.
     pub(super) fn settings_changed(&self) {
         self.train.function.begin();
         self.test.function.begin();
-    }
-
-    pub(super) fn train(
-        &self,
-        batch: &Batch,
-        step: &dyn Fn(&Batch) -> Result<StepLogs>,
-    ) -> Result<StepLogs> {
-        self.train.call(batch, step)
-    }
-
-    pub(super) fn test(
-        &self,
-        batch: &Batch,
-        step: &dyn Fn(&Batch) -> Result<StepLogs>,
-    ) -> Result<StepLogs> {
-        self.test.call(batch, step)
-    }
-
-    pub(super) fn predict(
-        &self,
-        batch: &Batch,
-        step: &dyn Fn(&Batch) -> Result<Vec<Tensor>>,
-    ) -> Result<Vec<Tensor>> {
-        self.predict.call(batch, step)
+        self.predict.function.begin();
     }
 }
 

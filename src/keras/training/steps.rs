@@ -15,7 +15,7 @@ use crate::trackable::{Trackable, penalties_of};
 pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     #[cfg(not(target_family = "wasm"))]
     if let Some(functions) = model.trainer().step_functions() {
-        return functions.train(batch, &|batch| train_eagerly(model, batch));
+        return functions.train.call(batch, &|batch| train_eagerly(model, batch));
     }
     train_eagerly(model, batch)
 }
@@ -24,7 +24,7 @@ pub(super) fn train(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
 pub(super) fn test(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
     #[cfg(not(target_family = "wasm"))]
     if let Some(functions) = model.trainer().step_functions() {
-        return functions.test(batch, &|batch| test_eagerly(model, batch));
+        return functions.test.call(batch, &|batch| test_eagerly(model, batch));
     }
     test_eagerly(model, batch)
 }
@@ -33,7 +33,7 @@ pub(super) fn test(model: &dyn AnyModel, batch: &Batch) -> Result<StepLogs> {
 pub(super) fn predict(model: &dyn AnyModel, batch: &Batch) -> Result<Vec<Tensor>> {
     #[cfg(not(target_family = "wasm"))]
     if let Some(functions) = model.trainer().step_functions() {
-        return functions.predict(batch, &|batch| predict_eagerly(model, batch));
+        return functions.predict.call(batch, &|batch| predict_eagerly(model, batch));
     }
     predict_eagerly(model, batch)
 }
