@@ -4,6 +4,7 @@
 //! block, and each run of the function reads the value and replays the block, so tapes follow the path that was taken. Small
 //! branches are computed together, and the device selects.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ pub fn cond<R: Nest>(
     false_fn: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
     check_scalar("cond", pred, DType::Bool)?;
+    Mapping::refuse("cond", pred)?;
     let Some(recorder) = recorder() else {
         // A trial has no values: both branches make their weights, and either shows the shapes.
         if eager::in_trace() && eager::release(pred).is_err() {
@@ -79,6 +81,7 @@ pub fn cond<R: Nest>(
 /// As [`cond`]; [`Error::Index`] if there is no closure.
 pub fn switch_case<R: Nest>(branch_index: &Tensor, branches: Vec<Branch<'_, R>>) -> Result<R> {
     check_scalar("switch_case", branch_index, DType::I32)?;
+    Mapping::refuse("switch_case", branch_index)?;
     let none =
         || Error::Index("switch_case: there is no branch. Pass at least one closure.".into());
     let last = branches.len().checked_sub(1).ok_or_else(none)?;
@@ -180,6 +183,7 @@ pub fn host_call(
             Ok(results)
         }
     };
+    inputs.iter().try_for_each(|x| Mapping::refuse("host_call", x))?;
     let Some(recorder) = recorder() else {
         if eager::in_trace() && inputs.iter().any(|x| eager::release(x).is_err()) {
             return specs.into_iter().map(eager::placeholder).collect();
@@ -263,6 +267,7 @@ pub fn while_loop_with<V: Nest>(
     let checked = |vars: &V| {
         let again = cond(vars)?;
         check_scalar("while_loop: the condition", &again, DType::Bool)?;
+        Mapping::refuse("while_loop", &again)?;
         Ok(again)
     };
     let Some(recorder) = recorder() else {
@@ -323,32 +328,60 @@ pub fn map_fn<E: Nest, R: Nest>(mut f: impl FnMut(E) -> Result<R>, elems: &E) ->
 /// ```
 ///
 /// # Errors
-/// As [`map_fn`]; [`Error::Trace`] if `f` reads a part's value.
+/// As [`map_fn`]; [`Error::Trace`] if `f` reads a part's value, or decides by it with [`cond`] or [`while_loop`].
 pub fn vectorized_map<E: Nest, R: Nest>(f: impl FnOnce(E) -> Result<R>, elems: &E) -> Result<R> {
     let count = parts("vectorized_map", elems)?.len();
     let rows = tensors_of(elems);
+    // A part without a value, so that no value of one part can stand for all.
     let run = || {
-        // In a function, the calls on the first part are recorded, too, and dropped because nothing uses them.
-        let stand_ins: Vec<Tensor> = match eager::in_trace() {
-            true => rows.iter().map(|x| part(x, 0)).collect::<Result<_>>()?,
-            false => {
-                let spec = |x: &Tensor| Spec::new(Shape::new(&x.shape()[1..]), x.dtype());
-                rows.iter().map(|x| eager::placeholder_on(x.device(), spec(x))).collect()
-            }
-        };
+        let spec = |x: &Tensor| Spec::new(Shape::new(&x.shape()[1..]), x.dtype());
+        let stand_ins: Vec<Tensor> =
+            rows.iter().map(|x| eager::placeholder_on(x.device(), spec(x))).collect();
+        let _mapping = Mapping::begin();
         let call = || f(with_tensors(elems, stand_ins.clone()));
         let (trace, result) = Trace::record(&stand_ins.iter().collect::<Vec<_>>(), call)?;
         Ok((stand_ins, trace, result))
     };
     let (stand_ins, trace, result) = match eager::in_trace() {
+        // Nothing uses the recorded calls on the stand-ins, so they are not part of the program.
         true => run()?,
-        // Nothing is computed for one part.
         false => eager::traced(run)?,
     };
     let given: Vec<(&Tensor, Tensor)> = stand_ins.iter().zip(rows).collect();
     let results = tensors_of(&result);
     let results = trace.replay(count, &given, &results.iter().collect::<Vec<_>>())?;
     Ok(with_tensors(&result, results))
+}
+
+thread_local! {
+    /// How many closures of [`vectorized_map`] run on this thread.
+    static MAPPING: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Mapping;
+
+impl Mapping {
+    fn begin() -> Self {
+        MAPPING.set(MAPPING.get() + 1);
+        Mapping
+    }
+
+    /// Refuses a decision by a value that differs from part to part.
+    fn refuse(op: &str, x: &Tensor) -> Result<()> {
+        if MAPPING.get() == 0 || eager::release(x).is_ok() {
+            return Ok(());
+        }
+        Err(Error::Trace(message!(
+            "{op}: vectorized_map runs its closure once for all parts, so it cannot decide by the value of one. Use where_, or \
+             map_fn."
+        )))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        MAPPING.set(MAPPING.get() - 1);
+    }
 }
 
 /// `f(f(f(initializer, elems[0]), elems[1]), ...)`, along the first axis of `elems`. TensorFlow's `tf.foldl`.

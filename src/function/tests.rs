@@ -1222,6 +1222,20 @@ fn vectorized_maps_are_maps() -> Result<()> {
         w.assign_add(0.25)?;
     }
     assert_eq!(f.tracing_count(), 1);
+    // A part has no value to read or to decide by, and the sizes must agree.
+    let read = |x: Tensor| constant(x.reduce_sum(())?.item::<f32>()?);
+    let decide = |x: Tensor| cond(&x.greater(1.5)?, || x.exp(), || x.negative());
+    let x = constant([1.0, 2.0])?;
+    let error = vectorized_map(read, &x).unwrap_err().to_string();
+    assert!(error.contains("no value yet"), "{error}");
+    let error = vectorized_map(decide, &x).unwrap_err().to_string();
+    assert!(error.contains("where_") && error.contains("map_fn"), "{error}");
+    for f in [
+        function(move |x: Tensor| vectorized_map(read, &x)),
+        function(move |x: Tensor| vectorized_map(decide, &x)),
+    ] {
+        assert!(matches!(f(x.clone()), Err(Error::Trace(_))));
+    }
     let uneven = (constant([1.0, 2.0])?, constant([1.0])?);
     let error = map_fn(|(a, b): (Tensor, Tensor)| a.add(b), &uneven).unwrap_err().to_string();
     assert!(error.contains("[2]") && error.contains("[1]"), "{error}");
