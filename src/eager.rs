@@ -171,13 +171,19 @@ pub(crate) fn effect(inputs: &[&Tensor], effect: impl Fn(&[&Tensor]) + Send + Sy
     each_observer(|observer| observer.happens(inputs, &effect));
 }
 
-/// A number on the host that each run of a program changes: an optimizer's count of steps, a metric's count of examples.
+/// A number on the host that each run of a program changes: an optimizer's count of steps, a metric's count of examples, the
+/// position of a generator that the program makes.
 pub(crate) trait RunCounter: Send + Sync {
     /// Changes the number. An optimizer's count of steps returns what it was.
     fn advance(&self) -> Result<Option<u64>>;
 
     /// Undoes [`RunCounter::advance`], after the run has failed.
     fn step_back(&self);
+
+    /// Whether runs need it, once the closure of the trace has ended.
+    fn needed(&self) -> bool {
+        true
+    }
 }
 
 /// In the trace of a function: makes each run of the function advance `counter`.
@@ -232,6 +238,12 @@ pub(crate) trait Observer {
 
     /// Each run advances a number.
     fn counts(&self, _counter: &Arc<dyn RunCounter>) {}
+
+    /// Whether this observer wants gradients of these tensors and variables, if a function of them may be one op for it;
+    /// `None` if it must be notified of each call.
+    fn wants(&self, _tensors: &[&Tensor], _variables: &[Variable]) -> Option<Vec<bool>> {
+        None
+    }
 
     /// True if this observer will run the program again, for which it needs the owners of the scalars that vary.
     fn traces(&self) -> bool {
@@ -319,6 +331,23 @@ pub(crate) fn unobserved<R>(f: impl FnOnce() -> R) -> R {
 pub(crate) fn observed() -> bool {
     let any = |o: &RefCell<Vec<Rc<Listener>>>| o.borrow().iter().any(|o| o.deaf.get() == 0);
     OBSERVERS.try_with(any).unwrap_or(false)
+}
+
+/// What [`Observer::wants`] returns, if only one observer of this thread is notified of calls.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn only_observer_wants(
+    tensors: &[&Tensor],
+    variables: &[Variable],
+) -> Option<Vec<bool>> {
+    let only = OBSERVERS.try_with(|observers| {
+        let observers = observers.borrow();
+        let mut audible = observers.iter().filter(|observer| observer.deaf.get() == 0);
+        match (audible.next(), audible.next()) {
+            (Some(only), None) => Some(only.observer.clone()),
+            _ => None,
+        }
+    });
+    only.ok().flatten()?.wants(tensors, variables)
 }
 
 /// Runs `f` without notifying the observers that `which` selects.

@@ -37,6 +37,8 @@ extern crate self as wgrad;
 #[cfg(test)]
 #[path = "../tests/support/compare.rs"]
 mod compare;
+#[cfg(all(feature = "keras", not(target_family = "wasm")))]
+pub mod compat;
 #[cfg(feature = "data")]
 pub mod data;
 pub mod debugging;
@@ -91,7 +93,10 @@ pub use function::{
     Branch, TensorArray, TensorArrayIndex, WhileLoopOptions, case, cond, foldl, foldr, host_call,
     map_fn, scan, switch_case, vectorized_map, while_loop, while_loop_with,
 };
-pub use function::{Function, IntoFunction, Nest, function};
+pub use function::{
+    ConcreteFunction, Function, FunctionArguments, FunctionOptions, IntoFunction, Nest, TensorSpec,
+    function, function_with,
+};
 pub use half::{bf16, f16};
 pub use host_array::{ArrayElement, HostArray, HostDType};
 /// The version of ndarray whose arrays this crate takes and returns.

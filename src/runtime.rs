@@ -371,6 +371,12 @@ impl Device {
         &self.0.gpu.caps
     }
 
+    /// As [`Stream::waiting_op`](crate::graph::Stream::waiting_op).
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn waiting_op(&self, value: &Value) -> Option<Arc<dyn Op>> {
+        self.state().stream.waiting_op(value)
+    }
+
     /// Appends an op to the stream. A failed input produces a failed result, as NaN produces NaN: the next read, flush
     /// or optimizer step reports the device's failure, so gradient rules and operators need not handle it.
     pub(crate) fn push(

@@ -23,7 +23,8 @@ pub(super) fn create_shader_module(
     };
     // SAFETY: the only check that is disabled guards against endless loops, which drivers may compile to undefined
     // behaviour. All texts come from this crate, and all their loops are `for` loops that count to a number read before
-    // they begin (`tests/tidy.rs` rejects `loop` and `while`).
+    // they begin (`tests/tidy.rs` rejects `loop` and `while`). Those of a saved plan (`plan/saved.rs`) come from a file that
+    // this crate wrote to the cache folder, with a checksum; as below, only the user can forge one.
     unsafe { device.create_shader_module_trusted(descriptor, checks) }
 }
 

@@ -66,7 +66,9 @@ fn what_depends_on_a_placeholder_has_no_value() -> Result<()> {
     let text = "Relu: this tensor, f32[3], has no value yet: it belongs to a function that is being traced, or depends on \
                 the input of a model that is being built. Use it only in the call that made it. To decide by it, use cond or \
                 while_loop; if the call must store it or read it, compute it from tensors that do not depend on the input.";
-    let says = |error: Error| assert!(matches!(&error, Error::Trace(m) if *m == *text), "{error}");
+    let says = |error: Error| {
+        assert!(matches!(&error, Error::Trace(m) if m.starts_with(text)), "{error}");
+    };
     let leaked = traced(|| -> Result<_> {
         let y = symbol(&[3]).relu()?;
         says(y.to_vec::<f32>().unwrap_err());

@@ -1,16 +1,18 @@
 //! [`Concrete`]: a function for one signature, and its runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
 use super::program::{Entry, Program, Renumbered};
 use crate::eager::{self, Effect, Owner, RunCounter};
-use crate::error::Result;
-use crate::graph::{Graph, Input, Node, Op, RuntimeScalars, Spec};
+use crate::error::{Error, Result};
+use crate::graph::{Graph, Input, Node, Op, RuntimeScalars, Spec, ValueState, outside_its_trace};
+use crate::plan::PlanReport;
 use crate::runtime::{FunctionGraph, FunctionLeaf};
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 /// A program with its graph. A run takes the leaves from the caller, the variables and the captured tensors, runs the
 /// graph's plan, and assigns the variables.
@@ -21,6 +23,8 @@ pub(super) struct Concrete {
     traced: Option<Program>,
     /// Whether runs must read values to know what to do.
     replays: bool,
+    /// Why no run can succeed: the program captures a value that belongs to another trace, or that has failed.
+    broken: Option<Error>,
     /// The graph's leaves, each with whether a run may overwrite it: it is a variable that the run assigns, and nothing else
     /// needs its old value.
     leaves: Vec<(Leaf, bool)>,
@@ -59,20 +63,62 @@ enum Host {
 
 impl Concrete {
     pub(super) fn new(traced: Program) -> Self {
+        let broken = traced.all_entries().into_iter().find_map(|entry| match entry {
+            Entry::Captured(tensor) => match tensor.value().state() {
+                ValueState::Traced(_) => Some(outside_its_trace(tensor.value())),
+                ValueState::Failed(error) => Some(error),
+                _ => None,
+            },
+            _ => None,
+        });
+        #[cfg(not(target_family = "wasm"))]
         let (program, traced) = match traced.with_selects() {
             Some(program) => (program, Some(traced)),
             None => (traced, None),
         };
+        #[cfg(target_family = "wasm")]
+        let (program, traced) = (traced, None);
         let built = match program.has_control() {
             // Its runs are replays.
             true => Built::default(),
             false => Builder::new(&program).build(),
         };
-        Concrete { traced, ..built.into_concrete(program) }
+        Concrete { traced, broken, ..built.into_concrete(program) }
     }
 
     fn traced(&self) -> &Program {
         self.traced.as_ref().unwrap_or(&self.program)
+    }
+
+    /// The shapes and dtypes of the tensors that the caller passes.
+    pub(super) fn arguments(&self) -> &[Spec] {
+        &self.traced().arguments
+    }
+
+    /// The shapes and dtypes of the results.
+    pub(super) fn output_specs(&self) -> Vec<Spec> {
+        self.traced().output_specs.clone()
+    }
+
+    /// The variables that a run reads or assigns.
+    pub(super) fn variables(&self) -> &[Variable] {
+        &self.traced().variables
+    }
+
+    /// The entries as they were traced, those of blocks included.
+    pub(super) fn all_entries(&self) -> Vec<&Entry> {
+        self.traced().all_entries()
+    }
+
+    /// Whether runs must read values to know what to do.
+    pub(super) fn replays(&self) -> bool {
+        self.replays
+    }
+
+    /// Whether no run can succeed.
+    #[cfg(all(feature = "keras", not(target_family = "wasm")))]
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.is_some()
     }
 
     /// Runs the function on these arguments.
@@ -81,12 +127,11 @@ impl Concrete {
     /// Those of the device, and of a schedule or another source of numbers. After an error of a graph's run, variables are as
     /// they were; a replay has made its calls up to the error, as eager code has.
     pub(super) fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
-        // Tapes record calls, checks of numbers look at each; and if a value is on another device, the replay says which.
-        if self.replays
-            || eager::observed()
-            || self.program.device.checks_numerics()
-            || !self.is_on_device(arguments)
-        {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        // Tapes and traces record calls.
+        if self.replays || eager::observed() || eager::in_trace() || self.must_replay(arguments) {
             return self.traced().replay(arguments);
         }
         let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,6 +153,19 @@ impl Concrete {
             advanced.iter().rev().for_each(|counter| counter.step_back());
         }
         ran
+    }
+
+    /// Whether the calls of a run must be made one by one: checks of numbers look at each, and if a value is on another device,
+    /// the replay says which.
+    pub(super) fn must_replay(&self, arguments: &[Tensor]) -> bool {
+        self.program.device.checks_numerics() || !self.is_on_device(arguments)
+    }
+
+    /// The program, if it has neither choices nor loops, and can run.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn without_blocks(&self) -> Option<&Program> {
+        let plain = !self.replays && self.traced.is_none() && self.broken.is_none();
+        plain.then_some(&self.program)
     }
 
     fn is_on_device(&self, arguments: &[Tensor]) -> bool {
@@ -132,7 +190,7 @@ impl Concrete {
         // While the run replaces them, no other thread sees the variables.
         let mut cells: Vec<_> =
             self.assigns.iter().map(|(variable, _)| variables[*variable].lock()).collect();
-        let tensor = |cells: &[std::sync::MutexGuard<'_, Tensor>], leaf: &Leaf| match leaf {
+        let tensor = |cells: &[MutexGuard<'_, Tensor>], leaf: &Leaf| match leaf {
             Leaf::Argument(at) => arguments[*at].clone(),
             Leaf::Captured(tensor) => tensor.clone(),
             Leaf::Variable(variable) => match (&read[*variable], self.cell_of[*variable]) {
@@ -191,6 +249,44 @@ impl Concrete {
     pub(super) fn graphviz(&self, name: &str) -> String {
         self.traced().graphviz(name)
     }
+
+    /// The program as an SVG image with this title.
+    pub(super) fn to_svg(&self, title: &str) -> String {
+        self.traced().to_svg(title)
+    }
+
+    /// The program's nodes for TensorBoard.
+    #[cfg(feature = "summary")]
+    pub(super) fn graph_nodes(&self) -> Vec<super::drawing::GraphNode> {
+        self.traced().graph_nodes()
+    }
+
+    /// The graph, and which of its leaves a run overwrites; `None` if runs read values to know what to do.
+    fn planned(&self) -> Option<(MutexGuard<'_, FunctionGraph>, Vec<bool>)> {
+        let replaced = self.leaves.iter().map(|(_, replaced)| *replaced).collect();
+        let graph = || self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.replays).then(|| (graph(), replaced))
+    }
+
+    /// The plans of the graph as bytes, if it has any.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(super) fn plan_bytes(&self) -> Option<Vec<u8>> {
+        let (mut graph, replaced) = self.planned()?;
+        Some(self.program.device.function_plans(&mut graph, &replaced))
+    }
+
+    /// Runs by these plans from now on.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(super) fn use_plan_bytes(&self, bytes: &[u8]) -> Result<(), String> {
+        let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        self.program.device.use_function_plans(&mut graph, bytes)
+    }
+
+    /// The kernels of a run after many others, if the graph has a plan.
+    pub(super) fn plan(&self) -> Option<PlanReport> {
+        let (mut graph, replaced) = self.planned()?;
+        Some(self.program.device.function_report(&mut graph, &replaced))
+    }
 }
 
 /// The value of an entry while the graph is built.
@@ -248,6 +344,7 @@ impl Built {
             program,
             traced: None,
             replays,
+            broken: None,
             leaves,
             outputs,
             assigns,

@@ -2,11 +2,11 @@
 //!
 //! Eagerly, the host reads the value and runs the chosen closure. In the trace of a function, each closure is recorded once as a
 //! block, and each run of the function reads the value and replays the block, so tapes follow the path that was taken. Small
-//! branches are computed together, and the device selects.
+//! branches are computed together, and the device selects; turns of loops that only compute run as plans (`turns.rs`).
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::nest::{Nest, Signature};
 use super::program::{Control, HostCall};
@@ -592,7 +592,8 @@ impl Recorder {
                 after.0
             )));
         }
-        let results = self.control(Control::Repeat { cond, body, start, most }, &given)?;
+        let turn = OnceLock::new();
+        let results = self.control(Control::Repeat { cond, body, start, most, turn }, &given)?;
         Ok(with_tensors(&loop_vars, results))
     }
 }

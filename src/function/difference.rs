@@ -98,9 +98,9 @@ impl Entry {
                     && one.inputs() == two.inputs()
             }
             (
-                Entry::Gradient { of, dys, variables },
-                Entry::Gradient { of: other, dys: other_dys, variables: other_variables },
-            ) => of == other && dys == other_dys && variables == other_variables,
+                Entry::Gradient { of, seeds, variables },
+                Entry::Gradient { of: other, seeds: other_seeds, variables: other_variables },
+            ) => of == other && seeds == other_seeds && variables == other_variables,
             (Entry::Argument(one), Entry::Argument(two))
             | (Entry::Read(one), Entry::Read(two))
             | (Entry::Outer(one), Entry::Outer(two)) => one == two,

@@ -6,7 +6,7 @@ use crate::dtype::Scalar;
 use crate::error::Result;
 use crate::tensor::{Operand, Tensor};
 
-/// What a [`function`](crate::function) takes or returns: tensors, plain values, and options, vectors, arrays and tuples of
+/// What a [`function`](crate::function()) takes or returns: tensors, plain values, and options, vectors, arrays and tuples of
 /// them.
 ///
 /// A function is traced for each shape and dtype of a tensor, and for each *value* of a number, a `bool` or a text. An

@@ -1,7 +1,7 @@
 //! [`Program`]: what a function did while it was traced, in order.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
@@ -42,10 +42,12 @@ pub(super) enum Entry {
     /// In a block: a value that its program passes.
     Outer(usize),
     Control(Control),
-    /// The gradients of the [`Control`] `of`, by those of its results: of its inputs of a float dtype, then of `variables`.
+    /// The gradients of the [`Control`] `of`: of its inputs of a float dtype, then of `variables`. `seeds` are the gradients of
+    /// its results. A second list of seeds asks for the gradients of these gradients: of the inputs, of the seeds of a float
+    /// dtype before, and of the variables; and so on.
     Gradient {
         of: At,
-        dys: Vec<At>,
+        seeds: Vec<Vec<At>>,
         variables: Vec<usize>,
     },
     /// A result of a [`Control`] or a gradient.
@@ -60,9 +62,28 @@ pub(super) enum Control {
     /// Runs the branch of this index, the last one if there is none; a `bool` is 0 or 1.
     Choose { index: At, branches: Vec<Block> },
     /// Replaces the values, initially `start`, by those of `body` while `cond` is true, at most this often.
-    Repeat { cond: Block, body: Block, start: Vec<At>, most: u64 },
+    Repeat {
+        cond: Block,
+        body: Block,
+        start: Vec<At>,
+        most: u64,
+        /// A turn as a function, from the first run on, if it only computes.
+        turn: OnceLock<Option<Box<dyn Turn>>>,
+    },
     /// Runs code on the host.
     Host { call: HostCall, inputs: Vec<At> },
+}
+
+/// A turn of a loop that runs as one plan. A trait, because what runs plans is made of programs.
+pub(super) trait Turn: Send + Sync {
+    /// Runs the loop: `values` before the first turn, whether there is one, and what the blocks capture.
+    fn run(
+        &self,
+        values: Vec<Tensor>,
+        goes_on: Tensor,
+        captures: Vec<Tensor>,
+        most: u64,
+    ) -> Result<Vec<Tensor>>;
 }
 
 /// Code that reads tensors and makes others.
@@ -95,7 +116,46 @@ impl Block {
     }
 }
 
+impl Block {
+    /// Removes the entries that the block does not need, and the values that it then does not capture.
+    pub(super) fn prune(&mut self) {
+        let Block { entries, outputs, captures } = self;
+        prune(entries, outputs);
+        let mut used = Vec::new();
+        for entry in entries {
+            if let Entry::Outer(at) = entry {
+                used.push(captures[*at]);
+                *at = used.len() - 1;
+            }
+        }
+        *captures = used;
+    }
+
+    /// Whether it does the same, and nothing else, if it runs again: it computes, without random numbers.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn only_computes(&self) -> bool {
+        self.entries.iter().all(|entry| match entry {
+            Entry::Assign { .. } | Entry::Effect { .. } | Entry::Count(_) => false,
+            Entry::Call(call) => call.owner.is_none(),
+            Entry::Control(control) => control.only_computes(),
+            _ => true,
+        })
+    }
+
+    /// Whether it has blocks of its own.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn has_control(&self) -> bool {
+        self.entries.iter().any(|entry| matches!(entry, Entry::Control(_)))
+    }
+}
+
 impl Control {
+    /// As [`Block::only_computes`].
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn only_computes(&self) -> bool {
+        !matches!(self, Control::Host { .. }) && self.blocks().into_iter().all(Block::only_computes)
+    }
+
     pub(super) fn blocks(&self) -> Vec<&Block> {
         match self {
             Control::Choose { branches, .. } => branches.iter().collect(),
@@ -153,6 +213,7 @@ pub(super) struct Program {
     pub(super) arguments: Vec<Spec>,
     pub(super) variables: Vec<Variable>,
     pub(super) outputs: Vec<At>,
+    pub(super) output_specs: Vec<Spec>,
     /// How many entries there were when a tape last computed gradients.
     pub(super) gradients: usize,
 }
@@ -165,62 +226,85 @@ impl Program {
             arguments: Vec::new(),
             variables: Vec::new(),
             outputs: Vec::new(),
+            output_specs: Vec::new(),
             gradients: 0,
         }
     }
 
-    /// The entries without those that no output, assignment or effect needs.
-    pub(super) fn prune(&mut self) {
-        let mut needed = vec![false; self.entries.len()];
-        for at in &self.outputs {
-            needed[*at as usize] = true;
-        }
-        for at in (0..self.entries.len()).rev() {
-            let entry = &self.entries[at];
-            let acts = matches!(
-                entry,
-                Entry::Assign { .. } | Entry::Effect { .. } | Entry::Count(_) | Entry::Control(_)
-            );
-            needed[at] |= acts;
-            if !needed[at] {
-                continue;
-            }
-            entry.inputs().iter().for_each(|at| needed[*at as usize] = true);
-        }
-        let mut new = vec![0; self.entries.len()];
-        let mut count = 0;
-        for (at, needed) in needed.iter().enumerate() {
-            new[at] = count;
-            count += u32::from(*needed);
-        }
-        self.gradients = needed[..self.gradients].iter().filter(|needed| **needed).count();
-        let mut keep = needed.iter();
-        self.entries.retain(|_| *keep.next().unwrap_or(&false));
-        let moved = |at: &mut At| *at = new[*at as usize];
-        for entry in &mut self.entries {
-            match entry {
-                Entry::Call(call) => call.inputs.iter_mut().for_each(moved),
-                Entry::Stopped(of) | Entry::Same(of) | Entry::Result { of, .. } => moved(of),
-                Entry::Assign { value, .. } => moved(value),
-                Entry::Effect { inputs, .. } => inputs.iter_mut().for_each(moved),
-                Entry::Control(control) => control.inputs_mut().into_iter().for_each(moved),
-                Entry::Gradient { of, dys, .. } => {
-                    dys.iter_mut().chain([of]).for_each(moved);
+    /// The entries, those of blocks included.
+    pub(super) fn all_entries(&self) -> Vec<&Entry> {
+        let mut all: Vec<&Entry> = Vec::new();
+        let mut waiting: Vec<&[Entry]> = vec![&self.entries];
+        while let Some(entries) = waiting.pop() {
+            for entry in entries {
+                if let Entry::Control(control) = entry {
+                    waiting.extend(control.blocks().into_iter().map(|block| &block.entries[..]));
                 }
-                Entry::Argument(_)
-                | Entry::Captured(_)
-                | Entry::Read(_)
-                | Entry::Count(_)
-                | Entry::Outer(_) => {}
+                all.push(entry);
             }
         }
-        self.outputs.iter_mut().for_each(moved);
+        all
+    }
+
+    /// Removes the entries that no output, assignment or effect needs.
+    pub(super) fn prune(&mut self) {
+        let Program { entries, outputs, gradients, .. } = self;
+        let needed = prune(entries, outputs);
+        *gradients = needed[..*gradients].iter().filter(|needed| **needed).count();
+    }
+
+    /// The shape and dtype of an entry's value, in a program without blocks.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn spec_of_entry(&self, mut at: At) -> Spec {
+        loop {
+            at = match &self.entries[at as usize] {
+                Entry::Argument(argument) => return self.arguments[*argument].clone(),
+                Entry::Captured(tensor) => return tensor.spec().clone(),
+                Entry::Call(call) => return call.spec.clone(),
+                Entry::Read(variable) => return self.variables[*variable].spec().clone(),
+                Entry::Stopped(of) | Entry::Same(of) => *of,
+                _ => unreachable!("the entry has no value"),
+            };
+        }
     }
 
     /// Whether a run must read values to know what to do.
     pub(super) fn has_control(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry, Entry::Control(_)))
     }
+}
+
+/// Removes the entries that neither the outputs nor assignments and effects need. Returns which of them stay.
+fn prune(entries: &mut Vec<Entry>, outputs: &mut [At]) -> Vec<bool> {
+    let mut needed = vec![false; entries.len()];
+    for at in &*outputs {
+        needed[*at as usize] = true;
+    }
+    for at in (0..entries.len()).rev() {
+        let entry = &entries[at];
+        let acts = match entry {
+            Entry::Assign { .. } | Entry::Effect { .. } | Entry::Control(_) => true,
+            Entry::Count(counter) => counter.needed(),
+            _ => false,
+        };
+        needed[at] |= acts;
+        if !needed[at] {
+            continue;
+        }
+        entry.inputs().iter().for_each(|at| needed[*at as usize] = true);
+    }
+    let mut new = vec![0; entries.len()];
+    let mut count = 0;
+    for (at, needed) in needed.iter().enumerate() {
+        new[at] = count;
+        count += u32::from(*needed);
+    }
+    let mut keep = needed.iter();
+    entries.retain(|_| *keep.next().unwrap_or(&false));
+    let moved = |at: &mut At| *at = new[*at as usize];
+    entries.iter_mut().flat_map(Entry::inputs_mut).for_each(moved);
+    outputs.iter_mut().for_each(moved);
+    needed
 }
 
 impl Entry {
@@ -232,7 +316,25 @@ impl Entry {
             Entry::Call(call) => call.inputs.to_vec(),
             Entry::Stopped(of) | Entry::Same(of) | Entry::Result { of, .. } => vec![*of],
             Entry::Control(control) => control.inputs(),
-            Entry::Gradient { of, dys, .. } => dys.iter().chain([of]).copied().collect(),
+            Entry::Gradient { of, seeds, .. } => {
+                seeds.iter().flatten().chain([of]).copied().collect()
+            }
+            Entry::Argument(_)
+            | Entry::Captured(_)
+            | Entry::Read(_)
+            | Entry::Count(_)
+            | Entry::Outer(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn inputs_mut(&mut self) -> Vec<&mut At> {
+        match self {
+            Entry::Assign { value, .. } => vec![value],
+            Entry::Effect { inputs, .. } => inputs.iter_mut().collect(),
+            Entry::Call(call) => call.inputs.iter_mut().collect(),
+            Entry::Stopped(of) | Entry::Same(of) | Entry::Result { of, .. } => vec![of],
+            Entry::Control(control) => control.inputs_mut(),
+            Entry::Gradient { of, seeds, .. } => seeds.iter_mut().flatten().chain([of]).collect(),
             Entry::Argument(_)
             | Entry::Captured(_)
             | Entry::Read(_)

@@ -50,6 +50,20 @@ struct Frame {
     imported: HashMap<At, At>,
 }
 
+/// A [`Control`] as the tapes inside of the function see it.
+#[cfg(not(target_family = "wasm"))]
+#[derive(Clone)]
+struct OneOp {
+    /// The frame and the entry.
+    serial: u32,
+    of: At,
+    /// Its inputs of a float dtype.
+    sources: Vec<Tensor>,
+    /// The trainable variables that it reads, by their indices in the program and themselves.
+    variables: Vec<usize>,
+    read: Vec<Variable>,
+}
+
 thread_local! {
     /// The recorders of this thread, the innermost last.
     static RECORDERS: RefCell<Vec<Rc<Recorder>>> = const { RefCell::new(Vec::new()) };
@@ -102,7 +116,9 @@ impl Recorder {
     /// Adds a result of the function.
     pub(super) fn output(&self, tensor: &Tensor) {
         let at = self.entry_of(tensor);
-        self.0.borrow_mut().program.outputs.push(at);
+        let program = &mut self.0.borrow_mut().program;
+        program.outputs.push(at);
+        program.output_specs.push(tensor.spec().clone());
     }
 
     /// The entry of a value that the next entries use.
@@ -133,8 +149,17 @@ impl Recorder {
             (result, outputs)
         });
         let frame = recording.frames.pop().unwrap_or_default();
+        // The frame's values are dropped, and later ones may have their addresses.
+        for tensor in frame.tensors.values() {
+            let address = Arc::as_ptr(tensor.value()) as usize;
+            if recording.of_value.get(&address).is_some_and(|(serial, _)| *serial == frame.serial) {
+                recording.of_value.remove(&address);
+            }
+        }
         let (result, outputs) = outputs?;
-        Ok((Block { outputs, ..frame.block }, result))
+        let mut block = Block { outputs, ..frame.block };
+        block.prune();
+        Ok((block, result))
     }
 
     /// Adds a choice, a loop or a call on the host, with results of the shapes and dtypes of `like`.
@@ -167,10 +192,20 @@ impl Recorder {
             return Ok(results);
         }
         // A tape inside of the function sees one op, whose gradient is an entry of the program.
-        let own = Rc::as_ptr(self).addr();
-        let (sources, of_variables) = (inputs.clone(), read.clone());
         let variables: Vec<usize> = variables.into_iter().collect();
-        let rule = move |dys: &[Tensor]| {
+        let op = OneOp { serial, of, sources: inputs.clone(), variables, read: read.clone() };
+        self.as_one_op(&inputs, results, &read, self.rule(op, Vec::new()))
+    }
+
+    /// The rule for the gradients of the op, or of its gradients by `seeds`.
+    #[cfg(not(target_family = "wasm"))]
+    fn rule(
+        self: &Rc<Self>,
+        op: OneOp,
+        seeds: Vec<Vec<Tensor>>,
+    ) -> impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static {
+        let own = Rc::as_ptr(self).addr();
+        move |dys| {
             let recorder =
                 Recorder::current().filter(|recorder| Rc::as_ptr(recorder).addr() == own);
             let recorder = recorder.ok_or_else(|| {
@@ -180,13 +215,8 @@ impl Recorder {
                         .into(),
                 )
             })?;
-            let specs =
-                sources.iter().map(Tensor::spec).chain(of_variables.iter().map(Variable::spec));
-            let like: Vec<Tensor> =
-                specs.map(|spec| eager::placeholder_on(&recorder.device(), spec.clone())).collect();
-            recorder.gradient(serial, of, &variables, dys, &sources, &like)
-        };
-        self.as_one_op(&inputs, results, &read, rule)
+            recorder.gradient(&op, seeds.iter().cloned().chain([dys.to_vec()]).collect())
+        }
     }
 
     /// `results` for the tapes inside of the function: results of `inputs` and `variables` by one op with this gradient.
@@ -207,44 +237,51 @@ impl Recorder {
         Ok(seen)
     }
 
-    /// Adds the gradients of a [`Control`], which are like `like`.
+    /// Adds the gradients of a [`Control`] by these seeds.
     #[cfg(not(target_family = "wasm"))]
-    fn gradient(
-        &self,
-        serial: u32,
-        of: At,
-        variables: &[usize],
-        dys: &[Tensor],
-        sources: &[Tensor],
-        like: &[Tensor],
-    ) -> Result<Vec<Tensor>> {
+    fn gradient(self: &Rc<Self>, op: &OneOp, seeds: Vec<Vec<Tensor>>) -> Result<Vec<Tensor>> {
         let mut recording = self.0.borrow_mut();
-        if recording.frame().serial != serial {
+        if recording.frame().serial != op.serial {
             return Err(Error::Trace(
                 "function: a branch or a loop computes the gradient of another one outside of it. Compute the gradient in the \
                  closure that has called cond or while_loop."
                     .into(),
             ));
         }
-        let dy_entries = dys.iter().map(|dy| recording.at(dy)).collect();
-        let entry =
-            recording.push(Entry::Gradient { of, dys: dy_entries, variables: variables.to_vec() });
+        if seeds.len() > 1 && !recording.runs_again(op.of) {
+            return Err(Error::Gradient(
+                "function: a second derivative through cond, switch_case, while_loop or host_call is computed inside of the \
+                 function. It runs the branch or the loop again, which therefore may not assign variables, print, draw random \
+                 numbers or call the host; nor may a variable that it reads have been assigned since. Open the outer tape \
+                 around the call of the function."
+                    .into(),
+            ));
+        }
+        let floats = |seeds: &[Vec<Tensor>]| -> Vec<Tensor> {
+            seeds.iter().flatten().filter(|x| x.dtype().is_float()).cloned().collect()
+        };
+        let before = floats(&seeds[..seeds.len() - 1]);
+        let specs = op.sources.iter().chain(&before).map(Tensor::spec);
+        let device = recording.program.device.clone();
+        let like: Vec<Tensor> = specs
+            .chain(op.read.iter().map(Variable::spec))
+            .map(|spec| eager::placeholder_on(&device, spec.clone()))
+            .collect();
+        let entries = seeds
+            .iter()
+            .map(|seeds| seeds.iter().map(|seed| recording.at(seed)).collect())
+            .collect();
+        let (of, variables) = (op.of, op.variables.clone());
+        let entry = recording.push(Entry::Gradient { of, seeds: entries, variables });
         for (index, gradient) in like.iter().enumerate() {
             recording.make(gradient, Entry::Result { of: entry, index });
         }
         drop(recording);
         if !eager::recorded() {
-            return Ok(like.to_vec());
+            return Ok(like);
         }
-        let inputs: Vec<Tensor> =
-            dys.iter().chain(sources).filter(|x| x.dtype().is_float()).cloned().collect();
-        self.as_one_op(&inputs, like.to_vec(), &[], |_| {
-            Err(Error::Gradient(
-                "function: a second derivative through cond, switch_case, while_loop or host_call is computed inside of the \
-                 function. Open the outer tape around the call of the function."
-                    .into(),
-            ))
-        })
+        let inputs = [op.sources.clone(), floats(&seeds)].concat();
+        self.as_one_op(&inputs, like, &op.read, self.rule(op.clone(), seeds))
     }
 
     /// The program.
@@ -277,6 +314,22 @@ fn symbol_like(tensor: &Tensor) -> Tensor {
 }
 
 impl Recording {
+    /// Whether the control at this entry of the innermost frame would do the same again.
+    #[cfg(not(target_family = "wasm"))]
+    fn runs_again(&mut self, of: At) -> bool {
+        let entries = &self.frame().block.entries;
+        let Some(Entry::Control(control)) = entries.get(of as usize) else { return false };
+        let mut read = BTreeSet::new();
+        control.blocks().iter().for_each(|block| block.add_variables(&mut read));
+        let assigned = |entry: &Entry| match entry {
+            Entry::Assign { variable, .. } => read.contains(variable),
+            // Its blocks may assign anything.
+            Entry::Control(control) => !control.only_computes(),
+            _ => false,
+        };
+        control.only_computes() && !entries[of as usize + 1..].iter().any(assigned)
+    }
+
     fn frame(&mut self) -> &mut Frame {
         self.frames.last_mut().expect("the program's frame stays until the end")
     }

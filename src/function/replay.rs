@@ -1,14 +1,10 @@
 //! Replays of a program: its calls are made again, so that tapes record them and variables see them one by one.
-//!
-//! In a trace, a replay records the program again; then choices become selects.
-
-use std::collections::{HashMap, HashSet};
 
 use smallvec::SmallVec;
 
-use super::program::{At, Block, Control, Entry, Program, Renumbered};
-use super::taped::{Differentiated, Taped, selected, separate};
-use crate::dtype::DType;
+use super::program::{At, Entry, Program, Renumbered};
+#[cfg(not(target_family = "wasm"))]
+use super::replay_control::Controls;
 use crate::eager;
 use crate::error::Result;
 use crate::tensor::Tensor;
@@ -20,7 +16,7 @@ impl Program {
     }
 
     /// Replays a block; `outer` are the values that it captures.
-    fn replay_entries(
+    pub(super) fn replay_entries(
         &self,
         entries: &[Entry],
         outputs: &[At],
@@ -28,15 +24,10 @@ impl Program {
         outer: &[Tensor],
     ) -> Result<Vec<Tensor>> {
         let mut values: Vec<Option<Tensor>> = Vec::with_capacity(entries.len());
-        let mut results: HashMap<At, Vec<Tensor>> = HashMap::new();
-        let mut taped: HashMap<At, Differentiated> = HashMap::new();
-        // In a trace, nothing runs: the program is recorded again, with selects instead of choices.
+        #[cfg(not(target_family = "wasm"))]
+        let mut controls = Controls::new(entries);
+        // In a trace, nothing runs: the program is recorded again.
         let traces = eager::traces_function();
-        let differentiated = entries.iter().filter_map(|entry| match entry {
-            Entry::Gradient { of, .. } => Some(*of),
-            _ => None,
-        });
-        let differentiated: HashSet<At> = differentiated.collect();
         let value = |values: &[Option<Tensor>], at: At| -> Tensor {
             values[at as usize].clone().expect("an entry uses values of earlier entries")
         };
@@ -76,41 +67,29 @@ impl Program {
                     }
                     None
                 }
+                #[cfg(not(target_family = "wasm"))]
                 Entry::Control(control) => {
-                    let of = |at: At| value(&values, at);
-                    let own = own as At;
-                    let recorded = differentiated.contains(&own);
-                    let (values, inputs) = match recorded {
-                        true => separate(control, &of)?,
-                        false => (HashMap::new(), Vec::new()),
-                    };
-                    let of = |at: At| values.get(&at).cloned().unwrap_or_else(|| of(at));
-                    let run = |control: &Control| self.replay_control(control, &of);
-                    let made = match (control, recorded) {
-                        (Control::Choose { index, branches }, _) if traces => {
-                            let branch = |block: &Block| self.replay_block(block, &[], &of);
-                            let (tape, made) = selected(&of(*index), branches, &inputs, &branch)?;
-                            taped.insert(own, tape);
-                            made
-                        }
-                        (control, false) => run(control)?,
-                        (control, true) => {
-                            let (tape, made) = Taped::record(inputs, || run(control))?;
-                            taped.insert(own, Differentiated::One(tape, made.clone()));
-                            made
-                        }
-                    };
-                    results.insert(own, made);
+                    controls.run(self, own as At, control, &|at| value(&values, at))?;
                     None
                 }
-                Entry::Gradient { of, dys, variables } => {
-                    let dys: Vec<Tensor> = dys.iter().map(|at| value(&values, *at)).collect();
-                    let variables = variables.iter().map(|variable| &self.variables[*variable]);
-                    let gradients = taped[of].gradients(&dys, &variables.collect::<Vec<_>>())?;
-                    results.insert(own as At, gradients);
+                #[cfg(not(target_family = "wasm"))]
+                Entry::Gradient { of, seeds, variables } => {
+                    let variables: Vec<_> =
+                        variables.iter().map(|variable| &self.variables[*variable]).collect();
+                    let seeds: Vec<Vec<Tensor>> = seeds
+                        .iter()
+                        .map(|seeds| seeds.iter().map(|at| value(&values, *at)).collect())
+                        .collect();
+                    let control = (*of, &entries[*of as usize]);
+                    controls.differentiate(self, own as At, control, &seeds, &variables)?;
                     None
                 }
-                Entry::Result { of, index } => Some(results[of][*index].clone()),
+                #[cfg(not(target_family = "wasm"))]
+                Entry::Result { of, index } => Some(controls.result(*of, *index)),
+                #[cfg(target_family = "wasm")]
+                Entry::Control(_) | Entry::Gradient { .. } | Entry::Result { .. } => {
+                    unreachable!("a page records no branches and loops")
+                }
             };
             values.push(made);
             // After an entry, so that the calls that follow use the gradients.
@@ -120,54 +99,4 @@ impl Program {
         }
         Ok(outputs.iter().map(|at| value(&values, *at)).collect())
     }
-
-    fn replay_block(
-        &self,
-        block: &Block,
-        arguments: &[Tensor],
-        value: &dyn Fn(At) -> Tensor,
-    ) -> Result<Vec<Tensor>> {
-        let outer: Vec<Tensor> = block.captures.iter().map(|at| value(*at)).collect();
-        self.replay_entries(&block.entries, &block.outputs, arguments, &outer)
-    }
-
-    /// Runs the blocks that the values select; `value` is that of an entry around them.
-    fn replay_control(
-        &self,
-        control: &Control,
-        value: &dyn Fn(At) -> Tensor,
-    ) -> Result<Vec<Tensor>> {
-        let run = |block: &Block, arguments: &[Tensor]| self.replay_block(block, arguments, value);
-        match control {
-            Control::Host { call, inputs } => {
-                let inputs: Vec<Tensor> = inputs.iter().map(|at| value(*at)).collect();
-                self.device.scope(|| call(&inputs))
-            }
-            Control::Choose { index, branches } => {
-                let at = usize::try_from(number(&value(*index))?).unwrap_or(usize::MAX);
-                run(&branches[at.min(branches.len() - 1)], &[])
-            }
-            Control::Repeat { cond, body, start, most } => {
-                let mut values: Vec<Tensor> = start.iter().map(|at| value(*at)).collect();
-                for _ in 0..*most {
-                    if number(&run(cond, &values)?[0])? == 0 {
-                        break;
-                    }
-                    values = run(body, &values)?;
-                }
-                Ok(values)
-            }
-        }
-    }
-}
-
-/// Reads the `bool` or `i32` that decides what runs.
-fn number(x: &Tensor) -> Result<i32> {
-    #[cfg(not(target_family = "wasm"))]
-    return match x.dtype() {
-        DType::Bool => x.item::<bool>().map(i32::from),
-        _ => x.item::<i32>(),
-    };
-    #[cfg(target_family = "wasm")]
-    Err(crate::graph::outside_its_trace(x.value()))
 }

@@ -9,6 +9,7 @@ use super::recorder::Recorder;
 use crate::eager;
 use crate::error::Result;
 use crate::graph::Spec;
+use crate::tensor::Tensor;
 
 /// All branches of a program together have at most this many calls,
 const CALLS: usize = 32;
@@ -22,7 +23,18 @@ impl Program {
             return None;
         }
         let mut calls = 0;
-        self.small_values(&self.entries, &[], true, &mut calls)?;
+        let arguments: Vec<usize> = self.arguments.iter().map(Spec::elements).collect();
+        self.small_values(&self.entries, (&arguments, &[]), true, &mut calls)?;
+        // A value of a dtype that cannot be selected: the program stays as it is.
+        self.recorded(&self.arguments, &|arguments| self.replay(arguments)).ok()
+    }
+
+    /// Records another program: `f` of arguments with these specs makes calls of this one in a trace.
+    pub(super) fn recorded(
+        &self,
+        arguments: &[Spec],
+        f: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    ) -> Result<Program> {
         let recorder = Rc::new(Recorder::new(self.device.clone()));
         let record = || -> Result<()> {
             let symbol = |spec: &Spec| {
@@ -30,8 +42,8 @@ impl Program {
                 recorder.argument(&symbol);
                 symbol
             };
-            let arguments: Vec<_> = self.arguments.iter().map(symbol).collect();
-            self.replay(&arguments)?.iter().for_each(|output| recorder.output(output));
+            let arguments: Vec<_> = arguments.iter().map(symbol).collect();
+            f(&arguments)?.iter().for_each(|output| recorder.output(output));
             Ok(())
         };
         let (recorded, _) = eager::unobserved(|| {
@@ -39,16 +51,15 @@ impl Program {
                 eager::traced_function(|| recorder.recording(|| self.device.scope(record)))
             })
         });
-        // A value of a dtype that cannot be selected: the program stays as it is.
-        recorded.and_then(|()| recorder.end()).ok()
+        recorded.and_then(|()| recorder.end())
     }
 
-    /// The number of elements of each entry's value; `None` if a branch does something else than compute, or is not small.
-    /// Adds the calls of branches to `calls`. `outer` are the sizes of the values that a branch captures.
-    fn small_values(
+    /// The number of elements of each entry's value; `None` if a block does something else than compute, or is not small.
+    /// Adds the calls of blocks to `calls`. `arguments` and `outer` are the sizes of the values that the entries get and capture.
+    pub(super) fn small_values(
         &self,
         entries: &[Entry],
-        outer: &[usize],
+        (arguments, outer): (&[usize], &[usize]),
         top: bool,
         calls: &mut usize,
     ) -> Option<Vec<usize>> {
@@ -56,7 +67,7 @@ impl Program {
         let mut results: HashMap<At, Vec<usize>> = HashMap::new();
         for (own, entry) in entries.iter().enumerate() {
             let size = match entry {
-                Entry::Argument(at) if top => self.arguments[*at].elements(),
+                Entry::Argument(at) => arguments[*at],
                 Entry::Captured(tensor) => tensor.len(),
                 Entry::Call(call) => {
                     *calls += usize::from(!top);
@@ -72,7 +83,8 @@ impl Program {
                     for block in branches {
                         let captured: Vec<usize> =
                             block.captures.iter().map(|at| sizes[*at as usize]).collect();
-                        let inner = self.small_values(&block.entries, &captured, false, calls)?;
+                        let inner =
+                            self.small_values(&block.entries, (&[], &captured), false, calls)?;
                         let made = block.outputs.iter().map(|at| inner[*at as usize]).collect();
                         results.insert(own as At, made);
                     }
@@ -85,7 +97,6 @@ impl Program {
                 Entry::Assign { .. } | Entry::Effect { .. } | Entry::Count(_) if top => 0,
                 Entry::Gradient { .. } if top => 0,
                 Entry::Control(_)
-                | Entry::Argument(_)
                 | Entry::Assign { .. }
                 | Entry::Effect { .. }
                 | Entry::Count(_)

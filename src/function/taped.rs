@@ -70,7 +70,7 @@ pub(super) fn selected(
 }
 
 /// The values of the branch of this index, or of the last one.
-fn select(index: &Tensor, mut branches: Vec<Vec<Tensor>>) -> Result<Vec<Tensor>> {
+pub(super) fn select(index: &Tensor, mut branches: Vec<Vec<Tensor>>) -> Result<Vec<Tensor>> {
     let mut chosen = branches.pop().unwrap_or_default();
     for (at, branch) in branches.iter().enumerate().rev() {
         let here = match index.dtype() {
@@ -82,6 +82,21 @@ fn select(index: &Tensor, mut branches: Vec<Vec<Tensor>>) -> Result<Vec<Tensor>>
         chosen = both.collect::<Result<_>>()?;
     }
     Ok(chosen)
+}
+
+/// The results of `run`, or for one list of seeds the gradients of `inputs` and `variables` by those of the results, for two
+/// lists the gradients of these gradients, and so on: see [`Entry::Gradient`](super::program::Entry::Gradient).
+pub(super) fn derivative(
+    run: &dyn Fn() -> Result<Vec<Tensor>>,
+    inputs: &[Tensor],
+    seeds: &[Vec<Tensor>],
+    variables: &[&Variable],
+) -> Result<Vec<Tensor>> {
+    let Some((last, before)) = seeds.split_last() else { return run() };
+    let floats = before.iter().flatten().filter(|seed| seed.dtype().is_float());
+    let watched = inputs.iter().chain(floats).cloned().collect();
+    let (tape, made) = Taped::record(watched, || derivative(run, inputs, before, variables))?;
+    tape.gradients(&made, last, variables)
 }
 
 /// Blocks that ran under a tape.

@@ -1,5 +1,6 @@
 //! [`TensorArray`]: a list of tensors that loops write and read by index.
 
+use std::borrow::Borrow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::nest::{Nest, Signature};
@@ -171,10 +172,10 @@ impl TensorArray {
     pub fn write(
         mut self,
         index: impl Into<TensorArrayIndex>,
-        value: impl Into<Tensor>,
+        value: impl Borrow<Tensor>,
     ) -> Result<Self> {
         const CALL: &str = "TensorArray::write";
-        let value = value.into();
+        let value = value.borrow().clone();
         self.rules.check(CALL, &value)?;
         let index = index.into();
         let number = known(CALL, &index)?;

@@ -28,7 +28,7 @@ impl Program {
     }
 
     /// The entry in a line: `%3 = Binary{row: add}(%1, %2): f32[2]`.
-    fn line(&self, at: usize, entry: &Entry) -> String {
+    pub(super) fn line(&self, at: usize, entry: &Entry) -> String {
         match entry {
             Entry::Argument(number) => format!("%{at} = argument {number}"),
             Entry::Outer(number) => format!("%{at} = captured value {number}"),
@@ -58,8 +58,10 @@ impl Program {
                 u64::MAX => format!("%{at} = repeat from ({})", list(start)),
                 most => format!("%{at} = repeat from ({}), at most {most} times", list(start)),
             },
-            Entry::Gradient { of, dys, .. } => {
-                format!("%{at} = gradients of %{of} by ({})", list(dys))
+            Entry::Gradient { of, seeds, .. } => {
+                let seeds: Vec<String> =
+                    seeds.iter().map(|seeds| format!("({})", list(seeds))).collect();
+                format!("%{at} = gradients of %{of} by {}", seeds.join(", "))
             }
             Entry::Result { of, index } => format!("%{at} = result {index} of %{of}"),
         }

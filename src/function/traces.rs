@@ -1,11 +1,15 @@
 //! [`Traces`]: the traces of a function by their signatures.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::FunctionOptions;
 use super::concrete::Concrete;
+use super::concrete_function::{ConcreteFunction, Trace};
+#[cfg(not(target_family = "wasm"))]
+use super::forward_backward::OuterTapes;
 use super::nest::{Nest, Signature};
 use super::program::Program;
 use super::recorder::Recorder;
@@ -14,26 +18,25 @@ use crate::error::{Error, Result, message};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
-/// What a program can learn of a function's traces.
+/// What a program can learn of a function's traces. Texts are made by the caller, so that a page that shows none does not load
+/// the code that prints the attributes of every op.
 pub(super) trait Inspect: Send + Sync {
     fn count(&self) -> usize;
-    fn texts(&self, form: Form) -> String;
-}
 
-/// How the traces are shown.
-#[derive(Clone, Copy)]
-pub(super) enum Form {
-    Signatures,
-    /// Each with its program, a line for each entry.
-    Programs,
-    Graphviz,
+    /// Calls `f` with the signature of each present trace and with the trace, in the signatures' order.
+    fn each(&self, f: &mut dyn FnMut(&str, &Concrete));
 }
 
 /// The traces of a function.
-pub(super) struct Traces<R>(Mutex<Known<R>>);
+pub(super) struct Traces<R> {
+    options: FunctionOptions,
+    known: Mutex<Known<R>>,
+}
 
 struct Known<R> {
     traced: HashMap<Key, Kept<R>>,
+    /// With `reduce_retracing`, the signatures of calls that ran without a trace.
+    untraced: HashSet<Key>,
     /// How many signatures were traced.
     count: usize,
     /// How many calls there were.
@@ -53,16 +56,23 @@ type Kept<R> = (u64, Arc<Traced<R>>);
 /// A trace: the program, and a result whose tensors a call replaces.
 pub(super) struct Traced<R> {
     pub(super) concrete: Concrete,
+    #[cfg(not(target_family = "wasm"))]
+    outer_tapes: OuterTapes,
     result: R,
 }
 
 impl<R: Nest> Traced<R> {
     pub(super) fn new(program: Program, result: R) -> Self {
-        Traced { concrete: Concrete::new(program), result }
+        Traced {
+            concrete: Concrete::new(program),
+            #[cfg(not(target_family = "wasm"))]
+            outer_tapes: OuterTapes::default(),
+            result,
+        }
     }
 
     pub(super) fn run(&self, arguments: &[Tensor]) -> Result<R> {
-        let mut outputs = self.concrete.call(arguments)?.into_iter();
+        let mut outputs = self.call(arguments)?.into_iter();
         let next = &mut |_: &Tensor| outputs.next().expect("as many outputs as the trace had");
         Ok(self.result.map_tensors(next))
     }
@@ -75,6 +85,8 @@ pub(super) fn device_of(arguments: &[Tensor]) -> Result<Device> {
 
 /// A function keeps this many traces; then the one whose last call is longest ago is dropped.
 pub(super) const TRACES: usize = 128;
+/// With `reduce_retracing`, a function remembers this many signatures that were called once.
+const UNTRACED: usize = 1024;
 /// As in TensorFlow, a function warns when five of the last six calls were traced.
 const RECENT: (u32, u32) = (5, 6);
 
@@ -83,33 +95,63 @@ thread_local! {
     static TRACING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<R> Default for Traces<R> {
-    fn default() -> Self {
-        Traces(Mutex::new(Known {
-            traced: HashMap::new(),
-            count: 0,
-            calls: 0,
-            recent: 0,
-            warned: false,
-            last: None,
-        }))
+impl<R: Nest> Trace for Traced<R> {
+    fn concrete(&self) -> &Concrete {
+        &self.concrete
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.outer_tapes.call(&self.concrete, arguments)
+    }
+
+    // A page needs no second way to compute a gradient.
+    #[cfg(target_family = "wasm")]
+    fn call(&self, arguments: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.concrete.call(arguments)
     }
 }
 
+/// The tensors of a function's arguments, in order.
+fn tensors_of<A: Nest>(arguments: &A) -> Vec<Tensor> {
+    let mut tensors = Vec::new();
+    arguments.map_tensors(&mut |tensor| {
+        tensors.push(tensor.clone());
+        tensor.clone()
+    });
+    tensors
+}
+
+/// The key of a trace for these arguments on the device.
+fn key_of<A: Nest>(device: &Device, arguments: &A) -> Key {
+    let mut signature = Signature::default();
+    arguments.write_signature(&mut signature);
+    (device.number(), signature)
+}
+
 impl<R: Nest> Traces<R> {
+    pub(super) fn new(options: FunctionOptions) -> Self {
+        let known = Known {
+            traced: HashMap::new(),
+            untraced: HashSet::new(),
+            count: 0,
+            calls: 0,
+            recent: 0,
+            // Who states that sizes vary knows that each is traced.
+            warned: options.input_signature.is_some(),
+            last: None,
+        };
+        Traces { options, known: Mutex::new(known) }
+    }
+
     pub(super) fn call<A: Nest>(&self, arguments: A, body: &dyn Fn(A) -> Result<R>) -> Result<R> {
+        let tensors = tensors_of(&arguments);
+        self.options.check(&tensors)?;
         if eager::in_trace() {
             return self.alone(|| body(arguments));
         }
-        let mut tensors = Vec::new();
-        arguments.map_tensors(&mut |tensor| {
-            tensors.push(tensor.clone());
-            tensor.clone()
-        });
         let device = device_of(&tensors)?;
-        let mut signature = Signature::default();
-        arguments.write_signature(&mut signature);
-        let key = (device.number(), signature);
+        let key = key_of(&device, &arguments);
         let traced = match self.find(&key) {
             Some(traced) => {
                 #[cfg(not(target_family = "wasm"))]
@@ -118,12 +160,57 @@ impl<R: Nest> Traces<R> {
                 }
                 traced
             }
+            None if self.waits(&key) => return self.alone(|| body(arguments)),
             None => {
                 let traced = self.alone(|| trace(&device, &arguments, body))?;
                 self.add(key, Arc::new(traced))
             }
         };
         traced.run(&tensors)
+    }
+
+    /// The trace for these arguments.
+    pub(super) fn concrete<A: Nest>(
+        &self,
+        arguments: &A,
+        body: &dyn Fn(A) -> Result<R>,
+    ) -> Result<ConcreteFunction> {
+        if eager::in_trace() {
+            return Err(Error::Trace(
+                "get_concrete_function: it is called while another function is traced. Call it before, or call the function \
+                 itself, which then becomes a part of the other one."
+                    .into(),
+            ));
+        }
+        let tensors = tensors_of(arguments);
+        self.options.check(&tensors)?;
+        let device = device_of(&tensors)?;
+        let key = key_of(&device, arguments);
+        let signature = key.1.0.clone();
+        let trace = match self.find(&key) {
+            Some(traced) => traced,
+            None => {
+                let traced = self.alone(|| trace(&device, arguments, body))?;
+                self.add(key, Arc::new(traced))
+            }
+        };
+        Ok(ConcreteFunction { signature, trace })
+    }
+
+    /// Whether the next call with this signature is traced, and this one only runs the closure.
+    fn waits(&self, key: &Key) -> bool {
+        if !self.options.reduce_retracing {
+            return false;
+        }
+        let mut known = self.lock();
+        // The first trace shows at once whether the closure can be traced.
+        if known.count == 0 || known.untraced.remove(key) {
+            return false;
+        }
+        if known.untraced.len() >= UNTRACED {
+            known.untraced.clear();
+        }
+        known.untraced.insert(key.clone())
     }
 
     /// Traces the closure again, which must do the same as before.
@@ -154,7 +241,7 @@ impl<R: Nest> Traces<R> {
                 TRACING.with_borrow_mut(Vec::pop);
             }
         }
-        let own = std::ptr::from_ref(&self.0) as usize;
+        let own = std::ptr::from_ref(&self.known) as usize;
         if TRACING.with_borrow(|tracing| tracing.contains(&own)) {
             return Err(Error::Trace(
                 "function: it calls itself while it is traced, which would never end: a trace has no values to stop at. \
@@ -168,7 +255,7 @@ impl<R: Nest> Traces<R> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known<R>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, key: &Key) -> Option<Arc<Traced<R>>> {
@@ -202,7 +289,8 @@ impl<R: Nest> Traces<R> {
             known.warned = true;
             crate::warnings::warn_user!(
                 "function: {many} of the last {of} calls were traced, which costs more than they save: the last two had the \
-                 arguments {} and {}. Pass numbers that vary as tensors, and batches of one shape.",
+                 arguments {} and {}. Pass numbers that vary as tensors, and batches of one shape; or set reduce_retracing of \
+                 FunctionOptions, with which a signature is traced at its second call.",
                 before.as_ref().map_or("", |signature| &signature.0),
                 key.1.0
             );
@@ -217,20 +305,13 @@ impl<R: Nest> Inspect for Traces<R> {
         self.lock().count
     }
 
-    fn texts(&self, form: Form) -> String {
+    fn each(&self, f: &mut dyn FnMut(&str, &Concrete)) {
         let known = self.lock();
         let mut signatures: Vec<_> = known.traced.iter().collect();
         signatures.sort_by(|(a, _), (b, _)| (a.0, &a.1.0).cmp(&(b.0, &b.1.0)));
-        let mut text = String::new();
         for ((_, signature), (_, traced)) in signatures {
-            let program = &traced.concrete;
-            text += &match form {
-                Form::Signatures => format!("{}\n", signature.0),
-                Form::Programs => format!("{}\n{}", signature.0, program.text()),
-                Form::Graphviz => program.graphviz(&signature.0),
-            };
+            f(&signature.0, &traced.concrete);
         }
-        text
     }
 }
 

@@ -79,7 +79,7 @@ impl Value {
     }
 
     /// The attributes of an op that are part of its identity.
-    #[cfg(test)]
+    #[cfg(any(test, all(feature = "saved-plans", not(target_family = "wasm"))))]
     pub(crate) fn of_identity(op: &dyn Op) -> Value {
         let mut collector = Collector { open: Vec::new(), done: Value::None, runtime: false };
         op.attributes(&mut collector);

@@ -97,6 +97,30 @@ impl Graph {
 }
 
 impl Graph {
+    /// What [`Graph::key`] depends on, except for the donated leaves, as text that is the same in each process; after a call of
+    /// `key`.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn structure(&self) -> String {
+        use super::attributes::Value;
+        let mut text = format!("gradients {}\n", self.gradients);
+        for leaf in &self.leaves {
+            text += &format!("leaf {leaf}\n");
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            let same = self.equal_scalars.get(i).copied().flatten();
+            let in_fours = self.in_fours.get(i).copied().unwrap_or(0);
+            let attributes = Value::of_identity(&*node.op);
+            text += &format!(
+                "{}{attributes} of {:?}: {}, {}, {same:?}, {in_fours}\n",
+                node.op.kind(),
+                node.inputs,
+                node.spec,
+                node.wanted
+            );
+        }
+        text
+    }
+
     /// A hash of the op's name and of the result's shape and dtype. Loops repeat these, even if inputs, numbers, and
     /// attributes such as the position of a slice vary between iterations.
     pub(crate) fn symbol(&self, i: usize) -> u64 {

@@ -129,6 +129,15 @@ impl Stream {
         Ok(sources)
     }
 
+    /// The op that makes a waiting value.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn waiting_op(&self, value: &Value) -> Option<Arc<dyn Op>> {
+        match &*value.lock() {
+            ValueState::Waiting(node) => self.nodes.get(*node as usize).map(|node| node.op.clone()),
+            _ => None,
+        }
+    }
+
     /// Records that a tape has computed gradients: the calls that follow use them.
     pub(crate) fn gradients_end(&mut self) {
         self.gradients = self.nodes.len();

@@ -42,6 +42,15 @@ pub(crate) fn fill_varying(
     eager::create(fill, Some(device), owner)
 }
 
+/// Whether `x` consists of ones, as the gradient that a tape starts with does. It looks at the call that makes `x`; of a tensor
+/// that has been computed nothing is known.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn will_be_ones(x: &Tensor) -> bool {
+    let ones = Scalar::from(1.0).bits("Fill", x.dtype());
+    let op = x.device().waiting_op(x.value()).filter(|op| op.kind() == "Fill");
+    op.is_some_and(|op| ones.is_ok_and(|ones| op.runtime_scalars()[..] == [ones]))
+}
+
 #[derive(Debug, Attribute)]
 #[op("Fill")]
 pub(crate) struct Fill {

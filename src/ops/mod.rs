@@ -98,6 +98,8 @@ pub use counted::BincountOptions;
 pub(crate) use custom_gradient::{Rule, after, with_gradient};
 pub use einsum::{TensordotAxes, einsum};
 pub use embedding::EmbeddingLookupOptions;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use fill::will_be_ones;
 pub(crate) use fill::{fill, fill_varying};
 pub use gather::GatherOptions;
 pub use losses::{

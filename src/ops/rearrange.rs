@@ -110,7 +110,8 @@ impl Operation for Inverse {
 }
 
 impl Tensor {
-    /// Inverts a permutation of `0..n` (`i32`): `y[x[i]] = i`.
+    /// Inverts a permutation of `0..n` (`i32`): `y[x[i]] = i`. The values are not checked, which would wait for the device:
+    /// if they are no permutation, some elements of the result are arbitrary.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -143,4 +144,8 @@ pub(super) const ENTRIES: &[Entry] =
     })
     .takes(&[DType::I32])
     .gradient(Gradient::None("InvertPermutation: an index"))
-    .kernels(&[|make, dtype| Ok(vec![make(&[9], dtype).invert_permutation()?])])];
+    .kernels(&[|make, dtype| {
+        // Arbitrary numbers are no permutation: two invocations would write one element.
+        let order = make(&[9], dtype).argsort(0)?;
+        Ok(vec![order.invert_permutation()?])
+    }])];

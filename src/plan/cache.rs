@@ -93,6 +93,15 @@ impl PlanCache {
         (&mut entry.plan, known)
     }
 
+    /// Adds a plan that was made earlier.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn insert(&mut self, key: &Key, plan: Plan) {
+        if let Some(at) = self.find(key) {
+            self.remove(at);
+        }
+        self.add(key.clone(), plan, 0);
+    }
+
     /// True if there are some plans and most have run only once.
     fn seldom_again(&self) -> bool {
         let once = self.plans.iter().filter(|entry| entry.plan.runs <= 1).count();

@@ -33,6 +33,8 @@ mod reduction_schedule;
 mod regrouping;
 mod repetition;
 mod report;
+#[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+pub(crate) mod saved;
 #[cfg(test)]
 mod strict;
 mod tiles;
@@ -236,6 +238,11 @@ impl Plan {
     /// The ops that the tuner has not measured yet.
     pub(crate) fn tasks(&self) -> &[Arc<tuner::Task>] {
         &self.met.tasks
+    }
+
+    /// Its kernels.
+    pub(crate) fn report(&self) -> PlanReport {
+        self.report.clone()
     }
 
     /// Counts a run, and returns its number.

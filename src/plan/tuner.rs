@@ -214,6 +214,12 @@ impl Tuner {
         plan
     }
 
+    /// What plans depend on besides their graphs: the version, the adapter and its driver.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn configuration(&self) -> String {
+        self.identity.header()
+    }
+
     /// All findings, including those of other processes that have ended.
     pub(crate) fn findings(&mut self) -> &Findings {
         if !self.loaded {

@@ -1,9 +1,11 @@
 //! [`Generator`]: a position in a Philox stream, stored on the host, which each draw advances.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::in_functions::{Change, repeat};
 use super::options::{NormalOptions, UniformOptions};
-use super::philox::{counter_words, key_words, philox, words};
+use super::philox::{counter_words, key_words, philox};
+use super::state::{State, lock, split, take};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::{Error, Result, message};
@@ -25,16 +27,11 @@ use crate::tensor::Tensor;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Generator(Arc<Mutex<State>>);
-
-#[derive(Debug, Clone, Copy)]
-struct State {
-    counter: u128,
-    key: u64,
+pub struct Generator {
+    state: Arc<Mutex<State>>,
+    /// The program's hold on the generator: traces share only the state.
+    handle: Arc<()>,
 }
-
-/// The stream reserves this many counters for each number drawn, as TensorFlow does.
-const PER_NUMBER: u128 = 256;
 
 impl Generator {
     /// Starts the stream of `tf.random.Generator.from_seed(seed, alg="philox")`.
@@ -55,7 +52,10 @@ impl Generator {
     /// # }
     /// ```
     pub fn from_state(state: [u64; 3]) -> Self {
-        Generator::at(State::from_words(state))
+        let state = State::from_words(state);
+        let generator = Generator::at(state);
+        generator.in_each_run(|| Change::Start(state));
+        generator
     }
 
     /// The position in the stream: the counter's low and high half and the key, in TensorFlow's order.
@@ -66,7 +66,10 @@ impl Generator {
 
     /// Moves the stream to a [`state`](Generator::state).
     pub fn reset(&self, state: [u64; 3]) {
-        *self.lock() = State::from_words(state);
+        let state = State::from_words(state);
+        if !self.in_each_run(|| Change::Reset(state)) {
+            *self.lock() = state;
+        }
     }
 
     /// Restarts the stream from `seed`.
@@ -77,13 +80,10 @@ impl Generator {
     /// Makes a generator for a part of the program. Its stream depends on the current position of this one, which
     /// advances.
     pub fn split(&self) -> Generator {
-        let State { counter, key } = self.take(1);
-        let mixed = philox(counter_words(counter), key_words(key));
-        let state = State {
-            counter: u128::from(mixed[2]) | u128::from(mixed[3]) << 32,
-            key: u64::from(mixed[0]) | u64::from(mixed[1]) << 32,
-        };
-        Generator::at(state)
+        let state = split(&self.state);
+        let generator = Generator::at(state);
+        generator.in_each_run(|| Change::split(self.state.clone(), state));
+        generator
     }
 
     /// Draws uniform numbers in [0, 1).
@@ -184,7 +184,7 @@ impl Generator {
     }
 
     fn at(state: State) -> Self {
-        Generator(Arc::new(Mutex::new(state)))
+        Generator { state: Arc::new(Mutex::new(state)), handle: Arc::default() }
     }
 
     pub(super) fn draw(
@@ -219,32 +219,28 @@ impl Generator {
         };
         // Each run of a traced program draws the next numbers.
         let owner = eager::owner(|| {
-            let stream = Generator(self.0.clone());
-            move || Ok(stream.take(numbers).words())
+            let state = self.state.clone();
+            move || Ok(take(&state, numbers).words())
         });
         (words, owner)
     }
 
     /// Advances the stream by `numbers` draws and returns the state before them.
     fn take(&self, numbers: usize) -> State {
-        let mut state = self.lock();
-        let before = *state;
-        state.counter = state.counter.wrapping_add(numbers as u128 * PER_NUMBER);
-        before
+        take(&self.state, numbers)
+    }
+
+    /// In the trace of a function: lets each run make the change. Returns whether this is a trace.
+    fn in_each_run(&self, change: impl FnOnce() -> Change) -> bool {
+        let traces = eager::traces_function();
+        if traces {
+            repeat(&self.state, &self.handle, change());
+        }
+        traces
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    const fn from_words([low, high, key]: [u64; 3]) -> Self {
-        State { counter: low as u128 | (high as u128) << 64, key }
-    }
-
-    fn words(self) -> RuntimeScalars {
-        words(key_words(self.key), counter_words(self.counter))
+        lock(&self.state)
     }
 }
 

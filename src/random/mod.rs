@@ -19,9 +19,11 @@ mod distributions;
 mod dropout;
 mod forms;
 mod generator;
+mod in_functions;
 mod options;
 mod philox;
 mod seeds;
+mod state;
 mod stateless;
 mod stream;
 

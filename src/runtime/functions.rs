@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use super::Device;
 use super::flush::{Run, ready};
+use super::{Device, DeviceState};
 use crate::error::Result;
 use crate::graph::{Graph, Key, Value, ValueState};
+#[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+use crate::plan::saved;
+use crate::plan::{Fusion, Plan, PlanReport};
 
 /// A graph that runs many times, with the keys of its plans.
 pub(crate) struct FunctionGraph {
@@ -20,6 +23,12 @@ pub(crate) struct FunctionLeaf {
     pub(crate) value: Arc<Value>,
     /// The caller replaces the value if the run succeeds, so the plan may overwrite it if nothing else holds it.
     pub(crate) replaced: bool,
+}
+
+/// What plans depend on besides their graphs.
+#[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+fn configuration(state: &DeviceState) -> String {
+    format!("{}{:?}, fusion {}", state.tuner.configuration(), state.caps, state.fusion)
 }
 
 /// A run overwrites the values that it replaces in nearly all programs, or in none.
@@ -36,6 +45,78 @@ impl FunctionGraph {
 }
 
 impl Device {
+    /// The plans that many runs of `function` use, as they are made now: for the leaves that its runs have overwritten until now,
+    /// the last ones first; before the first run, for `replaced`.
+    fn plans_of(
+        &self,
+        state: &mut DeviceState,
+        function: &mut FunctionGraph,
+        replaced: &[bool],
+    ) -> Vec<(Vec<bool>, Plan)> {
+        let fusion = if state.fusion { Fusion::Full } else { Fusion::Off };
+        let mut donated: Vec<Vec<bool>> =
+            function.keys.iter().rev().map(|(donated, _)| donated.clone()).collect();
+        if donated.is_empty() {
+            donated.push(replaced.to_vec());
+        }
+        let graph = &mut function.graph;
+        let plan = |donated: Vec<bool>| {
+            graph.donated.clone_from(&donated);
+            // The plan depends on which numbers of the graph are equal.
+            graph.key(&mut state.coincidences);
+            (donated, state.tuner.plan(&self.0.gpu, &mut state.caps, graph, fusion))
+        };
+        donated.into_iter().map(plan).collect()
+    }
+
+    /// The kernels of `function` after many runs; `replaced` as for [`Device::plans_of`].
+    pub(crate) fn function_report(
+        &self,
+        function: &mut FunctionGraph,
+        replaced: &[bool],
+    ) -> PlanReport {
+        self.plans_of(&mut self.state(), function, replaced)[0].1.report()
+    }
+
+    /// The plans of `function` as bytes; `replaced` as for [`Device::plans_of`].
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn function_plans(
+        &self,
+        function: &mut FunctionGraph,
+        replaced: &[bool],
+    ) -> Vec<u8> {
+        let mut state = self.state();
+        let plans = self.plans_of(&mut state, function, replaced);
+        saved::to_bytes(&plans, &function.graph, &configuration(&state))
+    }
+
+    /// Runs `function` by the plans of [`Device::function_plans`] from now on.
+    ///
+    /// # Errors
+    /// The reason why they are not used.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn use_function_plans(
+        &self,
+        function: &mut FunctionGraph,
+        bytes: &[u8],
+    ) -> Result<(), String> {
+        let mut state = self.state();
+        let state = &mut *state;
+        // The structure includes which numbers of the graph are equal.
+        function.graph.key(&mut state.coincidences);
+        let configuration = configuration(state);
+        let plans = saved::from_bytes(bytes, &function.graph, &configuration, &state.caps)?;
+        for (donated, plan) in plans {
+            function.graph.donated.clone_from(&donated);
+            let key = function.graph.key(&mut state.coincidences);
+            state.plans.insert(&key, plan);
+            function.keys.retain(|(known, _)| *known != donated);
+            function.keys.truncate(KEYS - 1);
+            function.keys.push((donated, key));
+        }
+        Ok(())
+    }
+
     /// Runs `function`, whose leaves have the values `leaves`. Returns the values of its wanted nodes. `training` and
     /// `made` as for an optimizer's step: whether it is one, and how many have been made before.
     ///

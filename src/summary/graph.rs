@@ -11,6 +11,7 @@ use super::scope::write;
 use super::step::Step;
 use crate::error::Result;
 use crate::files::protobuf::{Dim, TensorShapeProto, VersionDef};
+use crate::function::ConcreteFunction;
 use crate::plan::PlanReport;
 use crate::trackable::{Trackable, layer_nodes};
 
@@ -155,6 +156,26 @@ impl From<&PlanReport> for Graph {
             }
             for shape in &kernel.outputs {
                 node = node.output(shape.iter().map(|size| Some(*size)));
+            }
+            graph.add(node);
+        }
+        graph
+    }
+}
+
+impl From<&ConcreteFunction> for Graph {
+    /// What a trace of a function has recorded: its calls, and in a box each branch and loop.
+    fn from(function: &ConcreteFunction) -> Self {
+        let mut graph = Graph::new();
+        for made in function.graph_nodes() {
+            let mut node = Node::new(&made.name, made.op);
+            // A result other than the first has its number after the name.
+            node.0.input = made.inputs;
+            if let Some(shape) = made.shape {
+                node = node.output(shape.into_iter().map(Some));
+            }
+            if !made.note.is_empty() {
+                node = node.attr("attributes", made.note);
             }
             graph.add(node);
         }

@@ -1,5 +1,6 @@
-//! What every room may use, and what knows none of them: the pattern of options, a fast hash, text tables.
+//! What every room may use, and what knows none of them: the pattern of options, a fast hash, text tables, diagrams.
 
+pub(crate) mod diagram;
 pub(crate) mod mixer;
 pub(crate) mod options;
 pub(crate) mod text_table;

@@ -180,7 +180,9 @@ impl GradientTape {
 
     /// Opens a tape that can compute gradients more than once.
     pub fn persistent() -> PersistentTape {
-        PersistentTape { open: Open::new(true), keeps_on: false }
+        let open = Open::new(true);
+        open.recorder.see_every_call();
+        PersistentTape { open, keeps_on: false }
     }
 
     /// Runs `f` with an open tape, which stops recording when `f` ends, as TensorFlow's tape does at the end of its `with`

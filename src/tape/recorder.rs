@@ -19,6 +19,8 @@ use crate::variable::Variable;
 pub struct Recorder {
     state: RefCell<State>,
     paused: Cell<usize>,
+    /// Whether it may come to record its own gradients, for which a function must not be one op.
+    sees_every_call: Cell<bool>,
     watch_variables: bool,
 }
 
@@ -76,11 +78,25 @@ fn warn_of_many() {
 
 impl Recorder {
     pub(super) fn new(watch_variables: bool) -> Self {
-        Recorder { state: RefCell::default(), paused: Cell::new(0), watch_variables }
+        Recorder {
+            state: RefCell::default(),
+            paused: Cell::new(0),
+            sees_every_call: Cell::new(false),
+            watch_variables,
+        }
+    }
+
+    pub(super) fn see_every_call(&self) {
+        self.sees_every_call.set(true);
     }
 
     pub(super) fn watch(&self, tensor: u64) {
         self.state.borrow_mut().tracked.insert(tensor);
+    }
+
+    fn watches(&self, state: &State, variable: &Variable) -> bool {
+        (variable.trainable() && self.watch_variables)
+            || state.watched_variables.contains(&variable.id())
     }
 
     pub(super) fn watch_variable(&self, variable: u64) {
@@ -160,14 +176,30 @@ impl Observer for Recorder {
         }
     }
 
+    fn wants(&self, tensors: &[&Tensor], variables: &[Variable]) -> Option<Vec<bool>> {
+        if self.sees_every_call.get() {
+            return None;
+        }
+        let records = self.paused.get() == 0;
+        let state = self.state.borrow();
+        let tracks = |x: &Tensor| x.dtype().is_float() && state.tracked.contains(&x.id());
+        let of_tensors = tensors.iter().map(|x| records && tracks(x));
+        let of_variables = variables.iter().map(|variable| {
+            let watches = self.watches(&state, variable) && variable.dtype().is_float();
+            records && (watches || tracks(&variable.peek()))
+        });
+        Some(of_tensors.chain(of_variables).collect())
+    }
+
     fn read(&self, variable: &Variable, value: &Tensor) {
         if self.paused.get() > 0 {
             return;
         }
         let mut state = self.state.borrow_mut();
-        let watched = (variable.trainable() && self.watch_variables)
-            || state.watched_variables.contains(&variable.id());
-        if watched && value.dtype().is_float() && state.tracked.insert(value.id()) {
+        if self.watches(&state, variable)
+            && value.dtype().is_float()
+            && state.tracked.insert(value.id())
+        {
             let State { reads, variables, .. } = &mut *state;
             let ids = reads.entry(variable.id()).or_default();
             if ids.is_empty() {

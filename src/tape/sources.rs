@@ -181,6 +181,18 @@ impl Watchable for &TensorOrVariable {
     }
 }
 
+impl From<&Tensor> for TensorOrVariable {
+    fn from(tensor: &Tensor) -> Self {
+        TensorOrVariable::Tensor(tensor.clone())
+    }
+}
+
+impl From<&Variable> for TensorOrVariable {
+    fn from(variable: &Variable) -> Self {
+        TensorOrVariable::Variable(variable.clone())
+    }
+}
+
 impl OneSource for TensorOrVariable {
     fn source(&self) -> GradientSource {
         match self {

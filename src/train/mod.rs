@@ -10,11 +10,15 @@ mod state_file;
 #[cfg(not(target_family = "wasm"))]
 mod state_text;
 
+#[cfg(all(feature = "keras", not(target_family = "wasm")))]
+pub(crate) use bundle::{BundleFiles, index_path, remove as remove_bundle};
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
 #[cfg(not(target_family = "wasm"))]
 pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};
 pub use reader::CheckpointReader;
 #[cfg(not(target_family = "wasm"))]
 pub use reader::{list_variables, load_checkpoint, load_variable};
+#[cfg(all(feature = "keras", not(target_family = "wasm")))]
+pub(crate) use state_file::update_checkpoint_state;
 #[cfg(not(target_family = "wasm"))]
 pub use state_file::{CheckpointState, get_checkpoint_state, latest_checkpoint};

@@ -11,4 +11,7 @@ mod faults;
 mod functions;
 mod inspect;
 mod memory;
+#[cfg(feature = "saved-plans")]
+mod saved_plans;
+mod sessions;
 mod tuner;

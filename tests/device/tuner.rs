@@ -14,16 +14,9 @@ use wgrad::{Conv2dOptions, Device, DeviceOptions, Padding, Tensor, Tuning};
 
 /// Runs only the test `name` of this program again, in another environment, and returns its output.
 fn in_environment(name: &str, variables: &[(&str, &str)]) -> String {
-    let output = child::command(module_path!(), name)
-        .env_remove("WGRAD_TUNE")
-        .env("RUST_LOG", "wgrad=warn")
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && text.contains("1 passed"), "{name}: {text}{errors}");
-    errors + &text
+    let mut command = child::command(module_path!(), name);
+    let command = command.env_remove("WGRAD_TUNE").env("RUST_LOG", "wgrad=warn");
+    child::passes(command.envs(variables.iter().copied()))
 }
 
 /// A folder that is removed at the end of the test.

@@ -6,9 +6,11 @@
 mod support;
 
 mod checkpoints;
+mod control_flow;
 #[cfg(all(feature = "gzip", feature = "npy", feature = "tfrecord"))]
 mod datasets;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras_files;
+mod saver;
 #[cfg(feature = "summary")]
 mod summary;

@@ -54,6 +54,12 @@ fn kinds(folder: &Path) -> tf::Result<()> {
     summary::tensor("raw/bools", x.greater(tf::constant(0.5)?)?, 9)?;
     let losses = Category::new("both").multiline("of two", ["loss", "train/accuracy"]);
     summary::custom_layout(Layout::new().category(losses))?;
+    let power = tf::function(|x: Tensor, n: Tensor| {
+        let body = |(i, y): (Tensor, Tensor)| Ok((i.add(1)?, y.multiply(&x)?));
+        tf::while_loop(|(i, _)| i.less(&n), body, (tf::constant(0)?, x.ones_like()?))
+    });
+    let of = (Tensor::zeros([2, 3])?, tf::constant(4)?);
+    summary::graph(&power.get_concrete_function(of)?)?;
     drop(default);
     writer.close()
 }
@@ -209,6 +215,10 @@ fn tensorboard_reads_and_shows_what_is_written() {
     let graph = server["op_graph"].as_str().unwrap();
     for words in ["name: \"conv2d\"", "op: \"Conv2D\"", "input: \"flatten\"", "size: 288"] {
         assert!(graph.contains(words), "{words} is not in {graph}");
+    }
+    let function = server["function_graph"].as_str().unwrap();
+    for words in ["name: \"argument_0\"", "op: \"While\"", "/do/Mul_", "/repeat:1\"", "size: 3"] {
+        assert!(function.contains(words), "{words} is not in {function}");
     }
     let conceptual = server["conceptual"].as_str().unwrap();
     assert!(conceptual.contains("keras_class") && conceptual.contains("max_pooling2d"));

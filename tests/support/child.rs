@@ -11,6 +11,16 @@ pub fn command(module: &str, name: &str) -> Command {
     command
 }
 
+/// Runs the command of a test, which must pass, and returns its output: the errors first.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn passes(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{command:?}: {text}{errors}");
+    errors.into_owned() + &text
+}
+
 /// The standard error of the test `name` of `module`, run in a separate process with these environment variables.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn stderr(module: &str, name: &str, variables: &[(&str, &str)]) -> String {
@@ -35,9 +45,6 @@ pub fn also_portable(module: &str, name: &str) {
     if std::env::var_os("WGRAD_PORTABLE").is_none() {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(full_name(module, name)).args(["--exact", "--nocapture"]);
-        let output = command.env("WGRAD_PORTABLE", "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        passes(command.env("WGRAD_PORTABLE", "1"));
     }
 }

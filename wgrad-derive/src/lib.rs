@@ -1,6 +1,7 @@
-//! The derive macros of `wgrad`, one file each.
+//! The macros of `wgrad`, one file each.
 
 mod attribute;
+mod function;
 mod item;
 mod trackable;
 
@@ -39,4 +40,17 @@ pub fn item(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 pub fn attribute(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     attribute::implement(input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a `wgrad::Function` of an `fn`: a static of the same name, which is called in the same way.
+///
+/// `#[function(crate = path)]` specifies the path of `wgrad` if it is not `::wgrad`.
+#[proc_macro_attribute]
+pub fn function(
+    attribute: proc_macro::TokenStream,
+    item: proc_macro::TokenStream,
+) -> proc_macro::TokenStream {
+    function::implement(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
 }

@@ -39,7 +39,7 @@ impl Identity {
         }
     }
 
-    fn header(&self) -> String {
+    pub(super) fn header(&self) -> String {
         format!(
             "{MAGIC}\nversion {}\nadapter {}\ndriver {}\nused {}\n",
             env!("CARGO_PKG_VERSION"),

@@ -1,21 +1,21 @@
 //! Diagrams of models: boxes for layers, arrows from results to inputs, frames around the layers of nested models.
 //!
-//! This file makes a tree of the parts; `dot` writes it for Graphviz, `layout` and `svg` draw it.
+//! This file makes a tree of the parts, as text for Graphviz (`dot`) and as SVG (`support::diagram`).
 
-use crate::trackable::Class;
 mod dot;
-mod layout;
-mod svg;
 
 use std::collections::HashMap;
 
 pub(super) use dot::to_dot;
-pub(super) use svg::to_svg;
 
 use super::outline::{Row, rows};
 use super::parts::Track;
 use super::summary::{grouped, shape_text};
 use super::walk::count;
+use crate::support::diagram;
+#[cfg(feature = "summary")]
+use crate::trackable::Class;
+use crate::trackable::Role;
 
 /// A part of a model, with its own parts if it is a model itself.
 struct Part {
@@ -54,6 +54,32 @@ impl Part {
             number => format!("{} parameters", grouped(number)),
         }
     }
+
+    fn into_node(self) -> diagram::Node {
+        let mut lines = vec![self.title()];
+        if self.inner.is_empty() {
+            let output = self.shapes(false);
+            lines.push(match self.takes() {
+                true => format!("{} → {output}", self.shapes(true)),
+                false => output,
+            });
+            lines.extend(Some(self.parameters()).filter(|text| !text.is_empty()));
+        }
+        let is_input = self.row.class.is_some_and(|class| class.role == Role::Input);
+        let kind = match &self.row.described {
+            None => diagram::Kind::Unconnected,
+            Some(_) if is_input && !self.takes() => diagram::Kind::Input,
+            Some(_) => diagram::Kind::Plain,
+        };
+        let inner = self.inner.into_iter().map(Part::into_node).collect();
+        diagram::Node { lines, kind, inner, from: self.from }
+    }
+}
+
+/// The model as an SVG image.
+pub(crate) fn to_svg(title: &str, track: Track<'_>) -> String {
+    let nodes: Vec<diagram::Node> = parts(track).into_iter().map(Part::into_node).collect();
+    diagram::to_svg(title, &nodes)
 }
 
 /// The parts that `track` reports.

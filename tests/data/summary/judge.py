@@ -127,6 +127,7 @@ server["text"] = json.loads(get("plugin/text/text", run="kinds", tag="note"))[0]
 server["audio"] = json.loads(get("plugin/audio/tags"))
 server["graphs"] = json.loads(get("plugin/graphs/info"))
 server["op_graph"] = get("plugin/graphs/graph", run="train").decode()
+server["function_graph"] = get("plugin/graphs/graph", run="kinds").decode()
 server["conceptual"] = get("plugin/graphs/graph", run="train", tag="keras", conceptual="true").decode()
 server["profile"] = get("plugin/graphs/run_metadata", run="train", tag="batch_3").decode()
 server["layout"] = json.loads(get("plugin/custom_scalars/layout"))

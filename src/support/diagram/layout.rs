@@ -1,12 +1,12 @@
 //! The positions of the boxes and arrows of a diagram: layers of boxes from top to bottom.
 //!
-//! A part is one layer below the lowest part that it gets input from. An arrow to the next layer is a curve; a longer
+//! A node is one layer below the lowest node that it gets input from. An arrow to the next layer is a curve; a longer
 //! one runs down a lane on the right, next to all boxes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::Part;
+use super::{Kind, Node};
 
 /// Pixels between layers, between boxes of a layer, between lanes, and from a frame to its contents.
 const GAP: f64 = 36.0;
@@ -26,10 +26,9 @@ pub(super) struct Layout<'a> {
     pub(super) arrows: Vec<Arrow>,
 }
 
-/// A part with its position.
+/// A node with its position.
 pub(super) struct Placed<'a> {
-    pub(super) part: &'a Part,
-    pub(super) lines: Vec<String>,
+    pub(super) node: &'a Node,
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) width: f64,
@@ -53,10 +52,10 @@ fn text_width(text: &str) -> f64 {
     text.chars().map(|letter| if letter as u32 >= 0x2e80 { 2.0 * LETTER } else { LETTER }).sum()
 }
 
-pub(super) fn layout(parts: &[Part]) -> Layout<'_> {
-    let layers = layers(parts);
-    let mut boxes: Vec<Placed<'_>> = parts.iter().map(placed).collect();
-    let rows = rows(parts, &layers);
+pub(super) fn layout(nodes: &[Node]) -> Layout<'_> {
+    let layers = layers(nodes);
+    let mut boxes: Vec<Placed<'_>> = nodes.iter().map(placed).collect();
+    let rows = rows(nodes, &layers);
 
     // Each row is as high as its highest box, and its boxes are centred vertically.
     let width = rows.iter().map(|row| row_width(row, &boxes)).fold(0.0, f64::max);
@@ -77,7 +76,7 @@ pub(super) fn layout(parts: &[Part]) -> Layout<'_> {
     }
     let height = (y - GAP).max(0.0);
     let span = |at: usize| spans[layers[at]];
-    let (arrows, lanes) = arrows(parts, &layers, &boxes, &span, width);
+    let (arrows, lanes) = arrows(nodes, &layers, &boxes, &span, width);
     Layout { width: width + lanes, height, boxes, arrows }
 }
 
@@ -85,64 +84,56 @@ fn row_width(row: &[usize], boxes: &[Placed<'_>]) -> f64 {
     row.iter().map(|&at| boxes[at].width).sum::<f64>() + SIDE * row.len().saturating_sub(1) as f64
 }
 
-fn placed(part: &Part) -> Placed<'_> {
-    let title = part.title();
-    if part.inner.is_empty() {
-        let mut lines = vec![title];
-        let output = part.shapes(false);
-        lines.push(if part.takes() {
-            format!("{} → {output}", part.shapes(true))
-        } else {
-            output
-        });
-        lines.extend(Some(part.parameters()).filter(|text| !text.is_empty()));
-        let width = lines.iter().map(|line| text_width(line)).fold(0.0, f64::max) + 2.0 * PAD;
-        let height = lines.len() as f64 * LINE + PAD;
-        return Placed { part, lines, x: 0.0, y: 0.0, width, height, inner: None };
+fn placed(node: &Node) -> Placed<'_> {
+    let text = node.lines.iter().map(|line| text_width(line)).fold(0.0, f64::max);
+    let lines = node.lines.len() as f64 * LINE;
+    if node.inner.is_empty() {
+        let (width, height) = (text + 2.0 * PAD, lines + PAD);
+        return Placed { node, x: 0.0, y: 0.0, width, height, inner: None };
     }
-    let inner = layout(&part.inner);
-    let width = inner.width.max(text_width(&title)) + 2.0 * PAD;
-    let height = inner.height + LINE + 2.5 * PAD;
-    Placed { part, lines: vec![title], x: 0.0, y: 0.0, width, height, inner: Some(inner) }
+    let inner = layout(&node.inner);
+    let width = inner.width.max(text) + 2.0 * PAD;
+    let height = inner.height + lines + 2.5 * PAD;
+    Placed { node, x: 0.0, y: 0.0, width, height, inner: Some(inner) }
 }
 
-/// The layer of each part, from the top.
-fn layers(parts: &[Part]) -> Vec<usize> {
-    let mut layers = vec![0; parts.len()];
-    for (at, part) in parts.iter().enumerate() {
-        // A layer that is called again gets input from a part further down, which does not move it.
-        let above = part.from.iter().filter(|&&from| from < at).map(|&from| layers[from] + 1);
+/// The layer of each node, from the top.
+fn layers(nodes: &[Node]) -> Vec<usize> {
+    let mut layers = vec![0; nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        // A layer that is called again gets input from a node further down, which does not move it.
+        let above = node.from.iter().filter(|&&from| from < at).map(|&from| layers[from] + 1);
         layers[at] = above.max().unwrap_or(0);
-        // Parts whose data flow is unknown are stacked vertically.
-        if part.row.described.is_none() {
+        // Nodes whose arrows are unknown are stacked vertically.
+        if node.kind == Kind::Unconnected {
             layers[at] = at;
         }
     }
-    // An input is directly above the first part that uses it.
-    let mut first = vec![usize::MAX; parts.len()];
-    for (at, part) in parts.iter().enumerate() {
-        part.from.iter().for_each(|&from| first[from] = first[from].min(layers[at]));
+    // An input is directly above the first node that uses it.
+    let mut first = vec![usize::MAX; nodes.len()];
+    for (at, node) in nodes.iter().enumerate() {
+        node.from.iter().for_each(|&from| first[from] = first[from].min(layers[at]));
     }
-    for (at, part) in parts.iter().enumerate() {
-        if part.from.is_empty() && part.row.described.is_some() && first[at] != usize::MAX {
+    for (at, node) in nodes.iter().enumerate() {
+        if node.from.is_empty() && node.kind != Kind::Unconnected && first[at] != usize::MAX {
             layers[at] = first[at].saturating_sub(1);
         }
     }
     layers
 }
 
-/// The parts of each layer from left to right: below the parts that they get input from.
-fn rows(parts: &[Part], layers: &[usize]) -> Vec<Vec<usize>> {
+/// The nodes of each layer from left to right: below the nodes that they get input from.
+fn rows(nodes: &[Node], layers: &[usize]) -> Vec<Vec<usize>> {
     let count = layers.iter().max().map_or(0, |last| last + 1);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (at, &layer) in layers.iter().enumerate() {
         rows[layer].push(at);
     }
-    // The position of a part in its row, from 0 to 1.
-    let mut place = vec![0.5; parts.len()];
+    // The position of a node in its row, from 0 to 1.
+    let mut place = vec![0.5; nodes.len()];
     for row in &mut rows {
         let wanted = |at: usize| -> f64 {
-            let above: Vec<f64> = parts[at]
+            let above: Vec<f64> = nodes[at]
                 .from
                 .iter()
                 .filter(|&&from| layers[from] < layers[at])
@@ -161,7 +152,7 @@ fn rows(parts: &[Part], layers: &[usize]) -> Vec<Vec<usize>> {
 
 /// The arrows, and the width of their lanes on the right.
 fn arrows(
-    parts: &[Part],
+    nodes: &[Node],
     layers: &[usize],
     boxes: &[Placed<'_>],
     span: &dyn Fn(usize) -> (f64, f64),
@@ -170,8 +161,8 @@ fn arrows(
     let mut lanes = Lanes::default();
     let mut arrows = Vec::new();
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-    for (to, part) in parts.iter().enumerate() {
-        for (nth, &from) in part.from.iter().enumerate() {
+    for (to, node) in nodes.iter().enumerate() {
+        for (nth, &from) in node.from.iter().enumerate() {
             pairs.push((from, to, nth));
         }
     }
@@ -179,7 +170,7 @@ fn arrows(
     pairs.sort_by_key(|&(from, to, _)| layers[from].min(layers[to]));
     for (from, to, nth) in pairs {
         let (start, end) = (&boxes[from], &boxes[to]);
-        let count = parts[to].from.len() as f64;
+        let count = nodes[to].from.len() as f64;
         let step = (end.width / (count + 1.0)).min(20.0);
         let x = end.x + end.width / 2.0 + (nth as f64 - (count - 1.0) / 2.0) * step;
         let lane = (layers[to] != layers[from] + 1).then(|| {

@@ -3,9 +3,7 @@
 use std::fmt::Write as _;
 
 use super::layout::{Arrow, LINE, Layout, PAD, layout};
-use super::parts;
-use crate::trackable::Role;
-use crate::trackable::parts::Track;
+use super::{Kind, Node};
 
 const STYLE: &str = "\
 text{font:13px system-ui,sans-serif;fill:#1c2733;text-anchor:middle}\
@@ -13,9 +11,9 @@ text{font:13px system-ui,sans-serif;fill:#1c2733;text-anchor:middle}\
 rect{fill:#fff;stroke:#8a9bab;rx:6}.input{fill:#e8f1fb;stroke:#5b8fc7}.model{fill:#f4f6f8;stroke:#b8c3cd}\
 path{fill:none;stroke:#5b6b7b;stroke-width:1.4;marker-end:url(#end)}";
 
-pub(crate) fn to_svg(title: &str, track: Track<'_>) -> String {
-    let parts = parts(track);
-    let layout = layout(&parts);
+/// Draws the nodes of a diagram with this title.
+pub(crate) fn to_svg(title: &str, nodes: &[Node]) -> String {
+    let layout = layout(nodes);
     let (width, height) = (layout.width + 2.0 * PAD, layout.height + 2.0 * PAD);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} \
@@ -33,13 +31,9 @@ pub(crate) fn to_svg(title: &str, track: Track<'_>) -> String {
 fn draw(text: &mut String, layout: &Layout<'_>, left: f64, top: f64) {
     for placed in &layout.boxes {
         let (x, y) = (left + placed.x, top + placed.y);
-        let class = match (&placed.inner, placed.part.takes()) {
+        let class = match (&placed.inner, placed.node.kind) {
             (Some(_), _) => " class=\"model\"",
-            (None, false)
-                if placed.part.row.class.is_some_and(|class| class.role == Role::Input) =>
-            {
-                " class=\"input\""
-            }
+            (None, Kind::Input) => " class=\"input\"",
             _ => "",
         };
         // Writing to a String cannot fail.
@@ -48,7 +42,7 @@ fn draw(text: &mut String, layout: &Layout<'_>, left: f64, top: f64) {
             "<rect{class} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
             placed.width, placed.height
         );
-        for (i, line) in placed.lines.iter().enumerate() {
+        for (i, line) in placed.node.lines.iter().enumerate() {
             let class = if i == 0 { "title" } else { "note" };
             let _ = writeln!(
                 text,
@@ -60,7 +54,7 @@ fn draw(text: &mut String, layout: &Layout<'_>, left: f64, top: f64) {
         }
         if let Some(inner) = &placed.inner {
             let inner_left = x + (placed.width - inner.width) / 2.0;
-            draw(text, inner, inner_left, y + LINE + 1.5 * PAD);
+            draw(text, inner, inner_left, y + placed.node.lines.len() as f64 * LINE + 1.5 * PAD);
         }
     }
     for arrow in &layout.arrows {

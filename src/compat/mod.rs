@@ -1,0 +1,3 @@
+//! Programs in the manner of earlier versions of TensorFlow.
+
+pub mod v1;
