@@ -625,7 +625,7 @@ impl Sequential {
         let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
         Ok(promise(async move {
             let options = PredictOptions::new().batch_size(batch).verbose(0);
-            let predicted = keras::Model::predict_async(&model.layers, data.source()?, options);
+            let predicted = keras::Model::predict_async(&*model.layers, data.source()?, options);
             let results = On::device_of(&model, &data, predicted)?.await?;
             Ok(Tensor::new(results).into())
         }))

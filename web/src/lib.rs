@@ -18,6 +18,8 @@ mod error;
 #[cfg(feature = "ops")]
 mod fit;
 #[cfg(feature = "ops")]
+mod function;
+#[cfg(feature = "ops")]
 mod grads;
 #[cfg(feature = "ops")]
 mod idle;
@@ -59,6 +61,8 @@ pub use checkpoint::Checkpoint;
 pub use device::{Device, Plan};
 #[cfg(feature = "ops")]
 pub use fit::early_stopping;
+#[cfg(feature = "ops")]
+pub use function::tf_function;
 #[cfg(feature = "ops")]
 pub use grads::{grad, grads, value_and_grad, value_and_grads, variable_grads};
 pub use images::Images;

@@ -24,8 +24,11 @@ pub struct Sequential(pub(crate) Rc<Model>);
 
 /// The state that all handles to a model share.
 pub(crate) struct Model {
-    pub(crate) layers: wgrad::keras::Sequential,
+    pub(crate) layers: Arc<wgrad::keras::Sequential>,
     pub(crate) training: RefCell<Option<Rc<Training>>>,
+    /// The training step, and whose it is.
+    #[cfg(not(feature = "ops"))]
+    function: RefCell<Option<(Rc<Training>, wgrad::Function<Step>)>>,
     /// True while `fit` runs.
     #[cfg(feature = "ops")]
     pub(crate) fitting: std::cell::Cell<bool>,
@@ -37,6 +40,12 @@ pub(crate) struct Model {
     #[cfg(feature = "ops")]
     pub(crate) compiled: RefCell<Option<String>>,
 }
+
+/// A step's loss and accuracy, for inputs and targets.
+#[cfg(not(feature = "ops"))]
+type Step = dyn Fn(wgrad::Tensor, wgrad::Tensor) -> wgrad::Result<(wgrad::Tensor, Option<wgrad::Tensor>)>
+    + Send
+    + Sync;
 
 /// The choices of `compile`.
 pub(crate) struct Training {
@@ -80,14 +89,31 @@ impl Model {
     }
 
     /// Makes one training step without reading anything back.
+    #[cfg(feature = "ops")]
     pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
         let training = self.training()?;
         let of = (&*training.optimizer, training.loss, training.accuracy);
         // Other tensors of a step, such as the optimizer's slots, belong on the device of the data.
-        #[cfg(feature = "ops")]
-        return Ok(x.device().scope(|| step(&self.layers, of, x, y))?);
-        #[cfg(not(feature = "ops"))]
-        Ok(step(&self.layers, of, x, y)?)
+        Ok(x.device().scope(|| step(&self.layers, of, x, y))?)
+    }
+
+    /// Makes one training step without reading anything back, by a function, so that the page's thread has less to do.
+    #[cfg(not(feature = "ops"))]
+    pub(crate) fn step(&self, x: &wgrad::Tensor, y: &wgrad::Tensor) -> Result<Stepped> {
+        let training = self.training()?;
+        let mut known = self.function.borrow_mut();
+        if known.as_ref().is_none_or(|(of, _)| !Rc::ptr_eq(of, &training)) {
+            let (layers, optimizer) = (self.layers.clone(), training.optimizer.clone());
+            let (loss, accuracy) = (training.loss, training.accuracy);
+            let function = wgrad::function(move |x: wgrad::Tensor, y: wgrad::Tensor| {
+                let stepped = step(&layers, (&*optimizer, loss, accuracy), &x, &y)?;
+                Ok((stepped.loss, stepped.accuracy))
+            });
+            *known = Some((training, function));
+        }
+        let Some((_, function)) = &*known else { unreachable!("it was made") };
+        let (loss, accuracy) = function(x.clone(), y.clone())?;
+        Ok(Stepped { loss, accuracy })
     }
 }
 
@@ -130,8 +156,10 @@ impl Sequential {
             model = add_layer(model, &config)?;
         }
         let model = Sequential(Rc::new(Model {
-            layers: model,
+            layers: Arc::new(model),
             training: RefCell::new(None),
+            #[cfg(not(feature = "ops"))]
+            function: RefCell::new(None),
             #[cfg(feature = "ops")]
             fitting: Default::default(),
             #[cfg(feature = "ops")]

@@ -43,7 +43,7 @@ impl Tensor {
         let tensor = self.0.borrow().clone();
         tensor.ok_or_else(|| {
             bad_type(
-                "Tensor: this tensor was disposed of, or made inside of tidy or valueAndGradients and not \
+                "Tensor: this tensor was disposed of, or made inside of tidy, valueAndGradients or tfFunction and not \
                  returned. Return what is needed later."
                     .to_string(),
             )

@@ -134,6 +134,26 @@ export interface TunedOp { op: string; chosen: string; variants: TunedVariant[];
 /** The result of `Device.tune`: the ops that it measured, and a table of them. */
 export interface TuningReport { ops: TunedOp[]; text: string; }
 
+/** What a function of `tfFunction` takes and returns. */
+export type Nest = Tensor | number | string | boolean | null | undefined | readonly Nest[] | { readonly [key: string]: Nest };
+
+/**
+ * Makes a function of `f` that runs `f` only at the first call with each signature: each dtype and shape of the tensors among
+ * its arguments, and each value of the other arguments. Later calls run the recorded ops as one plan, with the present values of
+ * variables, learning rates and random generators. `f` takes up to six arguments, may assign variables and apply an optimizer,
+ * and must not be async; it cannot read values. TensorFlow's `tf.function`.
+ */
+export function tfFunction<F extends (...args: Tensor[]) => Nest | void>(f: F): Traced<F>;
+export function tfFunction<F extends (...args: never[]) => Nest | void>(f: F): Traced<F>;
+
+/** A function of `tfFunction`. */
+export type Traced<F> = F & {
+  /** How many signatures were traced. */
+  tracingCount(): number;
+  /** What each trace has recorded, as text. */
+  graphText(): string;
+};
+
 /**
  * Calls `f`, returns its result, and disposes of all other tensors that `f` made. `f` may return a tensor, or lists and
  * objects of tensors; it must not be async.

@@ -50,6 +50,20 @@ const SENTENCES: &[(&str, &str)] = &[
         "Write it again as safetensors, in Python by safetensors.torch.save_file",
     ),
     ("Load it with data::npy::load, feature `npy`", "Convert it to safetensors natively"),
+    (
+        "To decide by it, use cond or while_loop; if the call must store it or read it, compute it from tensors that do not \
+         depend on the input.",
+        "To decide by it, use where; read what a function of tfFunction returns.",
+    ),
+    (
+        "Write the recursion as a loop, or as a plain Rust function that the closure calls.",
+        "Write the recursion as a loop, or as a plain function that it calls.",
+    ),
+    (
+        ", and batches of one shape; or set reduce_retracing of FunctionOptions, with which a signature is traced at its second \
+         call.",
+        ", and batches of one shape.",
+    ),
 ];
 
 /// Names that are different in JavaScript.

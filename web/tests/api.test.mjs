@@ -238,6 +238,89 @@ describe(`the JavaScript API in ${browserName}`, () => {
     wanted.forEach((words, i) => assert.match(said[i], words));
   });
 
+  it('traces functions once, and repeats what they did', async () => {
+    const found = await page.eval(async () => {
+      const { Sequential, Tensor, Variable, layers, randomNormal, setSeed, tfFunction, valueAndGradients } = wgrad;
+      let runs = 0;
+      const w = new Variable(Tensor.from([[1], [2]]), 'w');
+      const step = tfFunction(({ x, y }, rate, names = ['none']) => {
+        runs += 1;
+        const { value, gradients } = valueAndGradients(() => x.matmul(w).sub(y).square().mean(), [w]);
+        w.assignSub(gradients[0].mul(rate));
+        return { loss: value, all: [x.sum(), rate, null, names], nothing: undefined };
+      });
+      const x = Tensor.from([[1, 2], [3, 4]]);
+      const losses = [];
+      const eager = [];
+      let last;
+      for (let turn = 0; turn < 4; turn += 1) {
+        last = step({ x, y: Tensor.from([[turn], [1]]) }, 0.01, ['a']);
+        losses.push(await last.loss.item());
+      }
+      const v = new Variable(Tensor.from([[1], [2]]), 'v');
+      for (let turn = 0; turn < 4; turn += 1) {
+        const y = Tensor.from([[turn], [1]]);
+        const { value, gradients } = valueAndGradients(() => x.matmul(v).sub(y).square().mean(), [v]);
+        v.assignSub(gradients[0].mul(0.01));
+        eager.push(await value.item());
+      }
+      const sum = await last.all[0].item();
+      const plain = [last.all[1], last.all[2], last.all[3], 'nothing' in last, last.nothing === undefined];
+      step({ x, y: Tensor.from([[1], [1]]) }, 0.02);
+      step({ x, y: Tensor.from([[1], [1]]) }, 0.02, undefined);
+      const counts = [runs, step.tracingCount(), /MatMul/.test(step.graphText())];
+
+      // Values that JSON has no form for, and traces for each value; the last argument is left out.
+      const odd = tfFunction((i, at) => ({ at, i, list: [NaN, -0, -Infinity, undefined, null, 'a"b', [1]], y: x.mul(i) }));
+      for (let i = 0; i < 3; i += 1) odd(i).y.dispose();
+      const again = odd(1);
+      const { list } = again;
+      const shapes = [again.i, 'at' in again, again.at === undefined, Number.isNaN(list[0]), Object.is(list[1], -0), list[2] === -Infinity,
+        3 in list && list[3] === undefined, list[4] === null, list[5], list[6], (await again.y.data())[3], odd.tracingCount()];
+
+      // A model's step, with its optimizer, its dropout and a learning rate that changes.
+      const train = async (wrap) => {
+        setSeed(3);
+        const model = new Sequential([layers.dense({ units: 8, activation: 'relu' }), layers.dropout({ rate: 0.5 }), layers.dense({ units: 3 })]);
+        model.compile({ optimizer: 'adam', loss: 'sparseCategoricalCrossentropy' });
+        const [a, b] = [randomNormal([16, 4]), Tensor.from(Int32Array.from({ length: 16 }, (_, i) => i % 3))];
+        model.build([null, 4]);
+        const one = wrap((p, q) => model.trainStep(p, q).loss);
+        const all = [];
+        for (let turn = 0; turn < 6; turn += 1) {
+          model.learningRate = 0.01 * (turn + 1);
+          all.push(await one(a, b).item());
+        }
+        return all;
+      };
+      const models = [await train((f) => f), await train(tfFunction)];
+
+      // An error of the function leaves everything as it was.
+      const fails = tfFunction((a) => { if (a.shape[0] === 2) throw new RangeError('mine'); return a.neg(); });
+      const errors = [];
+      try { fails(x); } catch (error) { errors.push(error.name, error.message); }
+      errors.push(await fails(Tensor.from([5])).item());
+      const reads = tfFunction((a) => { a.item().catch((error) => errors.push(error.message)); return a; });
+      reads(Tensor.from(1));
+      const kept = [];
+      tfFunction((a) => { kept.push(a); return a; })(x);
+      try { kept[0].add(1); } catch (error) { errors.push(error.message); }
+      await new Promise((resolve) => { setTimeout(resolve, 50); });
+      return { losses, eager, sum, plain, counts, shapes, models, errors };
+    });
+    assert.deepEqual(found.losses, found.eager);
+    assert.equal(found.sum, 10);
+    assert.deepEqual(found.plain, [0.01, null, ['a'], true, true]);
+    assert.deepEqual(found.counts, [2, 2, true]);
+    assert.deepEqual(found.shapes, [1, true, true, true, true, true, true, true, 'a"b', [1], 4, 3]);
+    assert.deepEqual(found.models[1], found.models[0]);
+    assert.equal(new Set(found.models[0]).size, 6);
+    const [name, message, negated, disposed, read] = found.errors;
+    assert.deepEqual([name, message, negated], ['RangeError', 'mine', -5]);
+    assert.match(disposed, /made inside of tidy, valueAndGradients or tfFunction/);
+    assert.match(read, /has no value yet.*read what a function of tfFunction returns/);
+  });
+
   it('keeps its memory level over 5,000 steps', async () => {
     // A separate page, on which nothing else waits to be collected.
     const fresh = await open();

@@ -1,7 +1,7 @@
 // Typical mistakes of a new user. Each line runs on a page; `errors.test.mjs` has the expected messages.
 
 /** The calls, and the objects that they use. */
-export function mistakes({ Tensor, Variable, Sequential, layers, Images, GradientTape, Checkpoint, Device, tidy, valueAndGradients, setSeed, onPanic, randomNormal, randomUniform }, device) {
+export function mistakes({ Tensor, Variable, Sequential, layers, Images, GradientTape, Checkpoint, Device, tidy, tfFunction, valueAndGradients, setSeed, onPanic, randomNormal, randomUniform }, device) {
   const x = Tensor.ones([2, 2]);
   const wide = Tensor.ones([3, 3]);
   const ints = Tensor.from(new Int32Array(4), [2, 2]);
@@ -48,6 +48,7 @@ export function mistakes({ Tensor, Variable, Sequential, layers, Images, Gradien
     // Variables.
     () => new Variable(), () => new Variable([1, 2]), () => new Variable(x, 5), () => new Variable(gone), () => new Variable(v), () => v.assign(5), () => v.assign(wide), () => v.assign(ints), () => v.assignAdd('a'), () => v.assignAdd(wide), () => v.assign(v), () => v.add('a'), () => v.add(wide), () => v * 2, () => new Variable(ints).assignAdd(0.5),
     // Tapes.
+    () => tfFunction(5), () => tfFunction(async () => x)(), () => tfFunction((a) => a)(v), () => tfFunction((a) => a)(new Map()), () => tfFunction(() => new Date())(), () => tfFunction(() => x)(1, 2, 3, 4, 5, 6, 7), () => tfFunction((a) => a.matmul(wide))(x),
     () => valueAndGradients(async () => x, [v]), () => valueAndGradients(() => 5, [v]), () => valueAndGradients(() => {}, [v]), () => valueAndGradients(5, [v]), () => valueAndGradients(() => v.sum(), v), () => valueAndGradients(() => v.sum()), () => valueAndGradients(() => v.sum(), [5]), () => valueAndGradients(() => v.mul(1), [ints]), () => valueAndGradients(() => [v.sum()], [v]), () => valueAndGradients(() => v.argmax(), [v]),
     () => tidy(async () => x), () => tidy(5), () => tidy(), () => new GradientTape({ persist: true }), () => new GradientTape(true), () => new GradientTape({ persistent: 1 }), () => new GradientTape().watch(5), () => new GradientTape().watch(ints), () => new GradientTape().gradient(5, [v]), () => new GradientTape().gradient(v.sum(), v), () => { const tape = new GradientTape(); tape.stop(); tape.gradient(v.sum(), [v]); },
     // Layers and models.

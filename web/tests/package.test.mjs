@@ -30,7 +30,9 @@ async function tool(name, args, options = {}) {
 
 /** The examples of a document as one program: each continues from the previous one. */
 function documented(types, document) {
-  const names = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name).filter((name) => name !== 'initSync');
+  // A function with overloads is one name.
+  const exported = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name);
+  const names = [...new Set(exported)].filter((name) => name !== 'initSync');
   const text = readFileSync(path.join(root, 'docs', document), 'utf8');
   // Blocks of code, and the rows of tables whose middle column is code.
   const examples = [...text.matchAll(/^```js\n(.*?)^```$|^\| `[^\n]*` \| `([^\n]*)` \| `[^\n]*` \|$/gms)].map(([, block, row]) => block ?? `await (${row});\n`);

@@ -1,5 +1,5 @@
 // Permitted and forbidden code in TypeScript. `types.test.mjs` compiles it; it is never run.
-import init, { Device, Images, Sequential, Tensor, Variable, grad, layers, randomNormal, setSeed, tidy, valueAndGradients } from 'wgrad';
+import init, { Device, Images, Sequential, Tensor, Variable, grad, layers, randomNormal, setSeed, tfFunction, tidy, valueAndGradients } from 'wgrad';
 import type { DType, Float, TensorJson } from 'wgrad';
 
 /** Fails to compile unless both types are the same. */
@@ -59,6 +59,12 @@ export async function main(some: DType, list: number[], nested: number[][][]): P
   same<typeof value, Tensor<'float32'>>(true);
   // @ts-expect-error The function must return a tensor synchronously.
   valueAndGradients(async () => w.sum(), [w]);
+
+  const doubled = tfFunction((at: Tensor<'float32'>, by: number) => ({ sum: at.mul(by).sum() }));
+  same<ReturnType<typeof doubled>, { sum: Tensor<'float32'> }>(true);
+  const traces: number = doubled.tracingCount();
+  // @ts-expect-error The function must return tensors synchronously.
+  tfFunction(async () => w.sum());
 
   const kept: Tensor<'float32'> = tidy(() => x.exp().sum());
   const model = new Sequential([layers.flatten(), layers.dense({ units: 10 })]);
