@@ -9,9 +9,12 @@ use criterion::{BatchSize, Bencher, Criterion, Throughput, criterion_group, crit
 use idle_device::idle_device;
 use wgrad as tf;
 use wgrad::Trackable;
-use wgrad::keras::layers::{Dense, Flatten, Layer};
+use wgrad::keras::layers::{
+    Conv2D, Dense, Dropout, Flatten, GlobalAveragePooling1D, Layer, LayerNormalization, Lstm,
+    MaxPooling2D, MultiHeadAttention, Reshape,
+};
 use wgrad::keras::optimizers::{Adam, Optimizer};
-use wgrad::keras::{Activation, Sequential, TRAINING};
+use wgrad::keras::{Activation, Context, Sequential, TRAINING};
 use wgrad::{Device, Tensor};
 
 /// Ops in one chain, as many as a training step of a deep model has.
@@ -73,45 +76,154 @@ fn functions(c: &mut Criterion) {
             });
         });
         group.bench_function("an add, as a function", |b| b.iter(|| one(x.clone()).unwrap()));
-        let eager = MlpStep::new();
-        group.bench_function("MLP step, eager", |b| b.iter(|| eager.run(&eager.x, &eager.y)));
-        let step = std::sync::Arc::new(MlpStep::new());
-        let train = tf::function({
-            let step = step.clone();
-            move |x: Tensor, y: Tensor| step.run(&x, &y)
-        });
-        group.bench_function("MLP step, as a function", |b| {
-            b.iter(|| train(step.x.clone(), step.y.clone()).unwrap());
-        });
+        let steps = [
+            ("MLP", TrainStep::mlp as fn() -> TrainStep),
+            ("CNN", TrainStep::cnn),
+            ("LSTM", TrainStep::lstm),
+            ("transformer block", TrainStep::transformer),
+        ];
+        for (name, new) in steps {
+            let eager = new();
+            group.bench_function(format!("{name} step, eager"), |b| {
+                b.iter(|| eager.run(&eager.x, &eager.y));
+            });
+            let step = std::sync::Arc::new(new());
+            let train = tf::function({
+                let step = step.clone();
+                move |x: Tensor, y: Tensor| step.run(&x, &y)
+            });
+            group.bench_function(format!("{name} step, as a function"), |b| {
+                b.iter(|| train(step.x.clone(), step.y.clone()).unwrap());
+            });
+            // The loss alone as a function, with a tape around its call.
+            let gradients = |loss: &dyn Fn() -> tf::Result<Tensor>| {
+                let tape = tf::GradientTape::new();
+                let loss = loss().unwrap();
+                let gradients = tape.gradient(&loss, &step.model.trainable_variables()[..]);
+                device.flush().unwrap();
+                gradients.unwrap()
+            };
+            group.bench_function(format!("{name} gradients, eager"), |b| {
+                b.iter(|| gradients(&|| step.loss(&step.x, &step.y)));
+            });
+            let loss = tf::function({
+                let step = step.clone();
+                move |x: Tensor, y: Tensor| step.loss(&x, &y)
+            });
+            group.bench_function(format!("{name} gradients, the loss as a function"), |b| {
+                b.iter(|| gradients(&|| loss(step.x.clone(), step.y.clone())));
+            });
+        }
     });
 }
 
-/// A training step of the MLP of `examples/mnist`, batch 50.
-struct MlpStep {
+/// A loop of 100 turns whose end only the device knows, on this machine's adapter.
+fn loops(c: &mut Criterion) {
+    let mut group = c.benchmark_group("loop");
+    group.sample_size(20);
+    // A step of gradient descent on a parabola.
+    let descend = |x: Tensor| -> tf::Result<Tensor> {
+        let body = |x: Tensor| x.subtract(x.multiply(0.05)?);
+        tf::while_loop(|x: &Tensor| x.reduce_max(())?.greater(1.0), body, x)
+    };
+    let start = Tensor::full([256], 0.95f32.powi(-100) * 0.999).unwrap();
+    let read = |x: Tensor| x.to_vec::<f32>().unwrap()[0];
+    group.bench_function("100 turns, eager", |b| {
+        b.iter(|| read(descend(start.clone()).unwrap()));
+    });
+    let function = tf::function(descend);
+    group.bench_function("100 turns, as a function", |b| {
+        b.iter(|| read(function(start.clone()).unwrap()));
+    });
+}
+
+/// A training step with Adam on a batch of 50 that is on the device.
+struct TrainStep {
     model: Sequential,
     adam: Adam,
     x: Tensor,
     y: Tensor,
 }
 
-impl MlpStep {
-    fn new() -> Self {
-        let model = Sequential::new()
-            .add(Flatten::new())
-            .add(Dense::new(100).activation(Activation::Relu))
-            .add(Dense::new(10));
+impl TrainStep {
+    /// A model for digits, in `[50,28,28,1]`.
+    fn of(model: Sequential) -> Self {
         let digits = tf::data::drawn_digits::draw_digits(50, 1);
         let all: Vec<usize> = (0..50).collect();
         let (x, y) = digits.tensors(&all).unwrap();
-        MlpStep { model, adam: Adam::new(1e-3), x, y }
+        TrainStep { model, adam: Adam::new(1e-3), x, y }
+    }
+
+    /// The MLP of `examples/mnist`.
+    fn mlp() -> Self {
+        let hidden = Dense::new(100).activation(Activation::Relu);
+        TrainStep::of(Sequential::new().add(Flatten::new()).add(hidden).add(Dense::new(10)))
+    }
+
+    fn cnn() -> Self {
+        let filters = |count| Conv2D::new(count, [3, 3]).activation(Activation::Relu);
+        let model = Sequential::new()
+            .add(filters(8))
+            .add(MaxPooling2D::new([2, 2]))
+            .add(filters(16))
+            .add(Flatten::new())
+            .add(Dropout::new(0.2));
+        TrainStep::of(model.add(Dense::new(10)))
+    }
+
+    /// An LSTM over the rows.
+    fn lstm() -> Self {
+        let rows = Sequential::new().add(Reshape::new([28, 28]));
+        TrainStep::of(rows.add(Lstm::new(16)).add(Dense::new(10)))
+    }
+
+    /// A transformer block over the rows.
+    fn transformer() -> Self {
+        let rows = Sequential::new().add(Reshape::new([28, 28])).add(Dense::new(32));
+        let model = rows.add(Block::new(32)).add(GlobalAveragePooling1D::new());
+        TrainStep::of(model.add(Dense::new(10)))
+    }
+
+    fn loss(&self, x: &Tensor, y: &Tensor) -> tf::Result<Tensor> {
+        let logits = self.model.call(x, TRAINING)?;
+        tf::sparse_softmax_cross_entropy_with_logits(y, &logits)?.reduce_mean(())
     }
 
     fn run(&self, x: &Tensor, y: &Tensor) -> tf::Result<Tensor> {
         let tape = tf::GradientTape::new();
-        let logits = self.model.call(x, TRAINING)?;
-        let loss = tf::sparse_softmax_cross_entropy_with_logits(y, &logits)?.reduce_mean(())?;
+        let loss = self.loss(x, y)?;
         self.adam.minimize(&loss, tape, &self.model)?;
         Ok(loss)
+    }
+}
+
+/// Attention and two dense layers, each with a residual connection and a normalization.
+#[derive(Trackable)]
+struct Block {
+    attention: MultiHeadAttention,
+    norm1: LayerNormalization,
+    wide: Dense,
+    narrow: Dense,
+    norm2: LayerNormalization,
+}
+
+impl Block {
+    fn new(width: usize) -> Self {
+        Block {
+            attention: MultiHeadAttention::new(4, width / 4),
+            norm1: LayerNormalization::new(),
+            wide: Dense::new(4 * width).activation(Activation::Relu),
+            narrow: Dense::new(width),
+            norm2: LayerNormalization::new(),
+        }
+    }
+}
+
+impl Layer for Block {
+    fn call(&self, x: &Tensor, cx: Context<'_>) -> tf::Result<Tensor> {
+        let x = self.norm1.call(&x.add(self.attention.call(x, cx)?)?, cx)?;
+        let y = self.narrow.call(&self.wide.call(&x, cx)?, cx)?;
+        self.norm2.call(&x.add(y)?, cx)
     }
 }
 
@@ -176,14 +288,14 @@ fn step(c: &mut Criterion) {
     let all: Vec<usize> = (0..50).collect();
     let mut group = c.benchmark_group("training");
     group.sample_size(30);
-    let eager = MlpStep::new();
+    let eager = TrainStep::mlp();
     group.bench_function("MNIST MLP step of one batch, eager", |b| {
         b.iter(|| {
             eager.run(&eager.x, &eager.y).unwrap();
             device.synchronize().unwrap();
         });
     });
-    let step = std::sync::Arc::new(MlpStep::new());
+    let step = std::sync::Arc::new(TrainStep::mlp());
     let train = tf::function({
         let step = step.clone();
         move |x: Tensor, y: Tensor| step.run(&x, &y)
@@ -209,5 +321,5 @@ fn step(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, overhead, functions, ops, kernels, step);
+criterion_group!(benches, overhead, functions, loops, ops, kernels, step);
 criterion_main!(benches);
