@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::program::{At, Call, Control, Entry, Program};
+use super::program::{At, Call, Control, Entry, GradientRule, Program};
 use crate::error::Result;
 use crate::graph::attributes::Value as Attributes;
 use crate::graph::identity_bytes;
@@ -76,7 +76,17 @@ impl Entry {
                     let kind = one.op.kind();
                     return Ok(Some(format!("is {kind} with other numbers in the next trace.")));
                 }
-                one.inputs == two.inputs && one.spec == two.spec
+                let (rule, other) = (one.rule.as_ref(), two.rule.as_ref());
+                let program = |rule: &'_ GradientRule| rule.program.clone().ok();
+                if let (Some(own), Some(other)) = (rule.and_then(program), other.and_then(program))
+                {
+                    if let Some(difference) = own.difference(&other)? {
+                        return Ok(Some(format!("has a custom gradient in which {difference}")));
+                    }
+                }
+                let captures = |rule: Option<&GradientRule>| rule.map(|rule| rule.captures.clone());
+                let rules = captures(rule) == captures(other);
+                one.inputs == two.inputs && one.spec == two.spec && rules
             }
             (Entry::Control(one), Entry::Control(two)) => {
                 for (one, two) in one.blocks().into_iter().zip(two.blocks()) {

@@ -203,9 +203,9 @@ impl Halves {
             let entry = match &joint.entries[at as usize] {
                 Entry::Captured(tensor) => Entry::Captured(tensor.clone()),
                 // A constant.
-                Entry::Call(Call { op, inputs, spec, owner: None }) if inputs.is_empty() => {
+                Entry::Call(Call { op, inputs, spec, owner: None, .. }) if inputs.is_empty() => {
                     let (op, inputs, spec) = (op.clone(), inputs.clone(), spec.clone());
-                    Entry::Call(Call { op, inputs, spec, owner: None })
+                    Entry::Call(Call { op, inputs, spec, owner: None, rule: None })
                 }
                 entry => {
                     let spec = joint.spec_of_entry(at);
@@ -262,10 +262,7 @@ impl Halves {
         let residuals: Vec<Tensor> = self.residuals.iter().map(residual).collect();
         results.truncate(self.results);
         let backward = self.backward.clone();
-        let rule: Rule = Arc::new(move |dys| {
-            let gradients = backward.call(&residuals, &dys[0])?;
-            Ok(gradients.into_iter().map(Some).collect())
-        });
+        let rule: Rule = Arc::new(move |dys| backward.call(&residuals, &dys[0]));
         let result = &mut results[self.differentiable];
         *result = with_gradient(std::slice::from_ref(result), &sources, rule)?.remove(0);
         Ok(results)

@@ -204,6 +204,17 @@ pub(super) struct Call {
     pub(super) spec: Spec,
     /// Returns the op's runtime scalars for the next run, if they vary.
     pub(super) owner: Option<Owner<Result<RuntimeScalars>>>,
+    /// For the op of a custom gradient.
+    pub(super) rule: Option<GradientRule>,
+}
+
+/// How a custom gradient is computed. The closure that the trace has called uses values of the trace, which no run has.
+pub(super) struct GradientRule {
+    /// Of the gradients of the results, then of the captured values. An error if the rule is too deep in others.
+    pub(super) program: Result<Arc<Program>>,
+    /// The shapes and dtypes of the results.
+    pub(super) results: Vec<Spec>,
+    pub(super) captures: Vec<At>,
 }
 
 pub(super) struct Program {
@@ -313,7 +324,10 @@ impl Entry {
         match self {
             Entry::Assign { value, .. } => vec![*value],
             Entry::Effect { inputs, .. } => inputs.clone(),
-            Entry::Call(call) => call.inputs.to_vec(),
+            Entry::Call(call) => {
+                let captures = call.rule.iter().flat_map(|rule| &rule.captures);
+                call.inputs.iter().chain(captures).copied().collect()
+            }
             Entry::Stopped(of) | Entry::Same(of) | Entry::Result { of, .. } => vec![*of],
             Entry::Control(control) => control.inputs(),
             Entry::Gradient { of, seeds, .. } => {
@@ -331,7 +345,10 @@ impl Entry {
         match self {
             Entry::Assign { value, .. } => vec![value],
             Entry::Effect { inputs, .. } => inputs.iter_mut().collect(),
-            Entry::Call(call) => call.inputs.iter_mut().collect(),
+            Entry::Call(call) => {
+                let captures = call.rule.iter_mut().flat_map(|rule| &mut rule.captures);
+                call.inputs.iter_mut().chain(captures).collect()
+            }
             Entry::Stopped(of) | Entry::Same(of) | Entry::Result { of, .. } => vec![of],
             Entry::Control(control) => control.inputs_mut(),
             Entry::Gradient { of, seeds, .. } => seeds.iter_mut().flatten().chain([of]).collect(),

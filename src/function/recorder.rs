@@ -10,16 +10,20 @@ use std::sync::Arc;
 
 #[cfg(not(target_family = "wasm"))]
 use super::program::Control;
-use super::program::{At, Block, Call, Entry, Program};
+use super::program::{At, Block, Call, Entry, GradientRule, Program};
 use crate::eager::{self, Effect, Observer, Owner, RunCounter};
 use crate::error::{Error, Result, message};
-use crate::graph::RuntimeScalars;
-use crate::ops::Operation;
+use crate::graph::{RuntimeScalars, Spec};
+use crate::ops::{Operation, Rule};
 use crate::runtime::Device;
 #[cfg(not(target_family = "wasm"))]
 use crate::tape::with_rule;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+
+/// Rules of custom gradients are recorded this deep: a rule may call the function that it is the rule of. Each level is an order of
+/// the derivatives that tapes around the function can compute.
+const RULES: usize = 3;
 
 /// Records a function.
 pub(super) struct Recorder(RefCell<Recording>);
@@ -35,6 +39,8 @@ struct Recording {
     /// Those of each traced value, by its address: some code gives a value a new identity without an entry.
     of_value: HashMap<usize, (u32, At)>,
     variable_at: HashMap<u64, usize>,
+    /// How many rules of custom gradients are being recorded, one in another.
+    rules: usize,
     /// Why the program cannot run.
     refused: Option<Error>,
 }
@@ -78,6 +84,7 @@ impl Recorder {
             of_tensor: HashMap::new(),
             of_value: HashMap::new(),
             variable_at: HashMap::new(),
+            rules: 0,
             refused: None,
         }))
     }
@@ -412,19 +419,60 @@ impl Recording {
         })
     }
 
-    fn add_owner(&mut self, output: &Tensor, owner: &Owner<Result<RuntimeScalars>>) {
+    /// The call of the innermost frame that has made `output`.
+    fn call_of(&mut self, output: &Tensor) -> Option<&mut Call> {
         let place = self.of_tensor.get(&output.id()).copied();
         let frame = self.frame();
         let at = place.filter(|(serial, _)| *serial == frame.serial).map(|(_, at)| at as usize);
-        if let Some(Entry::Call(call)) = at.and_then(|at| frame.block.entries.get_mut(at)) {
+        match frame.block.entries.get_mut(at?) {
+            Some(Entry::Call(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn add_owner(&mut self, output: &Tensor, owner: &Owner<Result<RuntimeScalars>>) {
+        if let Some(call) = self.call_of(output) {
             call.owner = Some(owner.clone());
         }
+    }
+
+    /// Adds the rule of a custom gradient to the call that has made `output`.
+    fn set_rule(
+        &mut self,
+        output: &Tensor,
+        results: &[Spec],
+        program: Result<Arc<Program>>,
+        captures: Vec<At>,
+    ) {
+        if let Some(call) = self.call_of(output) {
+            call.rule = Some(GradientRule { program, results: results.to_vec(), captures });
+        }
+    }
+
+    /// A block of the innermost frame as a program of its arguments, then of what it captures.
+    fn program_of(&mut self, block: Block, arguments: &[Spec]) -> (Arc<Program>, Vec<At>) {
+        let mut program = Program::new(self.program.device.clone());
+        // The block's entries name them by their indices.
+        program.variables.clone_from(&self.program.variables);
+        program.arguments = arguments.to_vec();
+        let Block { entries, outputs, captures } = block;
+        let tensors = &self.frame().tensors;
+        program.arguments.extend(captures.iter().map(|at| tensors[at].spec().clone()));
+        program.entries = entries;
+        for entry in &mut program.entries {
+            if let Entry::Outer(at) = entry {
+                *entry = Entry::Argument(arguments.len() + *at);
+            }
+        }
+        program.outputs = outputs;
+        (Arc::new(program), captures)
     }
 
     fn call(&mut self, op: &Arc<dyn Operation>, inputs: &[&Tensor], output: &Tensor) {
         let inputs = inputs.iter().map(|input| self.at(input)).collect();
         let spec = output.spec().clone();
-        self.make(output, Entry::Call(Call { op: op.clone(), inputs, spec, owner: None }));
+        let call = Call { op: op.clone(), inputs, spec, owner: None, rule: None };
+        self.make(output, Entry::Call(call));
     }
 }
 
@@ -461,6 +509,37 @@ impl Observer for Recorder {
     fn varies(&self, output: &Tensor, owner: &Owner<Result<RuntimeScalars>>) {
         if self.traces() {
             self.0.borrow_mut().add_owner(output, owner);
+        }
+    }
+
+    fn has_rule(&self, output: &Tensor, results: &[Spec], rule: &Rule) {
+        if !self.traces() {
+            return;
+        }
+        let refused = {
+            let mut recording = self.0.borrow_mut();
+            if recording.rules == RULES {
+                let rule = Err(Error::Gradient(message!(
+                    "function: the tapes around a function compute derivatives of its custom gradients up to order {RULES}. For \
+                     higher ones, open the inner tapes in the function."
+                )));
+                recording.set_rule(output, results, rule, Vec::new());
+                return;
+            }
+            recording.rules += 1;
+            recording.refused.take()
+        };
+        let device = self.0.borrow().program.device.clone();
+        let like = |spec: &Spec| eager::placeholder_on(&device, spec.clone());
+        let dys: Vec<Tensor> = results.iter().map(like).collect();
+        let block = eager::unrecorded(|| self.block(&dys, |dys| Ok(((), rule(&dys)?))));
+        let mut recording = self.0.borrow_mut();
+        recording.rules -= 1;
+        let failed = std::mem::replace(&mut recording.refused, refused);
+        // If the rule fails, it does so again where a gradient is computed.
+        if let (Ok((block, ())), None) = (block, failed) {
+            let (program, captures) = recording.program_of(block, results);
+            recording.set_rule(output, results, Ok(program), captures);
         }
     }
 

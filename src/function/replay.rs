@@ -1,12 +1,15 @@
 //! Replays of a program: its calls are made again, so that tapes record them and variables see them one by one.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
-use super::program::{At, Entry, Program, Renumbered};
+use super::program::{At, Entry, GradientRule, Program, Renumbered};
 #[cfg(not(target_family = "wasm"))]
 use super::replay_control::Controls;
 use crate::eager;
 use crate::error::Result;
+use crate::ops::{Rule, joint};
 use crate::tensor::Tensor;
 
 impl Program {
@@ -40,6 +43,10 @@ impl Program {
                     let inputs: SmallVec<[Tensor; 3]> =
                         call.inputs.iter().map(|at| value(&values, *at)).collect();
                     let inputs: SmallVec<[&Tensor; 3]> = inputs.iter().collect();
+                    if let Some(rule) = &call.rule {
+                        values.push(Some(rule.attach(&inputs, &|at| value(&values, at))?));
+                        continue;
+                    }
                     let op = match &call.owner {
                         Some(owner) if !traces => Renumbered::new(call.op.clone(), owner()?),
                         _ => call.op.clone(),
@@ -100,3 +107,20 @@ impl Program {
         Ok(outputs.iter().map(|at| value(&values, *at)).collect())
     }
 }
+
+impl GradientRule {
+    /// Calls the op of the custom gradient; `value` is that of an entry.
+    fn attach(&self, inputs: &[&Tensor], value: &dyn Fn(At) -> Tensor) -> Result<Tensor> {
+        let captured: Vec<Tensor> = self.captures.iter().map(|at| value(*at)).collect();
+        let program = self.program.clone();
+        let rule: Rule = Arc::new(move |dys| match &program {
+            Ok(program) => program.replay(&[dys, &captured].concat()),
+            Err(error) => Err(error.clone()),
+        });
+        joint(self.results.clone(), inputs, rule)
+    }
+}
+
+#[cfg(all(test, not(target_family = "wasm")))]
+#[path = "replay_tests.rs"]
+mod tests;

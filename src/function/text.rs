@@ -1,6 +1,6 @@
 //! A program as text, and as a graph in Graphviz's language.
 
-use super::program::{At, Control, Entry, Program};
+use super::program::{At, Call, Control, Entry, GradientRule, Program};
 use crate::graph::attributes::Value as Attributes;
 
 impl Program {
@@ -15,6 +15,12 @@ impl Program {
         for (at, entry) in entries.iter().enumerate() {
             let line = self.line(at, entry);
             *text += &format!("{indent}{line}\n");
+            if let Entry::Call(Call { rule: Some(rule), .. }) = entry {
+                let GradientRule { program: Ok(program), captures, .. } = rule else { continue };
+                *text += &format!("{indent}  gradient, capturing ({}):\n", list(captures));
+                let deeper = format!("{indent}    ");
+                program.write_entries(&program.entries, &program.outputs, &deeper, text);
+            }
             if let Entry::Control(control) = entry {
                 for (number, block) in control.blocks().into_iter().enumerate() {
                     let name = control.block_name(number);

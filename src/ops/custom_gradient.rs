@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Backward, Grads, Keep, Operation};
 use crate::dtype::DType;
-use crate::eager::dispatch;
+use crate::eager::{self, dispatch};
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::identity::Runtime;
@@ -18,7 +18,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// The gradients of the arguments from those of the results.
-pub(crate) type Rule = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
+pub(crate) type Rule = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync>;
 
 /// `values`, whose gradients for `inputs` are computed by `rule`. `values` must not depend on `inputs` in another way.
 pub(crate) fn with_gradient(
@@ -30,7 +30,7 @@ pub(crate) fn with_gradient(
         return Ok(values.to_vec());
     }
     let specs: Vec<Spec> = values.iter().map(|y| y.spec().clone()).collect();
-    let joint = dispatch(Joint { specs, rule: Callback(Runtime(rule)) }, inputs)?;
+    let joint = joint(specs, inputs, rule)?;
     let mut place = 0;
     let part = |y: &Tensor| {
         let start = place;
@@ -41,6 +41,14 @@ pub(crate) fn with_gradient(
         dispatch(Part { start, alone: values.len() == 1 }, &[y, &joint])
     };
     values.iter().map(part).collect()
+}
+
+/// The op of `inputs` that represents results of these shapes and dtypes, whose gradients for `inputs` are computed by `rule`.
+pub(crate) fn joint(specs: Vec<Spec>, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
+    let output =
+        dispatch(Joint { specs: specs.clone(), rule: Callback(Runtime(rule.clone())) }, inputs)?;
+    eager::has_rule(&output, &specs, &rule);
+    Ok(output)
 }
 
 /// A rule, which is not part of an op's identity: no code depends on it.
@@ -110,7 +118,6 @@ impl Operation for Joint {
             )));
         }
         for (i, (grad, x)) in grads.iter().zip(back.inputs).enumerate() {
-            let Some(grad) = grad else { continue };
             if x.spec.dtype.is_float() && *grad.spec() != x.spec {
                 return Err(Error::Gradient(message!(
                     "CustomGradient: gradient {i} is {} {:?} and its argument {} {}; they must have one shape and dtype.",
@@ -121,7 +128,7 @@ impl Operation for Joint {
                 )));
             }
         }
-        Ok(grads.into())
+        Ok(grads.into_iter().map(Some).collect())
     }
 }
 

@@ -20,6 +20,9 @@ use crate::variable::Variable;
 /// `f`. Tapes still record these ops and the gradient function, so higher-order derivatives differentiate the gradient function
 /// and what it captures.
 ///
+/// In a [`function()`](crate::function()), the gradient function is traced with it, whether or not a gradient is wanted; tapes around the
+/// function compute derivatives up to order 3.
+///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{self as tf, Tensor};
@@ -213,7 +216,7 @@ fn attach<Y: Tensors>(
                 variables.len()
             )));
         }
-        Ok(grads.into_iter().chain(of_variables).map(Some).collect())
+        Ok(grads.into_iter().chain(of_variables).collect())
     });
     Ok(Y::from_list(with_gradient(&y.list(), &inputs, rule)?))
 }
