@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::{Op, RuntimeScalars, Spec, Value};
-use crate::ops::{Operation, Rule};
+use crate::ops::{Operation, Results, Rule};
 use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -135,7 +135,7 @@ pub(crate) fn call_again(
 }
 
 /// Notifies the observers of the rule for the gradients of an op that was called.
-pub(crate) fn has_rule(output: &Tensor, results: &[Spec], rule: &Rule) {
+pub(crate) fn has_rule(output: &Tensor, results: &Results, rule: &Rule) {
     each_observer(|observer| observer.has_rule(output, results, rule));
 }
 
@@ -229,9 +229,9 @@ pub(crate) trait Observer {
     /// The op that made `_output`, which [`Observer::called`] reported, has different runtime scalars in each run.
     fn varies(&self, _output: &Tensor, _owner: &Owner<Result<RuntimeScalars>>) {}
 
-    /// The gradients of `_output`, which [`Observer::called`] reported and which represents results of these shapes and dtypes, are
+    /// The gradients of `_output`, which [`Observer::called`] reported and which represents these results, are
     /// computed by `_rule`, which may use tensors that are no inputs.
-    fn has_rule(&self, _output: &Tensor, _results: &[Spec], _rule: &Rule) {}
+    fn has_rule(&self, _output: &Tensor, _results: &Results, _rule: &Rule) {}
 
     /// `y` is `x`, and no gradient passes from one to the other.
     fn stopped(&self, _x: &Tensor, _y: &Tensor) {}

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::graph::attributes::Visitor;
 use crate::graph::lower::{Lowering, LoweringContext, Variants};
 use crate::graph::{Identity, Op, RuntimeScalars, Spec};
-use crate::ops::{Backward, Grads, Keep, Operation};
+use crate::ops::{Backward, Grads, Keep, Operation, Results};
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -212,8 +212,7 @@ pub(super) struct Call {
 pub(super) struct GradientRule {
     /// Of the gradients of the results, then of the captured values. An error if the rule is too deep in others.
     pub(super) program: Result<Arc<Program>>,
-    /// The shapes and dtypes of the results.
-    pub(super) results: Vec<Spec>,
+    pub(super) results: Results,
     pub(super) captures: Vec<At>,
 }
 

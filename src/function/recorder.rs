@@ -14,16 +14,12 @@ use super::program::{At, Block, Call, Entry, GradientRule, Program};
 use crate::eager::{self, Effect, Observer, Owner, RunCounter};
 use crate::error::{Error, Result, message};
 use crate::graph::{RuntimeScalars, Spec};
-use crate::ops::{Operation, Rule};
+use crate::ops::{DEPTH_OF_RULES, Operation, Results, Rule};
 use crate::runtime::Device;
 #[cfg(not(target_family = "wasm"))]
 use crate::tape::with_rule;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
-
-/// Rules of custom gradients are recorded this deep: a rule may call the function that it is the rule of. Each level is an order of
-/// the derivatives that tapes around the function can compute.
-const RULES: usize = 3;
 
 /// Records a function.
 pub(super) struct Recorder(RefCell<Recording>);
@@ -440,12 +436,12 @@ impl Recording {
     fn set_rule(
         &mut self,
         output: &Tensor,
-        results: &[Spec],
+        results: &Results,
         program: Result<Arc<Program>>,
         captures: Vec<At>,
     ) {
         if let Some(call) = self.call_of(output) {
-            call.rule = Some(GradientRule { program, results: results.to_vec(), captures });
+            call.rule = Some(GradientRule { program, results: results.clone(), captures });
         }
     }
 
@@ -512,15 +508,15 @@ impl Observer for Recorder {
         }
     }
 
-    fn has_rule(&self, output: &Tensor, results: &[Spec], rule: &Rule) {
+    fn has_rule(&self, output: &Tensor, results: &Results, rule: &Rule) {
         if !self.traces() {
             return;
         }
         let refused = {
             let mut recording = self.0.borrow_mut();
-            if recording.rules == RULES {
+            if recording.rules == DEPTH_OF_RULES {
                 let rule = Err(Error::Gradient(message!(
-                    "function: the tapes around a function compute derivatives of its custom gradients up to order {RULES}. For \
+                    "function: the tapes around a function compute derivatives of its custom gradients up to order {DEPTH_OF_RULES}. For \
                      higher ones, open the inner tapes in the function."
                 )));
                 recording.set_rule(output, results, rule, Vec::new());
@@ -531,14 +527,15 @@ impl Observer for Recorder {
         };
         let device = self.0.borrow().program.device.clone();
         let like = |spec: &Spec| eager::placeholder_on(&device, spec.clone());
-        let dys: Vec<Tensor> = results.iter().map(like).collect();
+        let specs = results.whole();
+        let dys: Vec<Tensor> = specs.iter().map(like).collect();
         let block = eager::unrecorded(|| self.block(&dys, |dys| Ok(((), rule(&dys)?))));
         let mut recording = self.0.borrow_mut();
         recording.rules -= 1;
         let failed = std::mem::replace(&mut recording.refused, refused);
         // If the rule fails, it does so again where a gradient is computed.
         if let (Ok((block, ())), None) = (block, failed) {
-            let (program, captures) = recording.program_of(block, results);
+            let (program, captures) = recording.program_of(block, &specs);
             recording.set_rule(output, results, Ok(program), captures);
         }
     }

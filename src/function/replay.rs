@@ -121,6 +121,6 @@ impl GradientRule {
     }
 }
 
-#[cfg(all(test, not(target_family = "wasm")))]
+#[cfg(test)]
 #[path = "replay_tests.rs"]
 mod tests;

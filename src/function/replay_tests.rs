@@ -2,6 +2,7 @@
 
 use crate as tf;
 use crate::error::Result;
+use crate::runtime::Device;
 use crate::tape::{GradientTape, TensorOrVariable};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -115,8 +116,8 @@ fn recomputed_functions_have_gradients_for_arguments_and_variables() {
         tf::recompute_grad(move |x: &Tensor| x.multiply(&own)?.sin()?.exp())(x)
     };
     let (once, deeper) = (block.clone(), block.clone());
-    same_as_eager(move |x| once(&x), &[w.clone()]);
-    same_as_eager(move |x| deep(&deeper(&deeper(&deep(&x)?)?)?), &[w.clone()]);
+    same_as_eager(move |x| once(&x), std::slice::from_ref(&w));
+    same_as_eager(move |x| deep(&deeper(&deeper(&deep(&x)?)?)?), std::slice::from_ref(&w));
     // One in another.
     let nested = move |x: Tensor| {
         let block = block.clone();
@@ -214,4 +215,105 @@ fn a_rule_that_fails_says_why_where_the_gradient_is_computed() {
     tape.watch(&x).unwrap();
     let error = tape.gradient(&f(x.clone()).unwrap(), &x).unwrap_err();
     assert!(error.to_string().contains("no rule for this"), "{error}");
+}
+
+#[test]
+fn a_rule_in_one_of_three_branches() {
+    same_as_eager(
+        |x| {
+            let index = x.reduce_sum(())?.multiply(3.0)?.floor()?.cast(tf::DType::I32)?;
+            let before = x.sin()?;
+            let branches: Vec<tf::Branch<Tensor>> = vec![
+                Box::new(|| x.tanh()),
+                Box::new(|| before.sin()),
+                Box::new(|| log1pexp(&before)?.multiply(&x)),
+            ];
+            tf::switch_case(&index, branches)?.multiply(&x)
+        },
+        &[],
+    );
+}
+
+/// Two results of different shapes, and a rule that uses what the closure computes.
+fn sine_and_sum(x: &Tensor) -> Result<Vec<Tensor>> {
+    tf::custom_gradient(|x: &Vec<Tensor>| {
+        let (sin, cos) = (x[0].sin()?, x[0].cos()?);
+        let results = vec![sin, x[0].reduce_sum(())?];
+        let rule = move |dys: &Vec<Tensor>| {
+            Ok(vec![dys[0].multiply(&cos)?.multiply(2.0)?.add(dys[1].multiply(3.0)?)?])
+        };
+        Ok((results, rule))
+    })(&vec![x.clone()])
+}
+
+#[test]
+fn rules_in_vectorized_maps() {
+    let rows = |x: &Tensor| tf::stack([x, &x.sin()?, &x.exp()?], 0);
+    let one = move |x: Tensor| {
+        let f = |row: Tensor| log1pexp(&row)?.multiply(&row);
+        tf::vectorized_map(f, &rows(&x)?)?.reduce_sum(0)
+    };
+    same_as_eager(one, &[]);
+    let two = move |x: Tensor| {
+        let f = |row: Tensor| {
+            let results = sine_and_sum(&row)?;
+            results[0].multiply(&results[1])
+        };
+        tf::vectorized_map(f, &rows(&x)?)?.reduce_sum(0)
+    };
+    same_as_eager(two, &[]);
+    // An argument that is the same for all rows, and maps in maps.
+    let nested = move |x: Tensor| {
+        let f = |row: Tensor| {
+            let own = |element: Tensor| {
+                let results = sine_and_sum(&element.multiply(&row)?)?;
+                log1pexp(&x)?.multiply(&results[0])?.multiply(&results[1])
+            };
+            tf::vectorized_map(own, &row)?.reduce_sum(0)
+        };
+        tf::vectorized_map(f, &rows(&x)?)?.reduce_sum(0)
+    };
+    same_as_eager(nested, &[]);
+}
+
+#[test]
+fn vectorized_rules_are_those_of_each_row() {
+    let x = tf::constant([[0.3, -1.2], [1.7, 0.4], [-0.6, 0.9]]).unwrap();
+    let f = |row: Tensor| {
+        let results = sine_and_sum(&row)?;
+        log1pexp(&results[0])?.multiply(&results[1])
+    };
+    let vectorized = gradients(&|x| tf::vectorized_map(f, &x), &x, &[]);
+    let by_row = gradients(&|x| tf::map_fn(f, &x), &x, &[]);
+    vectorized.iter().zip(&by_row).for_each(|(own, expected)| close(own, expected));
+    // The rows of a Jacobian are computed together, too.
+    let jacobian = |f: &dyn Fn(Tensor) -> Result<Tensor>| {
+        let tape = GradientTape::new();
+        let x = tf::constant([0.3, -1.2]).unwrap();
+        tape.watch(&x).unwrap();
+        tape.jacobian(&f(x.clone()).unwrap(), &x).unwrap().unwrap()
+    };
+    let expected = [[2.0 * 0.3_f32.cos() + 3.0, 3.0], [3.0, 2.0 * 1.2_f32.cos() + 3.0]];
+    let sum = |x: Tensor| {
+        let results = sine_and_sum(&x)?;
+        results[0].add(&results[1])
+    };
+    close(&jacobian(&sum), &tf::constant(expected).unwrap());
+    close(&jacobian(&|x| tf::function(sum)(x)), &tf::constant(expected).unwrap());
+    let recursive = jacobian(&|x| own_sin(&x));
+    close(&recursive, &tf::constant([[0.3_f32.cos(), 0.0], [0.0, 1.2_f32.cos()]]).unwrap());
+}
+
+#[test]
+fn maps_in_maps_call_nothing_on_the_placeholders_of_the_inner_one() {
+    // A failed call is reported by the next read.
+    let x = tf::constant([[0.5, 2.0], [1.0, -1.0]]).unwrap();
+    let y = tf::vectorized_map(
+        |row: Tensor| tf::vectorized_map(|element: Tensor| element.multiply(&row)?.sin(), &row),
+        &x,
+    );
+    let all = y.unwrap().to_vec::<f32>().unwrap();
+    let expected = [0.25, 1.0, 1.0, 4.0, 1.0, -1.0, -1.0, 1.0].map(f32::sin);
+    all.iter().zip(expected).for_each(|(own, expected)| assert!((own - expected).abs() < 1e-5));
+    assert!(Device::current().unwrap().flush().is_ok());
 }

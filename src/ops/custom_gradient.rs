@@ -30,7 +30,8 @@ pub(crate) fn with_gradient(
         return Ok(values.to_vec());
     }
     let specs: Vec<Spec> = values.iter().map(|y| y.spec().clone()).collect();
-    let joint = joint(specs, inputs, rule)?;
+    let results = Results { specs, leading: Shape::new(&[]) };
+    let joint = joint(results, inputs, rule)?;
     let mut place = 0;
     let part = |y: &Tensor| {
         let start = place;
@@ -43,11 +44,43 @@ pub(crate) fn with_gradient(
     values.iter().map(part).collect()
 }
 
-/// The op of `inputs` that represents results of these shapes and dtypes, whose gradients for `inputs` are computed by `rule`.
-pub(crate) fn joint(specs: Vec<Spec>, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
-    let output =
-        dispatch(Joint { specs: specs.clone(), rule: Callback(Runtime(rule.clone())) }, inputs)?;
-    eager::has_rule(&output, &specs, &rule);
+/// Rules are recorded this deep in each other: a rule may call the function that it is the rule of. Each level is an order of the
+/// derivatives that tapes around the recorded code can compute.
+pub(crate) const DEPTH_OF_RULES: usize = 3;
+
+/// The results of a function with a custom gradient.
+#[derive(Clone, Debug)]
+pub(crate) struct Results {
+    /// Their shapes and dtypes, without the leading axes.
+    pub(crate) specs: Vec<Spec>,
+    /// The leading axes that all of them have, after the function was vectorized.
+    pub(crate) leading: Shape,
+}
+
+impl Results {
+    /// The results with an additional leading axis of this size.
+    pub(crate) fn of_rows(&self, rows: usize) -> Results {
+        let leading: Vec<usize> =
+            std::iter::once(rows).chain(self.leading.iter().copied()).collect();
+        Results { specs: self.specs.clone(), leading: Shape::new(&leading) }
+    }
+
+    /// The shapes and dtypes with the leading axes.
+    pub(crate) fn whole(&self) -> Vec<Spec> {
+        self.specs.iter().map(|spec| with_leading(&self.leading, spec)).collect()
+    }
+}
+
+fn with_leading(leading: &Shape, spec: &Spec) -> Spec {
+    let sizes: Vec<usize> = leading.iter().chain(spec.shape.iter()).copied().collect();
+    Spec::new(Shape::new(&sizes), spec.dtype)
+}
+
+/// The op of `inputs` that represents `results`, whose gradients for `inputs` are computed by `rule`.
+pub(crate) fn joint(results: Results, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
+    let Results { specs, leading } = results.clone();
+    let output = dispatch(Joint { specs, leading, rule: Callback(Runtime(rule.clone())) }, inputs)?;
+    eager::has_rule(&output, &results, &rule);
     Ok(output)
 }
 
@@ -65,6 +98,7 @@ impl fmt::Debug for Callback {
 #[op("CustomGradient")]
 pub(crate) struct Joint {
     specs: Vec<Spec>,
+    leading: Shape,
     #[attribute(skip)]
     rule: Callback,
 }
@@ -76,11 +110,11 @@ impl Op for Joint {
 
     fn infer(&self, _: &[&Spec]) -> Result<Spec> {
         if let [only] = &self.specs[..] {
-            return Ok(Spec::new(only.shape.clone(), DType::F32));
+            return Ok(with_leading(&self.leading, &Spec::new(only.shape.clone(), DType::F32)));
         }
         let floats = self.specs.iter().filter(|y| y.dtype.is_float());
         let total = floats.map(Spec::elements).fold(0, usize::saturating_add);
-        Ok(Spec::new([total], DType::F32))
+        Ok(with_leading(&self.leading, &Spec::new([total], DType::F32)))
     }
 
     // It is never read.
@@ -97,16 +131,21 @@ impl Operation for Joint {
     fn grad(&self, back: &Backward) -> Result<Grads> {
         let mut start = 0;
         let mut own = |y: &Spec| -> Result<Tensor> {
+            let shape = with_leading(&self.leading, y).shape;
             if !y.dtype.is_float() {
-                let zeros = back.dy.device().scope(|| Tensor::zeros(y.shape.clone()))?;
+                let zeros = back.dy.device().scope(|| Tensor::zeros(shape))?;
                 return zeros.cast(y.dtype);
             }
             if self.specs.len() == 1 {
                 return back.dy.cast(y.dtype);
             }
-            let part = back.dy.slice(&[start], &[y.elements() as i64])?;
+            // The last axis has the elements of all results.
+            let (mut begin, mut size) = (vec![0; self.leading.len()], vec![-1; self.leading.len()]);
+            begin.push(start);
+            size.push(y.elements() as i64);
             start += y.elements();
-            part.reshape_to(y.shape.clone())?.cast(y.dtype)
+            let part = back.dy.slice(&begin, &size)?;
+            part.reshape_to(shape)?.cast(y.dtype)
         };
         let dys: Result<Vec<Tensor>> = self.specs.iter().map(&mut own).collect();
         let grads = (self.rule.0.0)(&dys?)?;

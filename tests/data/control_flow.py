@@ -50,7 +50,34 @@ def array(env, count, at, order, body):
     return tf.tanh(tf.reduce_sum(every, 0) + tf.reduce_sum(taken, 0) + again.read(count - 1))
 
 
+def custom(v, factor):
+    @tf.custom_gradient
+    def call(v):
+        e = tf.exp(v * 0.3)
+        return tf.math.log(e + 1.0), lambda dy: dy * (1.0 / (e + 1.0) + factor)
+
+    return call(v)
+
+
+def split(v):
+    pieces = tf.TensorArray(tf.float32, 2, clear_after_read=False, infer_shape=False).split(v, [1, 2])
+    turned = tf.TensorArray(tf.float32, 2, infer_shape=False)
+    return turned.write(0, pieces.read(1)).write(1, pieces.read(0)).concat()
+
+
+def scatter(one, two, indices):
+    array = tf.TensorArray(tf.float32, 2, element_shape=[3]).scatter(indices, tf.stack([one, two]))
+    return tf.tanh(tf.reduce_sum(array.stack() * tf.constant([[1.0], [2.0]]), 0))
+
+
 STATEMENTS = {
+    "custom": lambda env, i, factor: custom(env[i], factor),
+    "host": lambda env, i, factor: tf.sin(env[i] * factor) + env[i],
+    "split": lambda env, i: split(env[i]),
+    "scatter": lambda env, i, j, indices: scatter(env[i], env[j], indices),
+    # TensorFlow's has no second derivatives.
+    "recompute": lambda env, i, body: run(body, [env[i]]),
+    "function": lambda env, i, body: run(body, env + [env[i]]),
     "tanh": lambda env, i: tf.tanh(env[i]),
     "sin": lambda env, i: tf.sin(env[i]),
     "scale": lambda env, i, c: env[i] * c,

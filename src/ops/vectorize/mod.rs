@@ -17,10 +17,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::custom_gradient::{DEPTH_OF_RULES, Results, Rule, joint};
 use super::{Operation, stack};
 use crate::eager::{self, Observer};
 use crate::error::Result;
 use crate::graph::Mixer;
+use crate::runtime::Device;
 use crate::tensor::Tensor;
 use rows_of::RowsOf;
 
@@ -38,7 +40,9 @@ enum Lane {
 pub(crate) struct Trace {
     calls: RefCell<Vec<Call>>,
     /// The ids of the tensors that differ from row to row.
-    varying: RefCell<HashSet<u64, BuildHasherDefault<Mixer>>>,
+    varying: RefCell<Ids>,
+    /// In how many rules of custom gradients this is the trace of one.
+    rules: usize,
 }
 
 struct Call {
@@ -46,7 +50,25 @@ struct Call {
     op: Option<Arc<dyn Operation>>,
     inputs: SmallVec<[Source; 3]>,
     output: u64,
+    rule: Option<Arc<RowsRule>>,
 }
+
+/// The rule of a custom gradient as calls on placeholders for one row: it may use other tensors than its arguments.
+struct RowsRule {
+    /// Those of one row.
+    results: Results,
+    /// The placeholders of their gradients.
+    dys: Vec<u64>,
+    calls: Vec<Call>,
+    /// The gradients of the inputs.
+    gradients: Vec<Source>,
+}
+
+/// The ids of tensors.
+type Ids = HashSet<u64, BuildHasherDefault<Mixer>>;
+
+/// Tensors by the ids of the placeholders for one row.
+type Known = HashMap<u64, Tensor, BuildHasherDefault<Mixer>>;
 
 /// An input of a call: a tensor that varies, by its id, or one that is the same for every row.
 enum Source {
@@ -65,8 +87,23 @@ impl Observer for Trace {
             false => Source::Same((*x).clone()),
         };
         let inputs = inputs.iter().map(source).collect();
-        self.calls.borrow_mut().push(Call { op: Some(op.clone()), inputs, output: output.id() });
-        varying.insert(output.id());
+        let (op, output) = (Some(op.clone()), output.id());
+        self.calls.borrow_mut().push(Call { op, inputs, output, rule: None });
+        varying.insert(output);
+    }
+
+    fn has_rule(&self, output: &Tensor, results: &Results, rule: &Rule) {
+        let recorded = self.calls.borrow().last().is_some_and(|call| call.output == output.id());
+        if !recorded || self.rules == DEPTH_OF_RULES {
+            return;
+        }
+        let record = || self.record_rule(output.device(), results, rule);
+        // The rule gets placeholders, so its calls must not run.
+        let recorded = if eager::in_trace() { record() } else { eager::traced(record) };
+        // If the rule fails, it does so again where a gradient is computed.
+        if let (Ok(rule), Some(call)) = (recorded, self.calls.borrow_mut().last_mut()) {
+            call.rule = Some(Arc::new(rule));
+        }
     }
 
     // A tensor whose gradient is stopped still varies.
@@ -74,7 +111,7 @@ impl Observer for Trace {
         let mut varying = self.varying.borrow_mut();
         if varying.contains(&x.id()) {
             let inputs = SmallVec::from_iter([Source::Varying(x.id())]);
-            self.calls.borrow_mut().push(Call { op: None, inputs, output: y.id() });
+            self.calls.borrow_mut().push(Call { op: None, inputs, output: y.id(), rule: None });
             varying.insert(y.id());
         }
     }
@@ -92,6 +129,30 @@ impl Trace {
         Ok((trace, done))
     }
 
+    /// Calls `rule` on placeholders, and records its calls.
+    fn record_rule(&self, device: &Device, results: &Results, rule: &Rule) -> Result<RowsRule> {
+        let like = |spec| eager::placeholder_on(device, spec);
+        let dys: Vec<Tensor> = results.whole().into_iter().map(like).collect();
+        let mut varying = self.varying.take();
+        varying.extend(dys.iter().map(Tensor::id));
+        let trace = Trace { varying: varying.into(), rules: self.rules + 1, ..Trace::default() };
+        let trace = Rc::new(trace);
+        let gradients = eager::unrecorded(|| eager::observed_by(trace.clone(), || rule(&dys)));
+        let varying = trace.varying.take();
+        let source = |x: Tensor| match varying.contains(&x.id()) {
+            true => Source::Varying(x.id()),
+            false => Source::Same(x),
+        };
+        let rule = gradients.map(|gradients| {
+            let gradients: Vec<Source> = gradients.into_iter().map(source).collect();
+            let calls = needed(trace.calls.take(), ids(&gradients).collect());
+            let dys = dys.iter().map(Tensor::id).collect();
+            RowsRule { results: results.clone(), dys, calls, gradients }
+        });
+        self.varying.replace(varying);
+        rule
+    }
+
     /// Repeats the calls on all rows: `given` has the rows of each placeholder. Returns for each of `wanted` its rows,
     /// stacked along a leading axis.
     pub(crate) fn replay(
@@ -100,26 +161,106 @@ impl Trace {
         given: &[(&Tensor, Tensor)],
         wanted: &[&Tensor],
     ) -> Result<Vec<Tensor>> {
-        let mut known: HashMap<u64, Tensor, BuildHasherDefault<Mixer>> =
+        let mut known: Known =
             given.iter().map(|(stand_in, rows)| (stand_in.id(), rows.clone())).collect();
-        for call in &*self.calls.borrow() {
-            let lane = |source: &Source| match source {
-                Source::Varying(id) => Lane::Rows(known[id].clone()),
-                Source::Same(x) => Lane::One(x.clone()),
-            };
-            let inputs: SmallVec<[Lane; 3]> = call.inputs.iter().map(lane).collect();
-            let output = match (&call.op, &inputs[..]) {
-                (Some(op), inputs) => over_rows(op, inputs, rows)?,
-                (None, [Lane::Rows(x) | Lane::One(x), ..]) => x.stop_gradient(),
-                (None, []) => continue,
-            };
-            known.insert(call.output, output);
-        }
+        let calls = self.calls.borrow();
+        replay(needed(&*calls, wanted.iter().map(|x| x.id()).collect()), rows, &mut known)?;
         let each = wanted.iter().map(|x| match known.get(&x.id()) {
             Some(rows) => Ok(rows.clone()),
             None => repeated(x, rows),
         });
         each.collect()
+    }
+}
+
+/// The calls that make the tensors with these ids. A trace also has calls on the placeholders of traces in it, which have no values
+/// afterwards.
+fn needed<C: std::borrow::Borrow<Call>>(
+    calls: impl IntoIterator<Item = C, IntoIter: DoubleEndedIterator>,
+    mut used: Ids,
+) -> Vec<C> {
+    let mut needed = Vec::new();
+    for call in calls.into_iter().rev() {
+        let Call { output, inputs, rule, .. } = call.borrow();
+        if used.contains(output) {
+            used.extend(ids(inputs));
+            rule.iter().for_each(|rule| rule.add_used(&mut used));
+            needed.push(call);
+        }
+    }
+    needed.reverse();
+    needed
+}
+
+/// The ids of those that vary.
+fn ids(sources: &[Source]) -> impl Iterator<Item = u64> + '_ {
+    sources.iter().filter_map(|source| match source {
+        Source::Varying(id) => Some(*id),
+        Source::Same(_) => None,
+    })
+}
+
+/// Repeats the calls on all rows of the known tensors.
+fn replay<'a>(
+    calls: impl IntoIterator<Item = &'a Call>,
+    rows: usize,
+    known: &mut Known,
+) -> Result<()> {
+    for call in calls {
+        let inputs: SmallVec<[Lane; 3]> =
+            call.inputs.iter().map(|source| source.lane(known)).collect();
+        let output = match (&call.op, &call.rule, &inputs[..]) {
+            (_, Some(rule), inputs) => RowsRule::attach(rule, inputs, rows, known)?,
+            (Some(op), None, inputs) => over_rows(op, inputs, rows)?,
+            (None, None, [Lane::Rows(x) | Lane::One(x), ..]) => x.stop_gradient(),
+            (None, None, []) => continue,
+        };
+        known.insert(call.output, output);
+    }
+    Ok(())
+}
+
+impl Source {
+    fn lane(&self, known: &Known) -> Lane {
+        match self {
+            Source::Varying(id) => Lane::Rows(known[id].clone()),
+            Source::Same(x) => Lane::One(x.clone()),
+        }
+    }
+}
+
+impl RowsRule {
+    /// Calls the op of the custom gradient on all rows.
+    fn attach(rule: &Arc<RowsRule>, inputs: &[Lane], rows: usize, known: &Known) -> Result<Tensor> {
+        let mut used = HashSet::default();
+        rule.add_used(&mut used);
+        let captured: Known =
+            used.into_iter().filter_map(|id| Some((id, known.get(&id)?.clone()))).collect();
+        let (own, same): (_, Vec<bool>) =
+            (rule.clone(), inputs.iter().map(|input| matches!(input, Lane::One(_))).collect());
+        let of_rows: Rule = Arc::new(move |dys| {
+            let mut known = captured.clone();
+            known.extend(own.dys.iter().copied().zip(dys.iter().cloned()));
+            replay(&own.calls, rows, &mut known)?;
+            let gradients = own.gradients.iter().zip(&same);
+            let all = gradients.map(|(gradient, same)| {
+                let of_rows = spread(&gradient.lane(&known), rows)?;
+                if *same { of_rows.reduce_sum(0) } else { Ok(of_rows) }
+            });
+            all.collect()
+        });
+        let inputs: SmallVec<[&Tensor; 3]> =
+            inputs.iter().map(|(Lane::Rows(x) | Lane::One(x))| x).collect();
+        joint(rule.results.of_rows(rows), &inputs, of_rows)
+    }
+
+    /// Adds the ids of the tensors that the rule, or a rule in it, uses.
+    fn add_used(&self, used: &mut Ids) {
+        used.extend(ids(&self.gradients));
+        for call in &self.calls {
+            used.extend(ids(&call.inputs));
+            call.rule.iter().for_each(|rule| rule.add_used(used));
+        }
     }
 }
 
