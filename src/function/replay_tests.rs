@@ -213,7 +213,7 @@ fn a_rule_that_fails_says_why_where_the_gradient_is_computed() {
     assert!((f(x.clone()).unwrap().item::<f32>().unwrap() - 1_f32.sin()).abs() < 1e-6);
     let tape = GradientTape::new();
     tape.watch(&x).unwrap();
-    let error = tape.gradient(&f(x.clone()).unwrap(), &x).unwrap_err();
+    let error = tape.gradient(f(x.clone()).unwrap(), &x).unwrap_err();
     assert!(error.to_string().contains("no rule for this"), "{error}");
 }
 
