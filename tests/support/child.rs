@@ -39,6 +39,21 @@ pub fn full_name(module: &str, name: &str) -> String {
     }
 }
 
+/// Whether the test `name` of the test file `module`, which calls this, has a process of its own. If not, runs it again in one;
+/// it must pass there, and has nothing left to do here. For tests that set what a whole process shares.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn is_alone(module: &str, name: &str) -> bool {
+    const ALONE: &str = "WGRAD_TEST_ALONE";
+    let name = full_name(module, name);
+    if std::env::var(ALONE).is_ok_and(|alone| alone == name) {
+        return true;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name.as_str(), "--exact", "--nocapture"]);
+    passes(command.env(ALONE, &name));
+    false
+}
+
 /// Runs the test `name` of the test file `module` again, in a process whose kernels suit any GPU.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn also_portable(module: &str, name: &str) {
