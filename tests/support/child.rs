@@ -1,9 +1,9 @@
-//! For tests that need a separate process: starts this program again to run one of its ignored tests.
+//! For tests that need a separate process: starts this program again to run one of its tests.
 
 use std::process::Command;
 
-/// The command that runs the test `name` of a test file; `module` is that file's `module_path!()`. The file is a separate
-/// crate, or a module of all tests together (`cargo xtask report --pack`).
+/// The command that runs the ignored test `name` of a test file; `module` is that file's `module_path!()`. The file is a program
+/// of its own, or a module of one.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn command(module: &str, name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
