@@ -139,7 +139,8 @@ fn first_seed() -> u64 {
     }
 }
 
-/// Runs random programs, by default 300, or as `WGRAD_PROPERTY_CASES` sets; `tests/fusion_property.rs` checks their results.
+/// Runs random programs, by default 300, or as `WGRAD_PROPERTY_CASES` sets; `tests/fusion/random_programs.rs` checks their
+/// results.
 #[test]
 #[ignore = "it checks little unless WGRAD_KERNEL_CAPTURE is set; `cargo xtask races` runs it"]
 fn random_programs() {

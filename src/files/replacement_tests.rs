@@ -175,8 +175,8 @@ fn what_is_no_file_is_neither_read_nor_replaced() {
 
 // ---- processes that are killed ------------------------------------------------------------------------------------
 //
-// `tests/kills.rs` does so with the public functions. The process is this test program again, which then runs a single test
-// that calls `write_for_ever`.
+// `tests/kills/writers.rs` does so with the public functions. The process is this test program again, which then runs a single
+// test that calls `write_for_ever`.
 
 /// Writes increasing values into the folder of the test that will kill this process.
 #[cfg(target_os = "linux")]

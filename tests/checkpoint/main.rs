@@ -1,4 +1,4 @@
-//! TensorFlow's checkpoints: files, names, what is restored, damaged files.
+//! TensorFlow's checkpoints: files, names, what is restored, damaged files, resumed trainings.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,4 +10,5 @@ mod support;
 mod files;
 mod fuzz;
 mod manager;
+mod resume;
 mod save_and_restore;

@@ -1,4 +1,4 @@
-//! Datasets: stages, files, what order and contents they promise.
+//! Datasets: stages, files, images, what order and contents they promise.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,6 +13,8 @@ mod directories;
 mod files;
 #[cfg(all(feature = "csv", feature = "gzip", feature = "npy", feature = "tfrecord"))]
 mod fuzz;
+#[cfg(feature = "image-files")]
+mod images;
 #[cfg(feature = "npy")]
 mod npy;
 mod property;

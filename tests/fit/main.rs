@@ -1,12 +1,14 @@
-//! `compile`, `fit`, `evaluate` and `predict`: results compared with a manual loop and with Keras, kinds of data, the cost of a
-//! step.
+//! `compile`, `fit`, `evaluate` and `predict`: results compared with a manual loop and with Keras, kinds of data, backups, the
+//! cost of a step.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod by_hand;
 mod cost;
+mod datasets;
 mod ends;
 mod epochs;
 mod functions;
@@ -15,6 +17,7 @@ mod keras;
 mod labels;
 mod losses;
 mod outputs;
+mod shuffle;
 mod steps;
 
 use ndarray::{Array1, Array2};
@@ -34,7 +37,7 @@ fn all_near(got: &[f64], want: &[f64], what: &str) {
     got.iter().zip(want).for_each(|(got, want)| near(*got, *want, what));
 }
 
-/// Tests draw from the single global generator, so only one runs at a time.
+/// Tests draw from the single global generator, so only one that does runs at a time.
 fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! Plans: which ops share kernels, and that sharing changes no result.
+//! Plans: which ops share kernels, that sharing changes no result, and what planning and first runs cost.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,9 +8,12 @@ mod programs;
 mod support;
 
 mod bad_input;
+mod first_runs;
 mod kernels;
 mod loops;
 mod offsets;
+mod planner_bounds;
+mod random_programs;
 mod regressions;
 mod regrouping;
 mod repetitions;

@@ -6,6 +6,7 @@
 mod support;
 
 mod attention;
+mod basics;
 mod callbacks;
 mod json;
 mod keras_ops;

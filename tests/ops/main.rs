@@ -1,20 +1,30 @@
-//! Ops beyond the oracle's cases.
+//! Ops beyond the oracle's cases, edge cases, what fails on some GPUs, and the inventory of ops.
 
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "inventory")]
+#[path = "../support/oracle.rs"]
+mod oracle;
 #[path = "../support/mod.rs"]
 mod support;
 
 mod attention;
 mod convolutions;
 mod dropout;
+mod edges;
 mod image;
+#[cfg(feature = "inventory")]
+mod inventory;
+#[cfg(feature = "inventory")]
 mod linalg;
 mod long_loops;
 mod random;
 mod segments;
 mod signal;
+mod traps;
 
+#[cfg(feature = "inventory")]
+use support::{driver, root};
 use wgrad::{Result, Tensor};
 
 /// Numbers from -1 to 1.5, in quarters.

@@ -1,9 +1,9 @@
-//! For tests that need a separate process: starts this program again to run one of its ignored tests.
+//! For tests that need a separate process: starts this program again to run one of its tests.
 
 use std::process::Command;
 
-/// The command that runs the test `name` of a test file; `module` is that file's `module_path!()`. The file is a separate
-/// crate, or a module of all tests together (`cargo xtask report --pack`).
+/// The command that runs the ignored test `name` of a test file; `module` is that file's `module_path!()`. The file is a program
+/// of its own, or a module of one.
 #[allow(dead_code)] // Not every test file uses all of it.
 pub fn command(module: &str, name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -37,6 +37,21 @@ pub fn full_name(module: &str, name: &str) -> String {
         Some((_, inside)) => format!("{inside}::{name}"),
         None => name.to_owned(),
     }
+}
+
+/// Whether the test `name` of the test file `module`, which calls this, has a process of its own. If not, runs it again in one;
+/// it must pass there, and has nothing left to do here. For tests that set what a whole process shares.
+#[allow(dead_code)] // Not every test file uses all of it.
+pub fn is_alone(module: &str, name: &str) -> bool {
+    const ALONE: &str = "WGRAD_TEST_ALONE";
+    let name = full_name(module, name);
+    if std::env::var(ALONE).is_ok_and(|alone| alone == name) {
+        return true;
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([name.as_str(), "--exact", "--nocapture"]);
+    passes(command.env(ALONE, &name));
+    false
 }
 
 /// Runs the test `name` of the test file `module` again, in a process whose kernels suit any GPU.

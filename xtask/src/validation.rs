@@ -112,7 +112,7 @@ fn under(line: CommandLine, settings: &Path) -> CommandLine {
 
 /// Whether a test passes under the layer and the loader reports loading it; also the output of both.
 fn loaded(settings: &Path) -> Result<(bool, String)> {
-    let line = test("traps").args(["--", "--exact", "matrices_of_one_element"]);
+    let line = test("ops").args(["--", "--exact", "traps::matrices_of_one_element"]);
     let line = under(line, settings).env("VK_LOADER_DEBUG", "layer");
     let (status, output) = line.read_quietly()?;
     let output = String::from_utf8_lossy(&output).into_owned();

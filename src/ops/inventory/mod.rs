@@ -147,7 +147,7 @@ pub(super) const fn row_takes(float: bool, int: bool, bool: bool) -> &'static [D
     }
 }
 
-/// The entries of every file of ops. `tests/inventory.rs` finds missing files.
+/// The entries of every file of ops. `tests/ops/inventory.rs` finds missing files.
 #[cfg(any(test, feature = "inventory"))]
 static ALL: &[&[Entry]] = &[
     super::unary::ENTRIES,

@@ -10,10 +10,14 @@ use super::fixes::{self, Functions};
 const ORACLE: &str = "oracle";
 /// Errors compared with `f64`.
 const ACCURACY: &str = "accuracy";
-/// Values at the edges of functions' domains.
-const EDGES: &str = "edges";
-/// Random programs, fused and op by op.
-const RANDOM: &str = "fusion_property";
+/// Ops beyond TensorFlow's cases.
+const OPS: &str = "ops";
+/// The part of them that runs: values at the edges of functions' domains.
+const EDGES: [&str; 1] = ["edges::"];
+/// Tests of plans.
+const FUSION: &str = "fusion";
+/// The part of them that runs: random programs, fused and op by op.
+const RANDOM: [&str; 1] = ["random_programs::"];
 
 /// Tests of the functions that kernels share.
 const PRELUDE: &str = "prelude";
@@ -32,6 +36,13 @@ const DRAWN: u64 = 16;
 const SIZES: [u32; 6] = [4, 8, 16, 32, 64, 128];
 /// Families of the oracle whose kernels use subgroup operations on a processor.
 const WITH_SUBGROUPS: [&str; 4] = ["matmul", "reduction", "rnn", "softmax"];
+/// Random programs whose kernels do so.
+const RANDOM_WITH_SUBGROUPS: [&str; 4] = [
+    "random_programs::reductions",
+    "random_programs::long_rows",
+    "random_programs::products",
+    "random_programs::recurrences",
+];
 
 /// The expected result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +105,7 @@ impl fmt::Display for Run {
 /// The test files to compile.
 pub fn programs(named: &[String]) -> Vec<&str> {
     match named.is_empty() {
-        true => vec![ORACLE, ACCURACY, EDGES, RANDOM, PRELUDE],
+        true => vec![ORACLE, ACCURACY, OPS, FUSION, PRELUDE],
         false => named.iter().map(String::as_str).collect(),
     }
 }
@@ -104,8 +115,8 @@ pub fn on(driver: &str) -> Vec<Run> {
     vec![
         Run::new(ORACLE, driver),
         Run::new(ACCURACY, driver).tests(&MEASURED),
-        Run::new(EDGES, driver),
-        Run::new(RANDOM, driver),
+        Run::new(OPS, driver).tests(&EDGES),
+        Run::new(FUSION, driver).tests(&RANDOM),
     ]
 }
 
@@ -161,7 +172,7 @@ fn subgroups(size: u32, scattered: bool) -> [Run; 2] {
     let driver = format!("subgroups-{size}{}", if scattered { "-scattered" } else { "" });
     [
         Run::new(ORACLE, &driver).tests(&WITH_SUBGROUPS),
-        Run::new(RANDOM, &driver).tests(&["reductions", "long_rows", "products", "recurrences"]),
+        Run::new(FUSION, &driver).tests(&RANDOM_WITH_SUBGROUPS),
     ]
 }
 

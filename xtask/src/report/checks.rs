@@ -168,20 +168,23 @@ fn cut(line: &str) -> String {
     }
 }
 
-/// The tests that a test program runs by default. Those in `first` are moved to the front.
-pub fn tests(program: &Path, first: &[&str]) -> Result<Vec<String>> {
+/// The tests that a test program runs by default and whose names begin with `module`. Those in `first` are moved to the front.
+pub fn tests(program: &Path, module: &str, first: &[&str]) -> Result<Vec<String>> {
     let list = |extra: &[&str]| -> Result<Vec<String>> {
         let line = CommandLine::new(program.to_string_lossy()).args(["--list"]).args(extra);
         let ended = limited::run(&line, Duration::from_secs(60))?;
         let names = ended.output.iter().filter_map(|line| line.strip_suffix(": test"));
-        Ok(names.map(str::to_owned).collect())
+        Ok(names.filter(|name| name.starts_with(module)).map(str::to_owned).collect())
     };
     let ignored = list(&["--ignored"])?;
     let mut names = list(&[])?;
     names.retain(|name| !ignored.contains(name));
     // Families of cases have short names; the test runner's own tests have long ones.
-    let place = |name: &String| first.iter().position(|f| f == name).unwrap_or(first.len());
-    names.sort_by_key(|name| (place(name), name.split('_').count() > 2));
+    names.sort_by_key(|name| {
+        let name = &name[module.len()..];
+        let place = first.iter().position(|first| *first == name).unwrap_or(first.len());
+        (place, name.split('_').count() > 2)
+    });
     Ok(names)
 }
 

@@ -42,7 +42,9 @@ const QUICK: Duration = Duration::from_secs(60);
 /// The parts' shares of the time.
 const WEIGHTS: [u32; 4] = [8, 5, 4, 4];
 
-/// Tests of random programs that run first. The longest ones run last.
+/// The tests of random programs, in `tests/fusion`.
+const RANDOM: &str = "random_programs::";
+/// Those that run first. The longest ones run last.
 const FIRST: [&str; 12] = [
     "everything_together",
     "gradients_of_programs",
@@ -176,13 +178,13 @@ impl Parts {
                 .env("CARGO_MANIFEST_DIR", &workspace_root().to_string_lossy())
         };
 
-        let names = checks::tests(&programs.oracle, &[])?;
+        let names = checks::tests(&programs.oracle, "", &[])?;
         let line = tests(&programs.oracle);
         let oracle = Part::run("TensorFlow's cases", &names, share(0), |name, limit| {
             checks::test(&line, name, limit)
         })?;
 
-        let random = random_programs(&tests(&programs.random), programs, share(1), quick)?;
+        let random = random_programs(&tests(&programs.fusion), programs, share(1), quick)?;
 
         let line =
             programs.peers(&["variants"]).env("WGRAD_CACHE", "off").env("WGRAD_TUNE", "found");
@@ -218,7 +220,7 @@ fn random_programs(
     quick: bool,
 ) -> Result<Part> {
     let end = Instant::now() + time;
-    let names = checks::tests(&programs.random, &FIRST)?;
+    let names = checks::tests(&programs.fusion, RANDOM, &FIRST)?;
     let few = if quick { line.clone().env("WGRAD_PROPERTY_CASES", FEWER) } else { line.clone() };
     let title = "random programs";
     let mut part = Part::run(title, &names, time, |name, limit| checks::test(&few, name, limit))?;

@@ -2,7 +2,7 @@
 //! first the report, then test files on many threads, then the benchmark with sizes for graphics cards. Each part has a time
 //! limit, and its result is a file in `results`; a second start continues with the parts that have no result yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -23,9 +23,9 @@ const TESTS: [(&str, &str); 14] = [
     ("autodiff", "gradients"),
     ("device", "device"),
     ("fusion", "regressions"),
-    ("traps", ""),
+    ("ops", "traps"),
     ("device", "faults"),
-    ("edges", ""),
+    ("ops", "edges"),
     ("accuracy", ""),
     ("kept_memory", ""),
     ("fusion", "training"),
@@ -74,14 +74,15 @@ pub fn make(folder: &Path) -> Result<()> {
     let bin = folder.join("programs");
     fs::create_dir_all(&bin).with_context(|| bin.display().to_string())?;
     let own = std::env::current_exe().context("this program does not find itself")?;
-    let mut all = vec![
+    let mut all = BTreeMap::from([
         ("xtask", own),
         ("oracle", programs.oracle),
-        ("fusion_property", programs.random),
+        ("fusion", programs.fusion),
         ("wgrad-peers", programs.peers),
-    ];
+    ]);
+    // One of them may be a program of the report, too.
     for name in test_programs {
-        all.push((name, named(&tests, name)?));
+        all.insert(name, named(&tests, name)?);
     }
     for (name, from) in all {
         let to = bin.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));

@@ -18,7 +18,8 @@ const FACTS: Duration = Duration::from_secs(60);
 /// The compiled programs.
 pub struct Programs {
     pub oracle: PathBuf,
-    pub random: PathBuf,
+    /// Tests of plans, among them the random programs.
+    pub fusion: PathBuf,
     pub peers: PathBuf,
 }
 
@@ -26,11 +27,7 @@ impl Programs {
     /// The programs of a pack, in its folder.
     pub fn packed(folder: &Path) -> Self {
         let program = |name: &str| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        Self {
-            oracle: program("oracle"),
-            random: program("fusion_property"),
-            peers: program("wgrad-peers"),
-        }
+        Self { oracle: program("oracle"), fusion: program("fusion"), peers: program("wgrad-peers") }
     }
 
     pub fn build() -> Result<Self> {
@@ -42,7 +39,7 @@ impl Programs {
             "--test",
             "oracle",
             "--test",
-            "fusion_property",
+            "fusion",
         ];
         let tests = compiled(&CommandLine::cargo(tests))?;
         let peers = [
@@ -56,7 +53,7 @@ impl Programs {
         let peers = compiled(&CommandLine::cargo(peers))?;
         Ok(Self {
             oracle: named(&tests, "oracle")?,
-            random: named(&tests, "fusion_property")?,
+            fusion: named(&tests, "fusion")?,
             peers: named(&peers, "wgrad-peers")?,
         })
     }

@@ -151,7 +151,8 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     node::install_modules(&project.web().join("tests/bundlers"))?;
     let exchange = exchange(project)?;
     let native = |test: &str| {
-        let arguments = ["--test", "web", "--", "--include-ignored", "--exact", test];
+        let test = format!("native_half::{test}");
+        let arguments = ["--test", "web", "--", "--include-ignored", "--exact", &test];
         CommandLine::cargo_test()
             .args(arguments)
             .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())

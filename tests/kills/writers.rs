@@ -2,14 +2,12 @@
 //! ones.
 //!
 //! The process, which is this test program started again, writes with all writers at once, each in its own thread, so that one
-//! kill interrupts all of them. `survival` kills trainings, `summary_kill` kills writers of event files, which grow.
-#![cfg(all(unix, not(target_family = "wasm")))]
-#![allow(clippy::unwrap_used)]
+//! kill interrupts all of them. `trainings` kills trainings, `summaries` kills writers of event files, which grow.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -21,6 +19,9 @@ use wgrad::keras::{Sequential, saving};
 use wgrad::train::{self, Best, Checkpoint, CheckpointManager};
 use wgrad::weights::{self, LoadOptions, SaveOptions};
 use wgrad::{Trackable, Variable};
+
+use crate::alone;
+use crate::support::child;
 
 /// The writers, by the names of their folders.
 const WRITERS: [&str; 12] = [
@@ -197,8 +198,7 @@ fn writes() {
 }
 
 fn life(folder: &Path, begin: u64, rounds: u64) -> std::process::Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["writes", "--exact", "--ignored", "--nocapture"]);
+    let mut command = child::command(module_path!(), "writes");
     let errors = std::fs::File::create(folder.join("errors")).unwrap();
     command
         .env("KILLS_FOLDER", folder)
@@ -211,6 +211,7 @@ fn life(folder: &Path, begin: u64, rounds: u64) -> std::process::Child {
 }
 
 fn kill(kills: usize) {
+    let _alone = alone();
     let folder = std::env::temp_dir().join(format!("wgrad-kills-{kills}-{}", std::process::id()));
     for writer in WRITERS {
         std::fs::create_dir_all(folder.join(writer)).unwrap();

@@ -2,7 +2,6 @@
 //! checkpoint.
 //!
 //! Each program runs in a separate process, which is this test program started again, and prints a line for each step.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -21,6 +20,8 @@ use wgrad::keras::{Activation, Layer, Sequential, TRAINING};
 use wgrad::random::{self, Generator};
 use wgrad::train::{Checkpoint, CheckpointManager, latest_checkpoint};
 use wgrad::{Device, Error, GradientTape, Result};
+
+use crate::support::child;
 
 /// Steps between two checkpoints.
 const EVERY: u64 = 3;
@@ -133,14 +134,8 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// The arguments with which this program runs only `part`.
-fn arguments(part: &str) -> [String; 4] {
-    [part, "--exact", "--ignored", "--nocapture"].map(String::from)
-}
-
-fn command(part: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(arguments(part));
-    command
+fn arguments(part: &str) -> Vec<std::ffi::OsString> {
+    child::command(module_path!(), part).get_args().map(Into::into).collect()
 }
 
 fn set<'a>(command: &'a mut Command, mode: &str, folder: &Path, until: u64) -> &'a mut Command {
@@ -160,7 +155,7 @@ struct Life {
 
 impl Life {
     fn begin(mode: &str, folder: &Path, until: u64) -> Self {
-        let mut command = command("trains");
+        let mut command = child::command(module_path!(), "trains");
         let command = set(&mut command, mode, folder, until);
         let errors = std::fs::File::create(folder.with_extension("errors")).unwrap();
         let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn().unwrap();
@@ -482,7 +477,8 @@ fn loses_its_device() {
 #[test]
 fn a_training_goes_on_bit_for_bit_on_a_new_device() {
     let folder = folder("loss");
-    let output = set(&mut command("loses_its_device"), "", &folder, 0).output().unwrap();
+    let mut command = child::command(module_path!(), "loses_its_device");
+    let output = set(&mut command, "", &folder, 0).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("\ndone\n"), "{text}");

@@ -1,13 +1,6 @@
 //! The results of a run in a browser: the losses here are those of Chromium with the same seed, so that a change on either side
 //! is noticed.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/root.rs"]
-mod root;
-
-use std::sync::Mutex;
-
 use wgrad::Trackable;
 use wgrad::data::Dataset;
 use wgrad::data::drawn_digits::draw_digits;
@@ -16,8 +9,7 @@ use wgrad::keras::losses::{Loss, SparseCategoricalCrossentropy};
 use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, Sequential, TRAINING};
 
-/// Both tests seed the single global generator.
-static SEEDED: Mutex<()> = Mutex::new(());
+use crate::alone;
 
 /// Seed 1, drawn digits in order, batches of 50, Adam at 1e-3: recorded in Chromium on SwiftShader.
 const LOSSES: [f32; 20] = [
@@ -45,7 +37,7 @@ const LOSSES: [f32; 20] = [
 
 #[test]
 fn the_first_losses_are_the_same() {
-    let _seeded = SEEDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     wgrad::random::set_seed(1);
     let model = Sequential::new()
         .add(Flatten::new())
@@ -74,7 +66,7 @@ fn the_first_losses_are_the_same() {
 #[cfg(feature = "safetensors")]
 #[test]
 fn a_file_that_a_browser_wrote_is_read() {
-    let _seeded = SEEDED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _alone = alone();
     // `web` saved it after setSeed(7), so the numbers are those of the same seed here.
     wgrad::random::set_seed(7);
     let make = || {
@@ -83,7 +75,7 @@ fn a_file_that_a_browser_wrote_is_read() {
         model
     };
     let (seeded, loaded) = (make(), make());
-    let path = root::root().join("tests/data/browser.safetensors");
+    let path = crate::support::root::root().join("tests/data/browser.safetensors");
     assert_ne!(seeded.get_weights().unwrap(), loaded.get_weights().unwrap());
     loaded.load_weights(path).unwrap();
     let pairs = seeded.get_weights().unwrap().into_iter().zip(loaded.get_weights().unwrap());

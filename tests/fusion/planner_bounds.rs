@@ -1,11 +1,9 @@
 //! Planning needs memory in proportion to the graph, whatever its form, and never makes an excessively long kernel. Allocations
 //! are counted on a device that computes nothing; the values are checked on one that does, with smaller graphs.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/counting.rs"]
+#[path = "../support/counting.rs"]
 mod counting;
-#[path = "support/graphs/mod.rs"]
+#[path = "../support/graphs/mod.rs"]
 mod graphs;
 
 use std::cell::Cell;

@@ -2,10 +2,6 @@
 //!
 //! `tests/data/web/losses.json` specifies a training run for both sides. The two ignored tests exchange weights with the
 //! browsers through the folder that `WGRAD_WEB_EXCHANGE` names.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/root.rs"]
-mod root;
 
 use std::path::PathBuf;
 
@@ -19,6 +15,9 @@ use wgrad::keras::optimizers::{Adam, Optimizer};
 use wgrad::keras::{Activation, INFERENCE, Sequential, TRAINING};
 use wgrad::train::Checkpoint;
 use wgrad::{Padding, Tensor};
+
+use crate::alone;
+use crate::support::root::root;
 
 /// The model of a list of layers in the JavaScript API's format.
 fn model(layers: &Value) -> Sequential {
@@ -76,7 +75,7 @@ fn train(run: &Value) -> Vec<f64> {
 }
 
 fn losses_file() -> Value {
-    let path = root::root().join("tests/data/web/losses.json");
+    let path = root().join("tests/data/web/losses.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -93,9 +92,9 @@ fn check_losses(name: &str) {
     assert!(want[19] < 0.9 * want[0], "{name}: the run learns nothing, so it says little");
 }
 
-/// A single test, as the random numbers are those of the whole process.
 #[test]
 fn what_browsers_train_has_the_same_losses_here() {
+    let _alone = alone();
     for name in ["mlp", "cnn"] {
         check_losses(name);
     }

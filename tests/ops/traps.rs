@@ -2,15 +2,12 @@
 //! `docs/portability.md` names the reports. Each test runs with the kernels for this adapter, and with those for a GPU with
 //! only WebGPU's guaranteed limits.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/child.rs"]
-mod child;
-
 use wgrad as tf;
 use wgrad::{
     Conv2dOptions, DType, Device, GradientTape, MatmulOptions, Padding, Tensor, Variable, f16,
 };
+
+use crate::support::child;
 
 /// Numbers between -1 and 1, different for each seed.
 fn numbers(count: usize, seed: u64) -> Vec<f32> {

@@ -1,15 +1,12 @@
 //! `shuffle` compared with its documentation: the reach of the buffer, the probability of each order, seeds and passes.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/datasets.rs"]
-mod datasets;
-
 use std::collections::HashMap;
 
-use datasets::all;
 use wgrad as tf;
 use wgrad::data::{self, Dataset, ShuffleOptions};
+
+use crate::alone;
+use crate::support::datasets::all;
 
 fn shuffled(count: i64, buffer: usize, seed: u64) -> Dataset<i64> {
     data::range(0..count).shuffle_with(buffer, ShuffleOptions::new().seed(seed))
@@ -96,9 +93,9 @@ fn a_seed_says_the_orders_of_all_passes() {
     assert_eq!(all(&alike), all(&alike));
 }
 
-/// No other test in this file draws from the global generator.
 #[test]
 fn the_global_seed_makes_shuffles_repeatable() {
+    let _alone = alone();
     let orders = || {
         tf::random::set_seed(11);
         let make = || data::range(0..30).shuffle(30);

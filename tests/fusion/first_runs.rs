@@ -1,8 +1,6 @@
 //! A structure's first run may use small kernels if fused ones would take long to compile; a repeated structure is fused.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../benches/peers/src/alone/models.rs"]
+#[path = "../../benches/peers/src/alone/models.rs"]
 mod models;
 
 use wgrad as tf;

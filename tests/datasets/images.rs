@@ -1,8 +1,4 @@
 //! `wgrad::image`'s decoders and encoders compared with TensorFlow's; `tests/data/images/make.py` recorded its results.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/root.rs"]
-mod root;
 
 use std::path::PathBuf;
 
@@ -15,8 +11,10 @@ use wgrad::image::{
 };
 use wgrad::{Error, Tensor};
 
+use crate::support::root::root;
+
 fn folder() -> PathBuf {
-    root::root().join("tests/data/images")
+    root().join("tests/data/images")
 }
 
 fn file(name: &str) -> Vec<u8> {

@@ -1,15 +1,11 @@
 //! Edge cases of ops and of the runtime: numbers, sizes and orders of calls that could fail unnoticed.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/child.rs"]
-mod child;
-#[path = "support/driver.rs"]
-mod driver;
 
 use ndarray::s;
 use wgrad as tf;
 use wgrad::interop::DeviceExt;
 use wgrad::{Device, DeviceOptions, Error, GradientTape, Tensor, Variable};
+
+use crate::support::{child, driver};
 
 #[test]
 fn cross_entropy_keeps_its_digits_for_large_logits() -> tf::Result<()> {

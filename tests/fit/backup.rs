@@ -1,11 +1,9 @@
 //! An interrupted training continues with the same numbers as an uninterrupted one.
-#![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::Stdio;
 
 use ndarray::{Array1, Array2};
 use wgrad::data::{Dataset, ShuffleOptions};
@@ -17,12 +15,8 @@ use wgrad::keras::optimizers::Adam;
 use wgrad::keras::{Activation, CompileOptions, FitOptions, History, Logs, Model, Sequential};
 use wgrad::{Error, Result, Trackable, random};
 
-/// The tests share the global generator.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::alone;
+use crate::support::child;
 
 const EXAMPLES: usize = 40;
 const EPOCHS: usize = 3;
@@ -301,8 +295,7 @@ fn kill(kills: usize) {
     // The number of batches reported by the running training.
     let mut reported = 0;
     while killed < kills || ended == 0 {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["fits", "--exact", "--ignored", "--nocapture"])
+        let mut child = child::command(module_path!(), "fits")
             .env("BACKUP_FOLDER", folder.join("backups"))
             .stdout(Stdio::piped())
             .spawn()

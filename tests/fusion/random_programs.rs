@@ -2,21 +2,13 @@
 //!
 //! `WGRAD_PROPERTY_CASES=20` runs twenty times as many programs, 0.25 a quarter. A failing one is shrunk and printed.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/child.rs"]
-mod child;
-#[path = "support/driver.rs"]
-mod driver;
-#[path = "support/programs/mod.rs"]
-mod programs;
-
-use programs::check::{Promise, cases, check};
-use programs::flavours::{
+use crate::programs::check::{Promise, cases, check};
+use crate::programs::flavours::{
     ELEMENTWISE, EMPTY, INDICES, LONG, MIXED, MOTIFS, PRODUCTS, REDUCES, SMOOTH, SPECIAL, VIEWS,
     WIDE,
 };
-use programs::{gradients, recurrences};
+use crate::programs::{gradients, recurrences};
+use crate::support::child;
 
 #[test]
 fn elementwise_programs() {

@@ -1,8 +1,7 @@
 //! Training, evaluating and calling models on datasets.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
 use ndarray::{Array1, Array2, ArrayD};
@@ -19,11 +18,7 @@ use wgrad::keras::{
 };
 use wgrad::{DType, Device, DeviceStats, Result, Tensor, Trackable};
 
-/// Tests draw from the single global generator, so only one runs at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::alone;
 
 fn arrays(rows: usize) -> (Array2<f32>, Array1<i32>) {
     let x = Array2::from_shape_fn((rows, 4), |(i, j)| ((i * 7 + j * 3) % 11) as f32 / 11.0);

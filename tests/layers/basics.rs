@@ -1,7 +1,5 @@
 //! Layers, models, losses, metrics and optimizers as a program uses them; `tests/oracle.rs` has TensorFlow's numbers.
 
-#![allow(clippy::unwrap_used)]
-
 use wgrad::keras::layers::{
     Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
 };
@@ -16,13 +14,7 @@ use wgrad::{
     Device, DeviceFault, Error, GradientTape, Padding, Parts, Tensor, Trackable, Variable, constant,
 };
 
-fn values(x: &Tensor) -> Vec<f32> {
-    x.to_vec().unwrap()
-}
-
-fn names(of: &dyn Trackable) -> Vec<String> {
-    of.named_variables().into_iter().map(|(name, _)| name).collect()
-}
+use super::{names, values};
 
 fn scce() -> SparseCategoricalCrossentropy {
     SparseCategoricalCrossentropy::new().from_logits(true)

@@ -1,20 +1,17 @@
 //! A process that writes summaries is killed at a random moment, or its disk becomes full: everything that it had flushed is
 //! there, and nothing is damaged.
 
-#![cfg(unix)]
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/folder.rs"]
-mod folder;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use folder::Folder;
 use wgrad as tf;
 use wgrad::summary;
+
+use crate::alone;
+use crate::support::child;
+use crate::support::folder::Folder;
 
 const FOLDER: &str = "WGRAD_SUMMARY_KILL_FOLDER";
 
@@ -64,11 +61,11 @@ fn writes_too_much() {
 fn a_full_disk_is_reported_and_leaves_whole_records() {
     let folder = Folder::new("summary-full");
     // Blocks of 512 bytes or of 1,024; a record has about 60 bytes.
-    let script =
-        "trap '' XFSZ; ulimit -f 8; exec \"$0\" --ignored --exact --nocapture writes_too_much";
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" --ignored --exact --nocapture \"$@\"";
     let output = Command::new("sh")
         .args(["-c", script])
         .arg(std::env::current_exe().unwrap())
+        .arg(child::full_name(module_path!(), "writes_too_much"))
         .env(FOLDER, folder.path(""))
         .output()
         .unwrap();
@@ -95,12 +92,12 @@ fn a_full_disk_is_reported_and_leaves_whole_records() {
 
 #[test]
 fn a_killed_process_leaves_whole_records() {
+    let _alone = alone();
     let random = &mut fastrand::Rng::with_seed(7);
     let (mut flushed_sum, mut most_behind) = (0, 0);
     for turn in 0..50 {
         let folder = Folder::new(&format!("summary-kill-{turn}"));
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "writes_for_ever"])
+        let mut child = child::command(module_path!(), "writes_for_ever")
             .env(FOLDER, folder.path(""))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -1,23 +1,16 @@
 //! The inventory of ops is complete, and the documents derived from it are correct: `docs/ops.md` and the table of JavaScript.
 //!
-//! `WGRAD_DOCS=write cargo xtask test --test inventory` rewrites the page.
-
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/driver.rs"]
-mod driver;
-#[path = "support/oracle.rs"]
-mod oracle;
-#[path = "support/root.rs"]
-mod root;
+//! `WGRAD_DOCS=write cargo xtask test --test ops inventory::` rewrites the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use root::root;
 use wgrad::inventory::{self, Args, Entry, Gradient, OpKind, Stop, Value};
 use wgrad::{DType, Error, Tensor};
+
+use crate::oracle;
+use crate::support::root::root;
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -166,8 +159,8 @@ fn page() -> String {
     let methods = javascript();
     let mut text = String::from(
         "# Ops\n\n\
-         Made from the inventory of ops (`src/ops/inventory`); `tests/inventory.rs` compares it. After a change of ops:\n\
-         `WGRAD_DOCS=write cargo xtask test --test inventory`.\n\n\
+         Made from the inventory of ops (`src/ops/inventory`); `tests/ops/inventory.rs` compares it. After a change of ops:\n\
+         `WGRAD_DOCS=write cargo xtask test --test ops inventory::`.\n\n\
          *Gradient*: yes where one is checked against differences, to second order; else why there is none. *Cases*:\n\
          TensorFlow's own results for it in `tests/data/oracle`, which `tests/oracle.rs` compares; the whole collection has\n\
          more. *Made as*: a row of a table, composed of other ops, or with a lowering or kernel of its own.\n\n\
@@ -208,7 +201,7 @@ fn the_page_of_ops_is_true() {
     let old = there.lines().zip(page.lines()).find(|(there, page)| there != page);
     assert!(
         there == page,
-        "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo xtask test --test inventory"
+        "docs/ops.md is old ({old:?}): WGRAD_DOCS=write cargo xtask test --test ops inventory::"
     );
 }
 
