@@ -343,8 +343,8 @@ impl Recording {
         entries.len() as At - 1
     }
 
-    /// Adds an entry that makes `tensor`.
-    fn make(&mut self, tensor: &Tensor, entry: Entry) -> At {
+    /// Refuses the function if `tensor` is on another device.
+    fn check_device(&mut self, tensor: &Tensor) {
         if !tensor.device().same(&self.program.device) {
             let (own, other) = (self.program.device.named(), tensor.device().named());
             self.refused.get_or_insert_with(|| {
@@ -354,14 +354,34 @@ impl Recording {
                 ))
             });
         }
-        let at = self.push(entry);
-        let place = (self.frame().serial, at);
+    }
+
+    /// Adds an entry that makes `tensor`.
+    fn make(&mut self, tensor: &Tensor, entry: Entry) -> At {
+        self.check_device(tensor);
+        let last = self.frames.len() - 1;
+        self.add(last, tensor, entry).1
+    }
+
+    /// Adds an entry that makes `tensor` to the frame of this index. Returns the frame's serial number, too.
+    fn add(&mut self, frame: usize, tensor: &Tensor, entry: Entry) -> (u32, At) {
+        let frame = &mut self.frames[frame];
+        let at = frame.block.entries.len() as At;
+        frame.block.entries.push(entry);
+        frame.tensors.insert(at, tensor.clone());
+        let place = (frame.serial, at);
         self.of_tensor.insert(tensor.id(), place);
-        self.frame().tensors.insert(at, tensor.clone());
         if tensor.value().traced().is_some() {
             self.of_value.entry(Arc::as_ptr(tensor.value()) as usize).or_insert(place);
         }
-        at
+        place
+    }
+
+    /// The entry of a tensor from outside. The program has it, not a block: other blocks may use it, too.
+    fn capture(&mut self, tensor: &Tensor) -> At {
+        self.check_device(tensor);
+        let (serial, at) = self.add(0, tensor, Entry::Captured(tensor.clone()));
+        self.import(tensor, serial, at)
     }
 
     /// The entry of a tensor; one that the function did not make is captured.
@@ -378,7 +398,7 @@ impl Recording {
                 let at = self.import(tensor, serial, at);
                 self.make(tensor, Entry::Same(at))
             }
-            None => self.make(tensor, Entry::Captured(tensor.clone())),
+            None => self.capture(tensor),
         }
     }
 
@@ -432,16 +452,21 @@ impl Recording {
         }
     }
 
-    /// Adds the rule of a custom gradient to the call that has made `output`.
-    fn set_rule(
-        &mut self,
-        output: &Tensor,
-        results: &Results,
-        program: Result<Arc<Program>>,
-        captures: Vec<At>,
-    ) {
-        if let Some(call) = self.call_of(output) {
-            call.rule = Some(GradientRule { program, results: results.clone(), captures });
+    /// Removes the last call, which has made `output`.
+    fn take_call(&mut self, output: &Tensor) -> Option<Call> {
+        let (serial, at) = self.of_tensor.get(&output.id()).copied()?;
+        let frame = self.frame();
+        let is_last = frame.serial == serial && frame.block.entries.len() == at as usize + 1;
+        if !is_last || !matches!(frame.block.entries.last(), Some(Entry::Call(_))) {
+            return None;
+        }
+        frame.tensors.remove(&at);
+        let entry = frame.block.entries.pop();
+        self.of_tensor.remove(&output.id());
+        self.of_value.remove(&(Arc::as_ptr(output.value()) as usize));
+        match entry {
+            Some(Entry::Call(call)) => Some(call),
+            _ => None,
         }
     }
 
@@ -512,32 +537,37 @@ impl Observer for Recorder {
         if !self.traces() {
             return;
         }
-        let refused = {
+        // The call comes after the values that its rule captures.
+        let (mut call, refused, deep) = {
             let mut recording = self.0.borrow_mut();
-            if recording.rules == DEPTH_OF_RULES {
-                let rule = Err(Error::Gradient(message!(
-                    "function: the tapes around a function compute derivatives of its custom gradients up to order {DEPTH_OF_RULES}. For \
-                     higher ones, open the inner tapes in the function."
-                )));
-                recording.set_rule(output, results, rule, Vec::new());
-                return;
-            }
+            let Some(call) = recording.take_call(output) else { return };
             recording.rules += 1;
-            recording.refused.take()
+            (call, recording.refused.take(), recording.rules > DEPTH_OF_RULES)
         };
         let device = self.0.borrow().program.device.clone();
         let like = |spec: &Spec| eager::placeholder_on(&device, spec.clone());
         let specs = results.whole();
         let dys: Vec<Tensor> = specs.iter().map(like).collect();
-        let block = eager::unrecorded(|| self.block(&dys, |dys| Ok(((), rule(&dys)?))));
+        let block = match deep {
+            true => Ok((Block::default(), ())),
+            false => eager::unrecorded(|| self.block(&dys, |dys| Ok(((), rule(&dys)?)))),
+        };
         let mut recording = self.0.borrow_mut();
         recording.rules -= 1;
         let failed = std::mem::replace(&mut recording.refused, refused);
         // If the rule fails, it does so again where a gradient is computed.
         if let (Ok((block, ())), None) = (block, failed) {
             let (program, captures) = recording.program_of(block, &specs);
-            recording.set_rule(output, results, Ok(program), captures);
+            let program = match deep {
+                true => Err(Error::Gradient(message!(
+                    "function: the tapes around a function compute derivatives of its custom gradients up to order \
+                     {DEPTH_OF_RULES}. For higher ones, open the inner tapes in the function."
+                ))),
+                false => Ok(program),
+            };
+            call.rule = Some(GradientRule { program, results: results.clone(), captures });
         }
+        recording.make(output, Entry::Call(call));
     }
 
     fn stopped(&self, x: &Tensor, y: &Tensor) {

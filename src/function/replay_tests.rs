@@ -317,3 +317,47 @@ fn maps_in_maps_call_nothing_on_the_placeholders_of_the_inner_one() {
     all.iter().zip(expected).for_each(|(own, expected)| assert!((own - expected).abs() < 1e-5));
     assert!(Device::current().unwrap().flush().is_ok());
 }
+
+#[test]
+fn branches_share_a_captured_tensor_and_the_code_after_them_uses_it() {
+    let c = tf::constant([0.5, -2.0]).unwrap();
+    let own = c.clone();
+    let f = move |x: Tensor| {
+        let positive = x.reduce_sum(())?.greater(0.0)?;
+        let y = tf::cond(&positive, || x.multiply(&own)?.sin(), || x.add(&own)?.exp())?;
+        y.multiply(&own)
+    };
+    same_as_eager(f.clone(), &[]);
+    // A tape in the function sees what the branches do with it.
+    let by_c = move |x: Tensor| {
+        let tape = GradientTape::new();
+        tape.watch(&c)?;
+        tape.required_gradient(f(x)?, &c)
+    };
+    let function = tf::function(by_c.clone());
+    for x in [[0.3, -1.2], [1.7, 0.4]] {
+        let x = tf::constant(x).unwrap();
+        close(&function(x.clone()).unwrap(), &by_c(x).unwrap());
+    }
+}
+
+#[test]
+fn a_rule_in_a_branch_uses_values_from_around_the_branch() {
+    let c = tf::constant([0.5, -2.0]).unwrap();
+    let f = move |x: Tensor| {
+        let (around, own) = (x.sin()?, c.clone());
+        let tripled = |x: &Tensor| {
+            let (around, own) = (around.clone(), own.clone());
+            tf::custom_gradient(move |x: &Tensor| {
+                let (around, own) = (around.clone(), own.clone());
+                let rule = move |dy: &Tensor| dy.multiply(&around)?.multiply(&own);
+                Ok((x.tanh()?, rule))
+            })(x)
+        };
+        let positive = x.reduce_sum(())?.greater(0.0)?;
+        let y = tf::cond(&positive, || tripled(&x), || x.multiply(2.0))?;
+        let turn = |(i, y): (Tensor, Tensor)| Ok((i.add(1)?, tripled(&y)?.multiply(0.1)?));
+        Ok(tf::while_loop(|(i, _)| i.less(3), turn, (tf::constant(0)?, y))?.1)
+    };
+    same_as_eager(f, &[]);
+}
