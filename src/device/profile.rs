@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::files;
+use crate::support::sort::sort_by;
 use crate::support::text_table::{self, Column};
 
 /// The record of [`Device::profile`](crate::Device::profile): every kernel that ran, and how long it took.
@@ -155,7 +156,7 @@ impl fmt::Display for Profile {
             sum.flops = sum.flops.zip(kernel.flops).map(|(a, b)| a.saturating_add(b));
         }
         // The most expensive first; equal times are sorted by name.
-        sums.sort_unstable_by(|(a, x), (b, y)| y.time.cmp(&x.time).then(a.cmp(b)));
+        sort_by(&mut sums, |(a, x), (b, y)| y.time.cmp(&x.time).then(a.cmp(b)));
         let columns = [
             Column::left("kernel"),
             Column::right("calls"),

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Graph, Input, Node, Op, RuntimeScalars, Spec, ValueState, outside_its_trace};
 use crate::plan::PlanReport;
 use crate::runtime::{FunctionGraph, FunctionLeaf};
+use crate::support::sort::sort_by_key;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -503,7 +504,7 @@ impl<'a> Builder<'a> {
             .enumerate()
             .filter_map(|(variable, known)| Some((variable, source(known.as_ref()?))))
             .collect();
-        assigns.sort_by_key(|(variable, _)| program.variables[*variable].id());
+        sort_by_key(&mut assigns, |(variable, _)| program.variables[*variable].id());
         Built {
             outputs: outputs.iter().map(source).collect(),
             effects: effects

@@ -9,7 +9,7 @@ use super::program::{At, Entry, GradientRule, Program, Renumbered};
 use super::replay_control::Controls;
 use crate::eager;
 use crate::error::Result;
-use crate::ops::{Rule, joint};
+use crate::ops::Rule;
 use crate::tensor::Tensor;
 
 impl Program {
@@ -117,7 +117,7 @@ impl GradientRule {
             Ok(program) => program.replay(&[dys, &captured].concat()),
             Err(error) => Err(error.clone()),
         });
-        joint(self.results.clone(), inputs, rule)
+        self.results.call(inputs, rule)
     }
 }
 

@@ -16,6 +16,7 @@ use super::recorder::Recorder;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::runtime::Device;
+use crate::support::sort::sort_by;
 use crate::tensor::Tensor;
 
 /// What a program can learn of a function's traces. Texts are made by the caller, so that a page that shows none does not load
@@ -308,7 +309,7 @@ impl<R: Nest> Inspect for Traces<R> {
     fn each(&self, f: &mut dyn FnMut(&str, &Concrete)) {
         let known = self.lock();
         let mut signatures: Vec<_> = known.traced.iter().collect();
-        signatures.sort_by(|(a, _), (b, _)| (a.0, &a.1.0).cmp(&(b.0, &b.1.0)));
+        sort_by(&mut signatures, |(a, _), (b, _)| (a.0, &a.1.0).cmp(&(b.0, &b.1.0)));
         for ((_, signature), (_, traced)) in signatures {
             f(&signature.0, &traced.concrete);
         }

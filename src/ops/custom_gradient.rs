@@ -30,8 +30,8 @@ pub(crate) fn with_gradient(
         return Ok(values.to_vec());
     }
     let specs: Vec<Spec> = values.iter().map(|y| y.spec().clone()).collect();
-    let results = Results { specs, leading: Shape::new(&[]) };
-    let joint = joint(results, inputs, rule)?;
+    let results = Results { specs, leading: Shape::new(&[]), call: joint };
+    let joint = results.call(inputs, rule)?;
     let mut place = 0;
     let part = |y: &Tensor| {
         let start = place;
@@ -55,14 +55,21 @@ pub(crate) struct Results {
     pub(crate) specs: Vec<Spec>,
     /// The leading axes that all of them have, after the function was vectorized.
     pub(crate) leading: Shape,
+    /// [`joint`], as a pointer: a program without custom gradients contains neither the op nor those that its gradient uses.
+    call: fn(Results, &[&Tensor], Rule) -> Result<Tensor>,
 }
 
 impl Results {
+    /// Calls the op of `inputs` that represents the results, whose gradients for `inputs` are computed by `rule`.
+    pub(crate) fn call(&self, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
+        (self.call)(self.clone(), inputs, rule)
+    }
+
     /// The results with an additional leading axis of this size.
     pub(crate) fn of_rows(&self, rows: usize) -> Results {
         let leading: Vec<usize> =
             std::iter::once(rows).chain(self.leading.iter().copied()).collect();
-        Results { specs: self.specs.clone(), leading: Shape::new(&leading) }
+        Results { leading: Shape::new(&leading), ..self.clone() }
     }
 
     /// The shapes and dtypes with the leading axes.
@@ -76,9 +83,8 @@ fn with_leading(leading: &Shape, spec: &Spec) -> Spec {
     Spec::new(Shape::new(&sizes), spec.dtype)
 }
 
-/// The op of `inputs` that represents `results`, whose gradients for `inputs` are computed by `rule`.
-pub(crate) fn joint(results: Results, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
-    let Results { specs, leading } = results.clone();
+fn joint(results: Results, inputs: &[&Tensor], rule: Rule) -> Result<Tensor> {
+    let Results { specs, leading, .. } = results.clone();
     let output = dispatch(Joint { specs, leading, rule: Callback(Runtime(rule.clone())) }, inputs)?;
     eager::has_rule(&output, &results, &rule);
     Ok(output)

@@ -95,7 +95,7 @@ pub use convolution::{
     Conv3dTransposeOptions, ConvolutionOptions,
 };
 pub use counted::BincountOptions;
-pub(crate) use custom_gradient::{DEPTH_OF_RULES, Results, Rule, after, joint, with_gradient};
+pub(crate) use custom_gradient::{DEPTH_OF_RULES, Results, Rule, after, with_gradient};
 pub use einsum::{TensordotAxes, einsum};
 pub use embedding::EmbeddingLookupOptions;
 #[cfg(not(target_family = "wasm"))]

@@ -14,6 +14,7 @@ use super::kernel_ir::{Code, KernelIr};
 use super::reduction_schedule::ReductionSchedule;
 use super::{elementwise, wgsl_module};
 use crate::graph::{HashIndex, Input, Mixer};
+use crate::support::sort::sort_by_key;
 
 /// The most bytes that a group in a shared kernel reads and writes. A GPU moves them in about the time that it needs to
 /// start a kernel.
@@ -299,7 +300,7 @@ pub(super) fn kernels(units: &[Unit], context: &PlanContext) -> Vec<Company> {
     let forms: Vec<u64> = units.iter().map(|unit| unit.ir.form()).collect();
     let mut open: Vec<usize> = (0..units.len()).filter(|&at| !placed[at]).collect();
     let mut bins: Vec<Bin> = Vec::new();
-    open.sort_by_key(|at| if caps.cpu { forms[*at] } else { 0 });
+    sort_by_key(&mut open, |at| if caps.cpu { forms[*at] } else { 0 });
     for at in open {
         let unit = &units[at];
         let mut own: Vec<LoadSource> = Vec::new();

@@ -21,6 +21,7 @@ use crate::device::{Access, Caps};
 use crate::error::{DeviceFault, Error, message};
 use crate::graph::lower::{self, Bind, Kernels, Lowering};
 use crate::graph::{Graph, Input};
+use crate::support::sort::sort_by_key;
 
 /// Which nodes share kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl<'a> Planner<'a, '_> {
             let inside =
                 |i: &usize| matches!(ir.loads[*i].source, LoadSource::Value(Input::Node(_)));
             let mut replaceable = ir.replaceable(k);
-            replaceable.sort_by_key(inside);
+            sort_by_key(&mut replaceable, inside);
             let fits = replaceable.into_iter().find_map(|i| {
                 let LoadSource::Value(input) = ir.loads[i].source else { return None };
                 let alone = readers.total(input) == 1;

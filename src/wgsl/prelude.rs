@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::known_texts::KnownTexts;
 use super::reader::read;
 use super::shader;
+use crate::support::sort::sort_by;
 
 /// A function that kernels share.
 pub(super) struct Function {
@@ -65,7 +66,7 @@ fn functions() -> &'static [Function] {
         let blocks = shader!(include_str!("../../shaders/prelude.wgsl")).split("\n\n");
         let named = blocks.filter_map(|text| Some((name_of(text)?, text.trim_end())));
         let mut named: Vec<(&str, &str)> = named.collect();
-        named.sort_by_key(|(name, _)| *name);
+        sort_by(&mut named, |(a, _), (b, _)| a.cmp(b));
         let functions = named.iter().map(|&(name, text)| {
             let measured = COSTS.iter().find(|(known, _)| *known == name);
             let unmeasured = if name.ends_with("_4") { VECTORS } else { 0 };

@@ -6,6 +6,7 @@ use std::hash::BuildHasherDefault;
 use crate::eager;
 use crate::error::Result;
 use crate::graph::{HashIndex, Mixer};
+use crate::support::sort::sort_by_key;
 use crate::tensor::Tensor;
 use crate::trackable::{NamedArray, Slot, to_tensor_if_exact};
 use crate::variable::Variable;
@@ -67,7 +68,7 @@ impl Memory {
                 let own = || within(names).map_or(0, |at| at + 1);
                 within(&OPTIONS).unwrap_or_else(|| OPTIONS.len() + own())
             };
-            kept.sort_by_key(place);
+            sort_by_key(kept, place);
         }
         Ok(slots)
     }

@@ -10,6 +10,7 @@ use super::logs::{Logs, StepLogs};
 use super::phase::Phase;
 use crate::data::codec::{Reader, Writer};
 use crate::error::Result;
+use crate::support::sort::sort_by;
 use crate::tensor::Tensor;
 
 /// An event of a training, in order.
@@ -209,7 +210,7 @@ impl Sums {
                 None => logs.push((name.clone(), *value)),
             }
         }
-        logs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sort_by(&mut logs, |(a, _), (b, _)| a.cmp(b));
         Logs::from(logs)
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::custom_gradient::{DEPTH_OF_RULES, Results, Rule, joint};
+use super::custom_gradient::{DEPTH_OF_RULES, Results, Rule};
 use super::{Operation, stack};
 use crate::eager::{self, Observer};
 use crate::error::Result;
@@ -251,7 +251,7 @@ impl RowsRule {
         });
         let inputs: SmallVec<[&Tensor; 3]> =
             inputs.iter().map(|(Lane::Rows(x) | Lane::One(x))| x).collect();
-        joint(rule.results.of_rows(rows), &inputs, of_rows)
+        rule.results.of_rows(rows).call(&inputs, of_rows)
     }
 
     /// Adds the ids of the tensors that the rule, or a rule in it, uses.

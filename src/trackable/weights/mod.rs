@@ -24,6 +24,7 @@ use super::{NamedArray, Trackable};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::host_array::HostDType;
+use crate::support::sort::sort_by;
 use layers::Layers;
 
 /// Arrays that are read one by one.
@@ -67,7 +68,7 @@ pub(crate) fn load(root: &dyn Trackable, source: &dyn Source, options: &LoadOpti
         taken.extend(rules.name(name).map(|new| (name, new)));
     }
     let mut sorted: Vec<&(&str, String)> = taken.iter().collect();
-    sorted.sort_by(|a, b| a.1.cmp(&b.1));
+    sort_by(&mut sorted, |a, b| a.1.cmp(&b.1));
     if let Some([a, b]) = sorted.windows(2).find(|pair| pair[0].1 == pair[1].1) {
         return Err(Error::Checkpoint(message!(
             "load: '{}' and '{}' both become '{}' by the options. Make one of the patterns more specific, or ignore \
@@ -112,7 +113,7 @@ fn root_variables(root: &dyn Trackable) -> Vec<(String, DType)> {
     let everything = Everything::collect(root, Scope::Variables);
     let mut variables: Vec<_> =
         everything.variables().map(|(name, v)| (name.to_string(), v.dtype())).collect();
-    variables.sort_by(|a, b| a.0.cmp(&b.0));
+    sort_by(&mut variables, |a, b| a.0.cmp(&b.0));
     variables
 }
 
