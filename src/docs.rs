@@ -6,6 +6,7 @@
 /// [autodiff]: crate::docs::autodiff
 /// [benchmarks]: crate::docs::benchmarks
 /// [embedding]: crate::docs::embedding
+/// [export]: crate::docs::export
 /// [how-it-runs]: crate::docs::how_it_runs
 /// [tuning]: crate::docs::tuning
 #[doc = include_str!("../docs/guide.md")]
@@ -41,6 +42,9 @@ pub mod checkpoints {}
 
 #[cfg_attr(any(not(doctest), feature = "summary"), doc = include_str!("../docs/tensorboard.md"))]
 pub mod tensorboard {}
+
+#[cfg_attr(any(not(doctest), feature = "saved-model"), doc = include_str!("../docs/export.md"))]
+pub mod export {}
 
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}

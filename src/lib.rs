@@ -66,6 +66,8 @@ mod plan;
 pub mod prelude;
 pub mod random;
 mod runtime;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+mod saved_model;
 mod shape;
 #[cfg(feature = "summary")]
 pub mod summary;

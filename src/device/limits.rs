@@ -135,6 +135,25 @@ impl Caps {
         self.storage_buffers = self.storage_buffers.min(portable);
     }
 
+    /// What every device of WebGPU has by default, in any browser.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    pub(crate) fn of_webgpu(f16: bool) -> Self {
+        let info = AdapterInfo {
+            name: "WebGPU".into(),
+            kind: super::AdapterKind::Other,
+            backend: super::Backend::BrowserWebGpu,
+            driver: String::new(),
+        };
+        let mut features = wgpu::Features::empty();
+        features.set(wgpu::Features::SHADER_F16, f16);
+        // WebGPU limits no buffers but those of storage and uniforms.
+        let limits = wgpu::Limits {
+            max_buffers_and_acceleration_structures_per_shader_stage: u32::MAX,
+            ..wgpu::Limits::defaults()
+        };
+        Caps::new(&info, features, &limits)
+    }
+
     /// WebGPU's guaranteed minimum, which tests use to lower ops and generate code.
     #[cfg(test)]
     pub(crate) fn portable() -> Self {

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+use super::frozen::{FrozenFunction, FrozenValue, Unfreezable};
 use super::program::{Entry, Program, Renumbered};
 use crate::eager::{self, Effect, Owner, RunCounter};
 use crate::error::{Error, Result};
@@ -260,6 +262,76 @@ impl Concrete {
     #[cfg(feature = "summary")]
     pub(super) fn graph_nodes(&self) -> Vec<super::drawing::GraphNode> {
         self.traced().graph_nodes()
+    }
+
+    /// What a run computes, with the plan of every device of WebGPU.
+    ///
+    /// # Errors
+    /// Those of the plan, and of a program whose runs differ from each other.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    pub(super) fn frozen(&self) -> Result<FrozenFunction, Unfreezable> {
+        if let Some(error) = &self.broken {
+            return Err(Unfreezable::Failed(error.clone()));
+        }
+        let reasons = self.why_not_frozen();
+        if !reasons.is_empty() {
+            return Err(Unfreezable::Changes(reasons));
+        }
+        let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = self.program.device.portable_plan(&mut graph).map_err(Unfreezable::Failed)?;
+        let value = |leaf: &Leaf| match leaf {
+            Leaf::Argument(at) => FrozenValue::Argument(*at),
+            Leaf::Captured(tensor) => FrozenValue::Captured(tensor.clone()),
+            Leaf::Variable(at) => FrozenValue::Variable(self.program.variables[*at].peek()),
+        };
+        let result = |source: &Source| match source {
+            Source::Wanted(at) => FrozenValue::Computed(*at),
+            Source::Leaf(leaf) => value(leaf),
+        };
+        Ok(FrozenFunction {
+            plan,
+            leaves: self.leaves.iter().map(|(leaf, _)| value(leaf)).collect(),
+            results: self.outputs.iter().map(result).collect(),
+        })
+    }
+
+    /// Why runs differ from each other, in clauses.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    fn why_not_frozen(&self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        if self.replays {
+            reasons.push(
+                "it has branches or loops that are decided at each run (cond, while_loop), or calls the host (host_call)".to_string(),
+            );
+        }
+        let mut assigned = std::collections::BTreeSet::new();
+        let (mut effects, mut numbers) = (false, false);
+        for entry in self.all_entries() {
+            match entry {
+                Entry::Assign { variable, .. } => drop(assigned.insert(*variable)),
+                Entry::Effect { .. } => effects = true,
+                Entry::Call(call) => numbers |= call.owner.is_some(),
+                Entry::Count(_) => numbers = true,
+                _ => {}
+            }
+        }
+        if !assigned.is_empty() {
+            let spec = |variable: &usize| self.variables()[*variable].spec().to_string();
+            let specs: Vec<String> = assigned.iter().take(3).map(spec).collect();
+            let more = if assigned.len() > specs.len() { ", ..." } else { "" };
+            let count = assigned.len();
+            let variables = if count == 1 { "variable" } else { "variables" };
+            reasons.push(format!("it assigns {count} {variables} ({}{more})", specs.join(", ")));
+        }
+        if effects {
+            reasons.push("it prints, checks or writes values".to_string());
+        }
+        if numbers {
+            reasons.push(
+                "it uses numbers that change, such as random ones or an optimizer's".to_string(),
+            );
+        }
+        reasons
     }
 
     /// The graph, and which of its leaves a run overwrites; `None` if runs read values to know what to do.

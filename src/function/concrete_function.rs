@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::concrete::Concrete;
 #[cfg(feature = "summary")]
 use super::drawing::GraphNode;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+use super::frozen::{FrozenFunction, Unfreezable};
 use super::program::Entry;
 use super::tensor_spec::TensorSpec;
 use crate::eager;
@@ -246,6 +248,23 @@ impl ConcreteFunction {
             log::debug!("load_plan: {name}: {why}; the function is planned as usual.");
         }
         Ok(used.is_ok())
+    }
+
+    /// What the function computes, with the plan of every device of WebGPU; `call` is the caller in errors.
+    ///
+    /// # Errors
+    /// [`Error::Trace`] if its runs differ from each other: with all reasons. Those of the plan, if a tensor is too large.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    pub(crate) fn frozen(&self, call: &str) -> Result<FrozenFunction> {
+        self.trace.concrete().frozen().map_err(|why| match why {
+            Unfreezable::Failed(error) => error,
+            Unfreezable::Changes(reasons) => Error::Trace(message!(
+                "{call}: {} cannot be exported, because {}. Export a function of inference: call layers with INFERENCE, and train \
+                 elsewhere.",
+                self.pretty_printed_signature(),
+                reasons.join("; ")
+            )),
+        })
     }
 
     /// The nodes for TensorBoard.

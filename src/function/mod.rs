@@ -18,6 +18,8 @@ mod difference;
 mod drawing;
 #[cfg(not(target_family = "wasm"))]
 mod forward_backward;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) mod frozen;
 mod nest;
 mod program;
 mod recorder;

@@ -27,6 +27,8 @@ mod memory;
 mod misfits;
 mod order;
 mod planner;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) mod portable;
 mod pressure;
 mod reduction_emission;
 mod reduction_schedule;

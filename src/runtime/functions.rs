@@ -5,8 +5,14 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::flush::{Run, ready};
 use super::{Device, DeviceState};
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+use crate::device::Caps;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Key, Value, ValueState};
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+use crate::plan::portable::PortablePlan;
 #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
 use crate::plan::saved;
 use crate::plan::{Fusion, Plan, PlanReport};
@@ -76,6 +82,21 @@ impl Device {
         replaced: &[bool],
     ) -> PlanReport {
         self.plans_of(&mut self.state(), function, replaced)[0].1.report()
+    }
+
+    /// The plan of `function` for every device of WebGPU.
+    ///
+    /// # Errors
+    /// As [`PortablePlan::new`].
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    pub(crate) fn portable_plan(&self, function: &mut FunctionGraph) -> Result<PortablePlan> {
+        let graph = &mut function.graph;
+        graph.donated.fill(false);
+        // The plan depends on which numbers of the graph are equal.
+        graph.key(&mut self.state().coincidences);
+        let results = graph.nodes.iter().map(|node| &node.spec);
+        let f16 = results.chain(&graph.leaves).any(|spec| spec.dtype == DType::F16);
+        PortablePlan::new(graph, &Caps::of_webgpu(f16))
     }
 
     /// The plans of `function` as bytes; `replaced` as for [`Device::plans_of`].

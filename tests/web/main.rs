@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "saved-model")]
+mod exported;
 mod native_half;
 mod recorded;
 

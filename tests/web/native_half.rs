@@ -126,11 +126,13 @@ fn trained() -> Sequential {
 
 #[test]
 #[ignore = "part of `cargo xtask web --test`, before the browsers"]
-fn weights_for_the_browsers() {
+fn files_for_the_browsers() {
     let model = trained();
     model.save_weights(exchange().join("native.safetensors")).unwrap();
     let text = json!({ "logits": logits(&model) }).to_string();
     std::fs::write(exchange().join("native.json"), text).unwrap();
+    #[cfg(feature = "saved-model")]
+    crate::exported::export(&exchange().join("exported"), model);
 }
 
 #[test]

@@ -157,8 +157,8 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
             .args(arguments)
             .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
     };
-    // Weights for the browsers, and the expected predictions for a few images.
-    let status = native("weights_for_the_browsers").run()?;
+    // Weights and models for the browsers, and the expected predictions.
+    let status = native("files_for_the_browsers").run()?;
     if !status.is_success() {
         return Ok(status);
     }

@@ -1,0 +1,3 @@
+//! Models that run without the program that made them.
+
+mod webgpu;

@@ -1,0 +1,322 @@
+//! A function as a JavaScript module, its kernels and its weights: a model that needs no library.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::device::Access;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::files::io;
+use crate::function::ConcreteFunction;
+use crate::function::frozen::{FrozenFunction, FrozenValue};
+use crate::host_array::HostArray;
+use crate::plan::BufferRef;
+use crate::plan::portable::{PortableBinding, PortablePlan};
+use crate::tensor::Tensor;
+use crate::trackable::{NamedArray, file};
+
+/// The program that runs the model; the same for each.
+const MODULE: &str = include_str!("webgpu/model.mjs");
+/// Its types, where the words `_Inputs`, `_Results` and `_Buffers` stand for the model's.
+const TYPES: &str = include_str!("webgpu/model.d.ts");
+
+/// The version of `model.json`.
+const VERSION: u32 = 1;
+
+/// The first names of weights in the file; a number follows.
+const VARIABLE: &str = "variable";
+const CAPTURED: &str = "constant";
+
+impl ConcreteFunction {
+    /// Writes the function as a model for JavaScript that needs no library: a module of 15 kB runs it in every browser with WebGPU, in
+    /// workers, and in Node.js where that has WebGPU. Needs the feature `saved-model`.
+    ///
+    /// The folder gets `model.mjs`, the module; `model.d.ts`, its types; `model.json`, the kernels in WGSL and the order in which they
+    /// run; and `model.safetensors`, the values that variables and captured tensors have now. Existing files of
+    /// these names are replaced.
+    ///
+    /// ```no_run
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use wgrad::keras::layers::{Dense, Layer};
+    /// use wgrad::keras::{INFERENCE, Sequential};
+    ///
+    /// let model = Sequential::new().add(Dense::new(64)).add(Dense::new(10));
+    /// let predict = tf::function(move |pixels: tf::Tensor| model.call(&pixels, INFERENCE));
+    /// let one = predict.get_concrete_function((tf::Tensor::zeros([1, 784])?,))?;
+    /// one.export_webgpu("site/digits")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A page then runs it:
+    ///
+    /// ```js
+    /// import { load } from './digits/model.mjs';
+    /// const model = await load();
+    /// const logits = await model(pixels); // A Float32Array of 784 numbers, or a GPUBuffer; returns a Float32Array.
+    /// ```
+    ///
+    /// Inputs have the sizes of the trace. The kernels are those for any adapter: they use no subgroups, and `f16` only if a tensor is
+    /// `f16`.
+    ///
+    /// # Errors
+    /// [`Error::Trace`] if runs differ from each other: if the function assigns variables, draws random numbers, prints, or has
+    /// branches and loops that are decided at each run. [`Error::Io`] if a file cannot be written. Those of reading the variables,
+    /// and of a plan whose tensors do not fit into the buffers that every device has.
+    pub fn export_webgpu(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let folder = folder.as_ref();
+        // The plan comes last: the files before it also fit the plan that it replaces, if only the weights have changed.
+        for (name, contents) in files(&self.frozen("export_webgpu")?, self)? {
+            io::write_file(folder.join(name), contents)?;
+        }
+        Ok(())
+    }
+}
+
+/// The files' names and contents.
+fn files(
+    frozen: &FrozenFunction,
+    function: &ConcreteFunction,
+) -> Result<[(&'static str, Vec<u8>); 4]> {
+    let model = Model::new(frozen, function)?;
+    Ok([
+        ("model.safetensors", file::to_bytes(&model.weights)?),
+        ("model.mjs", MODULE.into()),
+        ("model.d.ts", model.types().into_bytes()),
+        ("model.json", model.json(&frozen.plan).to_string().into_bytes()),
+    ])
+}
+
+/// A shape and a dtype, with the buffer that holds the values.
+struct Place {
+    dtype: DType,
+    shape: Vec<usize>,
+    buffer: usize,
+}
+
+impl Place {
+    fn json(&self) -> Value {
+        json!({ "dtype": self.dtype.tensorflow_name(), "shape": self.shape, "buffer": self.buffer })
+    }
+
+    /// The class of its values in JavaScript.
+    fn array(&self) -> &'static str {
+        match self.dtype {
+            DType::F32 => "Float32Array",
+            DType::F16 => "Uint16Array",
+            DType::I32 => "Int32Array",
+            DType::U32 => "Uint32Array",
+            DType::U8 | DType::Bool => "Uint8Array",
+        }
+    }
+}
+
+/// What the files contain, besides the plan.
+struct Model {
+    /// The bytes of each buffer: those of the inputs, the weights and the results, then the plan's slots.
+    buffers: Vec<u64>,
+    inputs: Vec<Place>,
+    outputs: Vec<Place>,
+    /// The weights, and their buffers.
+    weights: Vec<NamedArray<'static>>,
+    places: Vec<Place>,
+    /// The buffers of the plan's leaves.
+    leaves: Vec<usize>,
+    first_slot: usize,
+    f16: bool,
+}
+
+impl Model {
+    fn new(frozen: &FrozenFunction, function: &ConcreteFunction) -> Result<Self> {
+        let FrozenFunction { plan, leaves, results } = frozen;
+        let mut model = Model {
+            buffers: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            weights: Vec::new(),
+            places: Vec::new(),
+            leaves: Vec::new(),
+            first_slot: 0,
+            f16: false,
+        };
+        for (dtype, shape) in specs(function.inputs()) {
+            let place = model.place(dtype, shape);
+            model.inputs.push(place);
+        }
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        // The buffer of a constant. One that is used twice has one.
+        let mut constant = |model: &mut Model, name: &str, value: &Tensor| {
+            if let Some(buffer) = known.get(&value.id()) {
+                return Ok(*buffer);
+            }
+            let place = model.place(value.dtype(), value.shape().to_vec());
+            let buffer = place.buffer;
+            known.insert(value.id(), buffer);
+            let name = format!("{name}_{}", model.weights.len());
+            model.weights.push(NamedArray::new(name, HostArray::from_tensor(value)?));
+            model.places.push(place);
+            Ok::<usize, Error>(buffer)
+        };
+        for leaf in leaves {
+            let buffer = match leaf {
+                FrozenValue::Argument(at) => model.inputs[*at].buffer,
+                FrozenValue::Captured(value) => constant(&mut model, CAPTURED, value)?,
+                FrozenValue::Variable(value) => constant(&mut model, VARIABLE, value)?,
+                FrozenValue::Computed(_) => unreachable!("a leaf is not computed"),
+            };
+            model.leaves.push(buffer);
+        }
+        let mut passed = Vec::with_capacity(results.len());
+        for result in results {
+            passed.push(match result {
+                FrozenValue::Argument(at) => Some(model.inputs[*at].buffer),
+                FrozenValue::Captured(value) => Some(constant(&mut model, CAPTURED, value)?),
+                FrozenValue::Variable(value) => Some(constant(&mut model, VARIABLE, value)?),
+                FrozenValue::Computed(_) => None,
+            });
+        }
+        model.first_slot = model.buffers.len();
+        model.buffers.extend(&plan.slots);
+        for ((result, passed), (dtype, shape)) in
+            results.iter().zip(passed).zip(specs(function.outputs()))
+        {
+            let buffer = match (passed, result) {
+                (Some(buffer), _) => buffer,
+                (None, FrozenValue::Computed(at)) => model.buffer(plan.outputs[*at]),
+                (None, _) => unreachable!("a result that is not passed on is computed"),
+            };
+            model.f16 |= dtype == DType::F16;
+            model.outputs.push(Place { dtype, shape, buffer });
+        }
+        model.f16 |= plan.kernels.iter().any(|kernel| kernel.wgsl.contains("enable f16;"));
+        Ok(model)
+    }
+
+    /// A new buffer.
+    fn place(&mut self, dtype: DType, shape: Vec<usize>) -> Place {
+        self.f16 |= dtype == DType::F16;
+        self.buffers.push(dtype.bytes(shape.iter().product()));
+        Place { dtype, shape, buffer: self.buffers.len() - 1 }
+    }
+
+    fn buffer(&self, buffer: BufferRef) -> usize {
+        match buffer {
+            BufferRef::Leaf(at) => self.leaves[at as usize],
+            BufferRef::Slot(at) => self.first_slot + at as usize,
+        }
+    }
+
+    fn json(&self, plan: &PortablePlan) -> Value {
+        let access = |access: &Access| match access {
+            Access::Read => "read-only-storage",
+            Access::Write => "storage",
+            Access::Uniform => "uniform",
+        };
+        let kernels: Vec<Value> = plan
+            .kernels
+            .iter()
+            .map(|kernel| {
+                let bindings: Vec<&str> = kernel.accesses.iter().map(access).collect();
+                json!({ "bindings": bindings, "wgsl": &*kernel.wgsl })
+            })
+            .collect();
+        let binding = |binding: &PortableBinding| match binding {
+            PortableBinding::Storage { buffer, bytes } => {
+                json!({ "buffer": self.buffer(*buffer), "size": bytes })
+            }
+            PortableBinding::Uniform(words) => json!({ "uniform": words }),
+        };
+        let steps: Vec<Value> = plan
+            .steps
+            .iter()
+            .map(|step| {
+                json!({
+                    "label": step.label,
+                    "kernel": step.kernel,
+                    "workgroups": step.workgroups,
+                    "bindings": step.bindings.iter().map(binding).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        let weights: Vec<Value> = self
+            .weights
+            .iter()
+            .zip(&self.places)
+            .map(|(weight, place)| {
+                let mut json = place.json();
+                json["name"] = (&*weight.name).into();
+                json
+            })
+            .collect();
+        let features: &[&str] = if self.f16 { &["shader-f16"] } else { &[] };
+        let mut limits = json!({});
+        let largest = self.buffers.iter().copied().max().unwrap_or(0);
+        let default = wgpu::Limits::defaults().max_buffer_size;
+        if largest > default {
+            limits["maxBufferSize"] = largest.into();
+        }
+        json!({
+            "format": "wgrad-webgpu",
+            "version": VERSION,
+            "generator": concat!("wgrad ", env!("CARGO_PKG_VERSION")),
+            "features": features,
+            "limits": limits,
+            "inputs": self.inputs.iter().map(Place::json).collect::<Vec<_>>(),
+            "outputs": self.outputs.iter().map(Place::json).collect::<Vec<_>>(),
+            "weights": weights,
+            "buffers": self.buffers,
+            "kernels": kernels,
+            "steps": steps,
+        })
+    }
+
+    /// The module's types.
+    fn types(&self) -> String {
+        let list = |types: &[String]| match types {
+            [one] => one.clone(),
+            all => format!("[{}]", all.join(", ")),
+        };
+        let described = |places: &[Place]| {
+            let spec = |place: &Place| {
+                let sizes: Vec<String> = place.shape.iter().map(usize::to_string).collect();
+                format!("{}[{}]", place.dtype.tensorflow_name(), sizes.join(", "))
+            };
+            places.iter().map(spec).collect::<Vec<String>>().join(" and ")
+        };
+        let inputs = match &self.inputs[..] {
+            [] => "[] | undefined".to_string(),
+            [_] => "Input | readonly [Input]".to_string(),
+            all => format!("readonly [{}]", vec!["Input"; all.len()].join(", ")),
+        };
+        let arrays: Vec<String> =
+            self.outputs.iter().map(|place| place.array().to_string()).collect();
+        let buffers = vec!["GPUBuffer".to_string(); self.outputs.len()];
+        TYPES
+            .replace(
+                "/** INPUTS */",
+                &format!(
+                    "/** {}. */",
+                    match &self.inputs[..] {
+                        [] => "There are none".to_string(),
+                        some => described(some),
+                    }
+                ),
+            )
+            .replace("/** RESULTS */", &format!("/** {}. */", described(&self.outputs)))
+            .replace("_Inputs", &inputs)
+            .replace("_Results", &list(&arrays))
+            .replace("_Buffers", &list(&buffers))
+    }
+}
+
+/// The dtypes and sizes of a concrete function's tensors, which are all known.
+fn specs(specs: Vec<crate::function::TensorSpec>) -> impl Iterator<Item = (DType, Vec<usize>)> {
+    specs.into_iter().map(|spec| (spec.dtype(), spec.shape().iter().flatten().copied().collect()))
+}
+
+#[cfg(test)]
+#[path = "webgpu_tests.rs"]
+mod tests;
