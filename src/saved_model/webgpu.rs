@@ -1,21 +1,18 @@
 //! A function as a JavaScript module, its kernels and its weights: a model that needs no library.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::model::{Model, Place};
 use crate::device::Access;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::io;
 use crate::function::ConcreteFunction;
-use crate::function::frozen::{FrozenFunction, FrozenValue};
-use crate::host_array::HostArray;
-use crate::plan::BufferRef;
+use crate::function::frozen::FrozenFunction;
 use crate::plan::portable::{PortableBinding, PortablePlan};
-use crate::tensor::Tensor;
-use crate::trackable::{NamedArray, file};
+use crate::trackable::file;
 
 /// The program that runs the model; the same for each.
 const MODULE: &str = include_str!("webgpu/model.mjs");
@@ -24,10 +21,6 @@ const TYPES: &str = include_str!("webgpu/model.d.ts");
 
 /// The version of `model.json`.
 const VERSION: u32 = 1;
-
-/// The first names of weights in the file; a number follows.
-const VARIABLE: &str = "variable";
-const CAPTURED: &str = "constant";
 
 impl ConcreteFunction {
     /// Writes the function as a model for JavaScript that needs no library: a module of 15 kB runs it in every browser with WebGPU, in
@@ -63,8 +56,9 @@ impl ConcreteFunction {
     /// `f16`.
     ///
     /// # Errors
-    /// [`Error::Trace`] if runs differ from each other: if the function assigns variables, draws random numbers, prints, or has
-    /// branches and loops that are decided at each run. [`Error::Io`] if a file cannot be written. Those of reading the variables,
+    /// [`Error::Trace`](crate::Error::Trace) if runs differ from each other: if the function assigns variables, draws random numbers, prints, or has
+    /// branches and loops that are decided at each run. [`Error::Io`](crate::Error::Io) if a file cannot be
+    /// written. Those of reading the variables,
     /// and of a plan whose tensors do not fit into the buffers that every device has.
     pub fn export_webgpu(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
@@ -90,13 +84,6 @@ fn files(
     ])
 }
 
-/// A shape and a dtype, with the buffer that holds the values.
-struct Place {
-    dtype: DType,
-    shape: Vec<usize>,
-    buffer: usize,
-}
-
 impl Place {
     fn json(&self) -> Value {
         json!({ "dtype": self.dtype.tensorflow_name(), "shape": self.shape, "buffer": self.buffer })
@@ -114,101 +101,7 @@ impl Place {
     }
 }
 
-/// What the files contain, besides the plan.
-struct Model {
-    /// The bytes of each buffer: those of the inputs, the weights and the results, then the plan's slots.
-    buffers: Vec<u64>,
-    inputs: Vec<Place>,
-    outputs: Vec<Place>,
-    /// The weights, and their buffers.
-    weights: Vec<NamedArray<'static>>,
-    places: Vec<Place>,
-    /// The buffers of the plan's leaves.
-    leaves: Vec<usize>,
-    first_slot: usize,
-    f16: bool,
-}
-
 impl Model {
-    fn new(frozen: &FrozenFunction, function: &ConcreteFunction) -> Result<Self> {
-        let FrozenFunction { plan, leaves, results } = frozen;
-        let mut model = Model {
-            buffers: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            weights: Vec::new(),
-            places: Vec::new(),
-            leaves: Vec::new(),
-            first_slot: 0,
-            f16: false,
-        };
-        for (dtype, shape) in specs(function.inputs()) {
-            let place = model.place(dtype, shape);
-            model.inputs.push(place);
-        }
-        let mut known: HashMap<u64, usize> = HashMap::new();
-        // The buffer of a constant. One that is used twice has one.
-        let mut constant = |model: &mut Model, name: &str, value: &Tensor| {
-            if let Some(buffer) = known.get(&value.id()) {
-                return Ok(*buffer);
-            }
-            let place = model.place(value.dtype(), value.shape().to_vec());
-            let buffer = place.buffer;
-            known.insert(value.id(), buffer);
-            let name = format!("{name}_{}", model.weights.len());
-            model.weights.push(NamedArray::new(name, HostArray::from_tensor(value)?));
-            model.places.push(place);
-            Ok::<usize, Error>(buffer)
-        };
-        for leaf in leaves {
-            let buffer = match leaf {
-                FrozenValue::Argument(at) => model.inputs[*at].buffer,
-                FrozenValue::Captured(value) => constant(&mut model, CAPTURED, value)?,
-                FrozenValue::Variable(value) => constant(&mut model, VARIABLE, value)?,
-                FrozenValue::Computed(_) => unreachable!("a leaf is not computed"),
-            };
-            model.leaves.push(buffer);
-        }
-        let mut passed = Vec::with_capacity(results.len());
-        for result in results {
-            passed.push(match result {
-                FrozenValue::Argument(at) => Some(model.inputs[*at].buffer),
-                FrozenValue::Captured(value) => Some(constant(&mut model, CAPTURED, value)?),
-                FrozenValue::Variable(value) => Some(constant(&mut model, VARIABLE, value)?),
-                FrozenValue::Computed(_) => None,
-            });
-        }
-        model.first_slot = model.buffers.len();
-        model.buffers.extend(&plan.slots);
-        for ((result, passed), (dtype, shape)) in
-            results.iter().zip(passed).zip(specs(function.outputs()))
-        {
-            let buffer = match (passed, result) {
-                (Some(buffer), _) => buffer,
-                (None, FrozenValue::Computed(at)) => model.buffer(plan.outputs[*at]),
-                (None, _) => unreachable!("a result that is not passed on is computed"),
-            };
-            model.f16 |= dtype == DType::F16;
-            model.outputs.push(Place { dtype, shape, buffer });
-        }
-        model.f16 |= plan.kernels.iter().any(|kernel| kernel.wgsl.contains("enable f16;"));
-        Ok(model)
-    }
-
-    /// A new buffer.
-    fn place(&mut self, dtype: DType, shape: Vec<usize>) -> Place {
-        self.f16 |= dtype == DType::F16;
-        self.buffers.push(dtype.bytes(shape.iter().product()));
-        Place { dtype, shape, buffer: self.buffers.len() - 1 }
-    }
-
-    fn buffer(&self, buffer: BufferRef) -> usize {
-        match buffer {
-            BufferRef::Leaf(at) => self.leaves[at as usize],
-            BufferRef::Slot(at) => self.first_slot + at as usize,
-        }
-    }
-
     fn json(&self, plan: &PortablePlan) -> Value {
         let access = |access: &Access| match access {
             Access::Read => "read-only-storage",
@@ -310,11 +203,6 @@ impl Model {
             .replace("_Results", &list(&arrays))
             .replace("_Buffers", &list(&buffers))
     }
-}
-
-/// The dtypes and sizes of a concrete function's tensors, which are all known.
-fn specs(specs: Vec<crate::function::TensorSpec>) -> impl Iterator<Item = (DType, Vec<usize>)> {
-    specs.into_iter().map(|spec| (spec.dtype(), spec.shape().iter().flatten().copied().collect()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::*;
 use crate as tf;
 use crate::interop::DeviceExt;
-use crate::{Tensor, Variable};
+use crate::{DType, Error, HostArray, Tensor, Variable};
 use serde_json::Value;
 
 /// The files of a function, by name.
@@ -255,6 +255,19 @@ fn every_dtype_and_any_result_is_exported() {
         (values(&[3]), tf::constant([1, 2, 300]).unwrap(), tf::constant([true, false]).unwrap());
     let concrete = f.get_concrete_function((inputs.clone(),)).unwrap();
     check(&concrete, &[inputs.0, inputs.1, inputs.2]);
+}
+
+#[test]
+fn half_precision_is_exported_where_the_adapter_has_it() {
+    if !tf::Device::current().unwrap().caps().f16 {
+        return;
+    }
+    let f = tf::function(|x: Tensor| x.multiply(2.0)?.reduce_sum(-1));
+    let x = tf::constant([[1.5, -2.0, 3.0]]).unwrap().cast(DType::F16).unwrap();
+    let concrete = f.get_concrete_function((x.clone(),)).unwrap();
+    let exported = check(&concrete, &[x]);
+    assert_eq!(exported.plan["features"][0], "shader-f16");
+    assert!(exported.types.contains("Results = Uint16Array;"), "{}", exported.types);
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod support;
 
 mod debugging;
 mod device;
+#[cfg(feature = "saved-model")]
+mod exported_source;
 mod faults;
 mod functions;
 mod inspect;

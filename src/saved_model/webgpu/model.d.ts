@@ -7,7 +7,7 @@ export interface TensorSpec {
   readonly shape: readonly number[];
 }
 
-/** Numbers in row-major order, in a typed array of the input's dtype (`Uint8Array` for `bool`). */
+/** Numbers in row-major order, in a typed array of the input's dtype (`Uint8Array` for `bool`, `Uint16Array` of bits for `float16`). */
 export type TypedArray = Float32Array | Int32Array | Uint32Array | Uint16Array | Uint8Array;
 
 /** Numbers, also nested. */

@@ -8,7 +8,8 @@
 
 const ARRAYS = {
   float32: Float32Array,
-  float16: globalThis.Float16Array ?? Uint16Array,
+  // The bits: not every browser has a Float16Array.
+  float16: Uint16Array,
   int32: Int32Array,
   uint32: Uint32Array,
   uint8: Uint8Array,
@@ -34,16 +35,7 @@ export async function load(url = new URL('.', import.meta.url), { device } = {})
   const weights = parseWeights(file, folder);
   const own = !device;
   device ??= await requestDevice(plan);
-  for (const feature of plan.features) {
-    if (!device.features.has(feature)) {
-      throw new Error(`load: the model needs the feature '${feature}', which the device lacks. Request it with the device.`);
-    }
-  }
-  for (const [limit, least] of Object.entries(plan.limits)) {
-    if (device.limits[limit] < least) {
-      throw new Error(`load: the model needs ${limit} ${least}, but the device has ${device.limits[limit]}. Request it with the device.`);
-    }
-  }
+  if (!own) require(plan, device, 'device', ' Request it with the device.');
   device.pushErrorScope('out-of-memory');
   const buffers = makeBuffers(device, plan, weights);
   const uniforms = makeUniforms(device, plan);
@@ -104,16 +96,21 @@ function parseWeights(file, folder) {
   return weights;
 }
 
+function require(plan, { features, limits }, what, remedy) {
+  for (const feature of plan.features) {
+    if (!features.has(feature)) throw new Error(`load: the model needs ${feature}, which the ${what} lacks.${remedy}`);
+  }
+  for (const [limit, least] of Object.entries(plan.limits)) {
+    if (limits[limit] < least) throw new Error(`load: the model needs ${limit} ${least}, but the ${what} has ${limits[limit]}.${remedy}`);
+  }
+}
+
 async function requestDevice(plan) {
   const gpu = globalThis.navigator?.gpu;
   if (!gpu) throw new Error('load: there is no WebGPU here. Use a browser that has it, over https or on localhost, or pass a device.');
   const adapter = await gpu.requestAdapter();
   if (!adapter) throw new Error('load: WebGPU found no adapter. Check that the GPU is not blocked.');
-  const lacks = plan.features.filter((feature) => !adapter.features.has(feature));
-  if (lacks.length) throw new Error(`load: the model needs ${lacks}, which the adapter lacks.`);
-  for (const [limit, least] of Object.entries(plan.limits)) {
-    if (adapter.limits[limit] < least) throw new Error(`load: the model needs ${limit} ${least}, but the adapter has ${adapter.limits[limit]}.`);
-  }
+  require(plan, adapter, 'adapter', '');
   return adapter.requestDevice({ requiredFeatures: plan.features, requiredLimits: plan.limits });
 }
 
@@ -279,8 +276,10 @@ function makeModel({ device, own, plan, buffers, uniforms, pipelines }) {
       const flat = [value].flat(Infinity);
       const strange = flat.find((number) => typeof number !== 'number' && typeof number !== 'boolean');
       if (strange !== undefined) throw wrong(`an array with a ${typeof strange} in it`);
-      if (dtype === 'float16' && ARRAYS.float16 === Uint16Array) throw wrong('an array of numbers; this browser has no Float16Array, so pass the bits in a Uint16Array');
-      array = ARRAYS[dtype].from(flat);
+      const { Float16Array } = globalThis;
+      if (dtype !== 'float16') array = ARRAYS[dtype].from(flat);
+      else if (Float16Array) array = new Uint16Array(Float16Array.from(flat).buffer);
+      else throw wrong('an array of numbers, which this browser cannot round; pass the bits in a Uint16Array');
     }
     if (!(array instanceof ARRAYS[dtype])) {
       throw wrong(`${array?.constructor?.name ?? typeof array}; pass a ${ARRAYS[dtype].name}, an array of numbers or a GPUBuffer`);
