@@ -151,6 +151,7 @@ async function loadLater(): Promise<void> {
     }
     later = ready;
     later.able(able() && !refused);
+    allowTuning();
     root.dataset.stage = 'whole';
   } catch (error) {
     asked = false;
@@ -265,11 +266,17 @@ function setState(next: State): void {
   disable('toggle', !able() || (refused && next !== 'training'));
   disable('step-once', !able() || refused);
   disable('reset', !able() || refused);
-  for (const id of ['weights-save', 'tune', 'lose-device', 'evaluate', 'pad-test']) disable(id, !able());
+  for (const id of ['weights-save', 'lose-device', 'evaluate', 'pad-test']) disable(id, !able());
   byId<HTMLInputElement>('weights-load').disabled = !able();
   later?.able(able() && !refused);
+  allowTuning();
   watchTests(next === 'training' && startsItself);
   if (next === 'error' || next === 'paused' || next === 'finished' || (next === 'ready' && !startsItself)) void loadLater();
+}
+
+/** Enables the button whose clicks the parts that are loaded later receive. */
+function allowTuning(): void {
+  byId<HTMLButtonElement>('tune').disabled = !able() || !later;
 }
 
 /** Whether the engine accepts orders. */

@@ -11,11 +11,10 @@ visits('what is under the hood', (at) => {
   it('tunes, and tells what it found in a table', async () => {
     const page = await at.train({ ...SMALL, stop: 2 });
     await page.unfold('#hood');
-    await page.click('#tune');
-    const rows = await page.until(() => {
-      const rows = [...document.querySelectorAll('#tuned > table > tbody > tr')];
-      return rows.length > 0 && rows.map((row) => [...row.cells].map((cell) => cell.textContent));
-    }, { what: 'the table', timeout: 200_000 });
+    await page.clickUntil('#tune', () => document.querySelector('#tune-note').textContent !== '');
+    await page.until(() => !document.querySelector('#tune').hasAttribute('aria-busy'), { what: 'the end of tuning', timeout: 200_000 });
+    const rows = await page.eval(() => [...document.querySelectorAll('#tuned > table > tbody > tr')].map((row) => [...row.cells].map((cell) => cell.textContent)));
+    assert.ok(rows.length > 0, `${await page.text('#tune-note')}\n${await at.words()}`);
     assert.ok(rows.some(([op]) => /^Product.*\[50, 784\] × \[784, 8\]/.test(op)), JSON.stringify(rows));
     for (const [op, chosen, time, , before, gain, tried] of rows) {
       assert.match(time, /^[\d.,]+ (µs|ms|s)$/, op);
@@ -28,7 +27,7 @@ visits('what is under the hood', (at) => {
     assert.match(await page.text('#tune-note'), /were? measured|was measured/);
     await page.screenshot('tuned');
     // Everything is measured now.
-    await page.click('#tune');
+    await page.clickUntil('#tune', () => !document.querySelector('#tune-note').textContent.includes('measured. '));
     await page.until(() => document.querySelector('#tune-note').textContent.startsWith('There was nothing to measure'), { what: 'nothing more' });
     assert.equal(await page.eval(() => document.querySelector('#tuned').hidden), true);
   });

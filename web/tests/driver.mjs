@@ -168,6 +168,15 @@ class Page {
     }
   }
 
+  /** Clicks until `f` is true on the page: new content above may move the element away from a click. */
+  async clickUntil(selector, f) {
+    for (let i = 0; i < 5; i += 1) {
+      await this.click(selector);
+      if (await this.eval(f)) return;
+    }
+    throw new Error(`no click reaches ${selector}`);
+  }
+
   /** Opens a `details` by its summary. Clicks again if new content above moved it. */
   async unfold(selector) {
     for (let i = 0; i < 5; i += 1) {
