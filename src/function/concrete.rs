@@ -301,7 +301,9 @@ impl Concrete {
         let mut reasons = Vec::new();
         if self.replays {
             reasons.push(
-                "it has branches or loops that are decided at each run (cond, while_loop), or calls the host (host_call)".to_string(),
+                "it has branches or loops that the host decides at each run (cond, while_loop; where_ selects on the device), or \
+                 calls the host (host_call)"
+                    .to_string(),
             );
         }
         let mut assigned = std::collections::BTreeSet::new();

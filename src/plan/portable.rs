@@ -17,6 +17,8 @@ pub(crate) struct PortablePlan {
     pub(crate) slots: Vec<u64>,
     /// The buffers of the wanted nodes, in their order.
     pub(crate) outputs: Vec<BufferRef>,
+    /// Whether kernels may use `f16`.
+    pub(crate) f16: bool,
 }
 
 /// A WGSL module whose entry point is `main`. Its bindings are in group 0, in the order of `accesses`.
@@ -43,10 +45,10 @@ pub(crate) enum PortableBinding {
 }
 
 impl PortablePlan {
-    /// Plans `graph`, whose key has been computed, without the numbers of a certain adapter.
+    /// Plans `graph`, whose key has been computed. Tensors may be larger than `caps` allows: [`PortablePlan::largest_binding`].
     ///
     /// # Errors
-    /// Those of a plan that cannot run, because a tensor is too large.
+    /// Those of a plan that cannot run, because a loop would be too long.
     pub(crate) fn new(graph: &Graph, caps: &Caps) -> Result<Self> {
         let mut plan = plan(graph, caps, Fusion::Full, &Choice::Unasked);
         if let Some(error) = plan.refused {
@@ -78,7 +80,26 @@ impl PortablePlan {
             steps,
             slots: slots.iter().map(|slot| slot.bytes).collect(),
             outputs: outputs.iter().map(|(_, buffer)| *buffer).collect(),
+            f16: caps.f16,
         })
+    }
+
+    /// The bytes of the largest range of a buffer that a dispatch binds.
+    pub(crate) fn largest_binding(&self) -> u64 {
+        let bytes =
+            self.steps.iter().flat_map(|step| &step.bindings).map(|binding| match binding {
+                PortableBinding::Storage { bytes, .. } => *bytes,
+                PortableBinding::Uniform(_) => 0,
+            });
+        bytes.max().unwrap_or(0)
+    }
+
+    /// The most storage buffers that a kernel binds.
+    pub(crate) fn most_storage_buffers(&self) -> usize {
+        let storage = |kernel: &PortableKernel| {
+            kernel.accesses.iter().filter(|access| !matches!(access, Access::Uniform)).count()
+        };
+        self.kernels.iter().map(storage).max().unwrap_or(0)
     }
 }
 

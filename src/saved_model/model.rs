@@ -34,8 +34,6 @@ pub(super) struct Model {
     /// The buffers of the plan's leaves.
     leaves: Vec<usize>,
     first_slot: usize,
-    /// Whether kernels need the feature `shader-f16`.
-    pub(super) f16: bool,
 }
 
 impl Model {
@@ -49,7 +47,6 @@ impl Model {
             places: Vec::new(),
             leaves: Vec::new(),
             first_slot: 0,
-            f16: false,
         };
         for (dtype, shape) in specs(function.inputs()) {
             let place = model.place(dtype, shape);
@@ -97,16 +94,13 @@ impl Model {
                 (None, FrozenValue::Computed(at)) => model.buffer(plan.outputs[*at]),
                 (None, _) => unreachable!("a result that is not passed on is computed"),
             };
-            model.f16 |= dtype == DType::F16;
             model.outputs.push(Place { dtype, shape, buffer });
         }
-        model.f16 |= plan.kernels.iter().any(|kernel| kernel.wgsl.contains("enable f16;"));
         Ok(model)
     }
 
     /// A new buffer.
     fn place(&mut self, dtype: DType, shape: Vec<usize>) -> Place {
-        self.f16 |= dtype == DType::F16;
         self.buffers.push(dtype.bytes(shape.iter().product()));
         Place { dtype, shape, buffer: self.buffers.len() - 1 }
     }

@@ -51,7 +51,7 @@ impl ConcreteFunction {
         let weights = file::to_bytes(&model.weights)?;
         let source = source(&model, &frozen.plan, &weights)?;
         let folder = folder.as_ref();
-        // The source checks the length of the weights, so that it does not compile into a program with older ones that differ.
+        // `Model::new` refuses weights of another length.
         io::write_file(folder.join("model.safetensors"), weights)?;
         io::write_file(folder.join("model.rs"), source)
     }
@@ -164,7 +164,7 @@ fn tables(model: &Model, plan: &PortablePlan, weights: &[u8]) -> Result<String> 
         "    ],\n    weight_bytes: {},\n    buffers: &{:?},\n    f16: {},\n    kernels: &[\n",
         weights.len(),
         model.buffers,
-        model.f16
+        plan.f16
     );
     for kernel in &plan.kernels {
         let access = |access: &Access| match access {

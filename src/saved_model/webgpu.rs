@@ -57,9 +57,9 @@ impl ConcreteFunction {
     ///
     /// # Errors
     /// [`Error::Trace`](crate::Error::Trace) if runs differ from each other: if the function assigns variables, draws random numbers, prints, or has
-    /// branches and loops that are decided at each run. [`Error::Io`](crate::Error::Io) if a file cannot be
+    /// branches and loops that the host decides at each run. [`Error::Io`](crate::Error::Io) if a file cannot be
     /// written. Those of reading the variables,
-    /// and of a plan whose tensors do not fit into the buffers that every device has.
+    /// and of a plan that cannot run on every device.
     pub fn export_webgpu(&self, folder: impl AsRef<Path>) -> Result<()> {
         let folder = folder.as_ref();
         // The plan comes last: the files before it also fit the plan that it replaces, if only the weights have changed.
@@ -144,19 +144,13 @@ impl Model {
                 json
             })
             .collect();
-        let features: &[&str] = if self.f16 { &["shader-f16"] } else { &[] };
-        let mut limits = json!({});
-        let largest = self.buffers.iter().copied().max().unwrap_or(0);
-        let default = wgpu::Limits::defaults().max_buffer_size;
-        if largest > default {
-            limits["maxBufferSize"] = largest.into();
-        }
+        let features: &[&str] = if plan.f16 { &["shader-f16"] } else { &[] };
         json!({
             "format": "wgrad-webgpu",
             "version": VERSION,
             "generator": concat!("wgrad ", env!("CARGO_PKG_VERSION")),
             "features": features,
-            "limits": limits,
+            "limits": limits(self.buffers.iter().copied().max().unwrap_or(0), plan),
             "inputs": self.inputs.iter().map(Place::json).collect::<Vec<_>>(),
             "outputs": self.outputs.iter().map(Place::json).collect::<Vec<_>>(),
             "weights": weights,
@@ -180,7 +174,7 @@ impl Model {
             places.iter().map(spec).collect::<Vec<String>>().join(" and ")
         };
         let inputs = match &self.inputs[..] {
-            [] => "[] | undefined".to_string(),
+            [] => "void | readonly []".to_string(),
             [_] => "Input | readonly [Input]".to_string(),
             all => format!("readonly [{}]", vec!["Input"; all.len()].join(", ")),
         };
@@ -203,6 +197,26 @@ impl Model {
             .replace("_Results", &list(&arrays))
             .replace("_Buffers", &list(&buffers))
     }
+}
+
+/// What a device must have beyond the least that WebGPU has anywhere; by the names in JavaScript.
+fn limits(largest_buffer: u64, plan: &PortablePlan) -> Value {
+    let least = wgpu::Limits::downlevel_defaults();
+    let limits = [
+        ("maxBufferSize", largest_buffer, least.max_buffer_size),
+        (
+            "maxStorageBufferBindingSize",
+            plan.largest_binding(),
+            least.max_storage_buffer_binding_size,
+        ),
+        (
+            "maxStorageBuffersPerShaderStage",
+            plan.most_storage_buffers() as u64,
+            u64::from(least.max_storage_buffers_per_shader_stage),
+        ),
+    ];
+    let beyond = limits.into_iter().filter(|(_, needed, least)| needed > least);
+    beyond.map(|(name, needed, _)| (name.to_string(), Value::from(needed))).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::*;
 use crate as tf;
 use crate::interop::DeviceExt;
+use crate::plan::BufferRef;
 use crate::{DType, Error, HostArray, Tensor, Variable};
 use serde_json::Value;
 
@@ -307,7 +308,7 @@ fn what_differs_from_run_to_run_is_refused_with_all_reasons() {
     });
     let concrete = f.get_concrete_function((Tensor::ones([2]).unwrap(),)).unwrap();
     let error = concrete.export_webgpu("never-written").unwrap_err().to_string();
-    assert!(error.contains("decided at each run"), "{error}");
+    assert!(error.contains("the host decides at each run"), "{error}");
 }
 
 #[test]
@@ -327,6 +328,33 @@ fn the_files_are_written_and_replaced() {
     let error = concrete.export_webgpu(folder.join("deep/model.json")).unwrap_err();
     assert!(matches!(error, Error::Io(_)), "{error:?}");
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_device_must_have_what_the_plan_needs() {
+    use crate::plan::portable::{PortableKernel, PortableStep};
+    let plan = |buffers: usize, bytes: u64| PortablePlan {
+        kernels: vec![PortableKernel {
+            wgsl: "".into(),
+            accesses: std::iter::repeat_n(Access::Read, buffers).chain([Access::Uniform]).collect(),
+        }],
+        steps: vec![PortableStep {
+            label: String::new(),
+            kernel: 0,
+            workgroups: [1; 3],
+            bindings: vec![PortableBinding::Storage { buffer: BufferRef::Leaf(0), bytes }],
+        }],
+        slots: Vec::new(),
+        outputs: Vec::new(),
+        f16: false,
+    };
+    assert_eq!(limits(256 << 20, &plan(4, 128 << 20)), json!({}));
+    let want = json!({
+        "maxBufferSize": 300 << 20,
+        "maxStorageBufferBindingSize": 200 << 20,
+        "maxStorageBuffersPerShaderStage": 8,
+    });
+    assert_eq!(limits(300 << 20, &plan(8, 200 << 20)), want);
 }
 
 #[test]

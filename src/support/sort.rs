@@ -1,7 +1,7 @@
 //! Sorts by a comparison or a key, with little code.
 //!
 //! The standard library's stable sort is 5 kB of WebAssembly for each type and comparison. These functions share one copy of it,
-//! which sorts positions; the elements are moved afterwards. They are for lists whose time does not matter.
+//! which sorts positions; the elements are moved afterwards. Use them where the time of a sort does not matter.
 
 use std::cmp::Ordering;
 

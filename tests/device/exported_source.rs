@@ -70,6 +70,10 @@ fn a_program_with_wgpu_alone_runs_an_exported_model() {
                 let model = model::Model::new(&device, &queue).unwrap();
                 let error = model.run(&[1.0], &[true, false]).unwrap_err();
                 println!("{error}");
+                let required_limits = wgpu::Limits { max_buffer_size: 16, max_storage_buffer_binding_size: 16, ..wgpu::Limits::downlevel_defaults() };
+                let small = wgpu::DeviceDescriptor { required_limits, ..Default::default() };
+                let (small, queue) = pollster::block_on(adapter.request_device(&small)).unwrap();
+                println!("{}", model::Model::new(&small, &queue).err().unwrap());
                 for _ in 0..3 {
                     let (y, best, not, truth, bytes): (Vec<f32>, Vec<i32>, Vec<bool>, Vec<bool>, Vec<u8>) =
                         model.run(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[true, false]).unwrap();
@@ -80,9 +84,12 @@ fn a_program_with_wgpu_alone_runs_an_exported_model() {
     );
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "input 0 has 1 elements and should have 6: f32 [2, 3]");
-    assert_eq!(lines.len(), 4);
+    let refused =
+        "the model needs max_buffer_size 48, but the device has 16; request it with the device";
+    assert_eq!(lines[1], refused);
+    assert_eq!(lines.len(), 5);
     let results = concrete.call(&[x, truth]).unwrap();
-    let (probabilities, others) = lines[1].split_once(']').unwrap();
+    let (probabilities, others) = lines[2].split_once(']').unwrap();
     let want = results[0].to_vec::<f32>().unwrap();
     let got = probabilities.trim_start_matches('[').split(", ").map(|x| x.parse::<f32>().unwrap());
     assert_eq!(got.clone().count(), want.len());
@@ -91,5 +98,5 @@ fn a_program_with_wgpu_alone_runs_an_exported_model() {
     }
     let best = results[1].to_vec::<i32>().unwrap();
     assert_eq!(others, format!(" {best:?} [false, true] [true, false] [1, 2, 3, 4, 5, 6]"));
-    assert!(lines[1..].iter().all(|line| *line == lines[1]));
+    assert!(lines[2..].iter().all(|line| *line == lines[2]));
 }

@@ -32,20 +32,28 @@ export async function load(url = new URL('.', import.meta.url), { device } = {})
   const folder = new URL(`${url}`.replace(/\/?$/, '/'), globalThis.location?.href ?? import.meta.url);
   const [text, file] = await Promise.all(['model.json', 'model.safetensors'].map((name) => read(new URL(name, folder))));
   const plan = parsePlan(text, folder);
-  const weights = parseWeights(file, folder);
+  const values = valuesOf(plan, parseWeights(file, folder));
+  if (device) require(plan, device, 'device', ' Request it with the device.');
   const own = !device;
   device ??= await requestDevice(plan);
-  if (!own) require(plan, device, 'device', ' Request it with the device.');
-  device.pushErrorScope('out-of-memory');
-  const buffers = makeBuffers(device, plan, weights);
-  const uniforms = makeUniforms(device, plan);
-  const failure = await device.popErrorScope();
-  if (failure) {
-    buffers.concat(uniforms).forEach((buffer) => buffer.destroy());
-    throw new Error(`load: the GPU has no memory for the model: ${failure.message}`);
+  const buffers = [];
+  try {
+    const pipelines = await Promise.all(plan.kernels.map((kernel) => compile(device, kernel)));
+    let failure;
+    device.pushErrorScope('out-of-memory');
+    try {
+      for (const [at, size] of plan.buffers.entries()) buffers.push(makeBuffer(device, size, values.get(at)));
+      buffers.push(makeUniforms(device, plan));
+    } finally {
+      failure = await device.popErrorScope();
+    }
+    if (failure) throw new Error(`load: the GPU has no memory for the model: ${failure.message}`);
+    return makeModel({ device, own, plan, buffers, uniforms: buffers.at(-1), pipelines });
+  } catch (error) {
+    buffers.forEach((buffer) => buffer.destroy());
+    if (own) device.destroy();
+    throw error;
   }
-  const pipelines = await Promise.all(plan.kernels.map((kernel) => compile(device, kernel)));
-  return makeModel({ device, own, plan, buffers, uniforms, pipelines });
 }
 
 async function read(url) {
@@ -114,29 +122,29 @@ async function requestDevice(plan) {
   return adapter.requestDevice({ requiredFeatures: plan.features, requiredLimits: plan.limits });
 }
 
-function makeBuffers(device, plan, weights) {
-  const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
-  const values = new Map();
-  for (const weight of plan.weights) {
+// The weights by their buffers.
+function valuesOf(plan, weights) {
+  return new Map(plan.weights.map((weight) => {
     const found = weights.get(weight.name);
     if (!found) throw new Error(`load: model.safetensors lacks '${weight.name}', which is ${shown(weight)}. Export the model again.`);
     if (shown(found) !== shown(weight)) {
       throw new Error(`load: '${weight.name}' is ${shown(found)} in model.safetensors and ${shown(weight)} in model.json. Export the model again.`);
     }
-    values.set(weight.buffer, found);
+    return [weight.buffer, found];
+  }));
+}
+
+function makeBuffer(device, size, value) {
+  const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+  const buffer = device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST, mappedAtCreation: !!value });
+  if (value) {
+    const { dtype, bytes } = value;
+    const range = buffer.getMappedRange();
+    if (dtype === 'bool') new Uint32Array(range).set(bytes);
+    else new Uint8Array(range).set(bytes);
+    buffer.unmap();
   }
-  return plan.buffers.map((size, at) => {
-    const value = values.get(at);
-    const buffer = device.createBuffer({ size, usage: STORAGE | COPY_SRC | COPY_DST, mappedAtCreation: !!value });
-    if (value) {
-      const { dtype, bytes } = value;
-      const range = buffer.getMappedRange();
-      if (dtype === 'bool') new Uint32Array(range).set(bytes);
-      else new Uint8Array(range).set(bytes);
-      buffer.unmap();
-    }
-    return buffer;
-  });
+  return buffer;
 }
 
 // One buffer with the parameters of all steps; each binding gets its offset.
@@ -241,7 +249,8 @@ function makeModel({ device, own, plan, buffers, uniforms, pipelines }) {
         return output.dtype === 'bool' ? Uint8Array.from(new Uint32Array(stored)) : new ARRAYS[output.dtype](stored);
       });
       host.unmap();
-      staging.push(host);
+      if (gone) host.destroy();
+      else staging.push(host);
     }
     return results.length === 1 ? results[0] : results;
   }
@@ -298,7 +307,7 @@ function makeModel({ device, own, plan, buffers, uniforms, pipelines }) {
   model.device = device;
   model.destroy = () => {
     gone ??= 'it was destroyed. Load it again.';
-    [...buffers, ...staging, uniforms].forEach((buffer) => buffer.destroy());
+    [...buffers, ...staging].forEach((buffer) => buffer.destroy());
     if (own) device.destroy();
   };
   return model;
