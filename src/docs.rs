@@ -7,6 +7,7 @@
 /// [benchmarks]: crate::docs::benchmarks
 /// [embedding]: crate::docs::embedding
 /// [export]: crate::docs::export
+/// [saved-models]: crate::docs::saved_models
 /// [how-it-runs]: crate::docs::how_it_runs
 /// [tuning]: crate::docs::tuning
 #[doc = include_str!("../docs/guide.md")]
@@ -45,6 +46,13 @@ pub mod tensorboard {}
 
 #[cfg_attr(any(not(doctest), feature = "saved-model"), doc = include_str!("../docs/export.md"))]
 pub mod export {}
+
+/// [guide]: crate::docs::guide
+#[cfg_attr(
+    any(not(doctest), all(feature = "keras", feature = "saved-model")),
+    doc = include_str!("../docs/saved-models.md")
+)]
+pub mod saved_models {}
 
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}

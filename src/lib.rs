@@ -67,7 +67,7 @@ pub mod prelude;
 pub mod random;
 mod runtime;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-mod saved_model;
+pub mod saved_model;
 mod shape;
 #[cfg(feature = "summary")]
 pub mod summary;

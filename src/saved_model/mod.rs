@@ -1,5 +1,19 @@
-//! Models that run without the program that made them.
+//! Models without the program that made them: functions exported as models that run without this crate, and TensorFlow's
+//! SavedModels, loaded.
 
+mod graph_def;
+mod load;
 mod model;
 mod rust_source;
+mod saved_function;
+mod spec;
 mod webgpu;
+
+pub use load::{LoadOptions, SavedModel, import_graph_def, load, load_with};
+pub use saved_function::{Outputs, SavedFunction, SavedValue};
+pub use spec::SavedSpec;
+
+/// The names of TensorFlow's ops that loaded graphs may have, sorted.
+pub fn supported_ops() -> Vec<&'static str> {
+    graph_def::op_names()
+}

@@ -10,8 +10,14 @@ mod state_file;
 #[cfg(not(target_family = "wasm"))]
 mod state_text;
 
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) use bundle::BundleReader;
+#[cfg(all(any(feature = "keras", feature = "saved-model"), not(target_family = "wasm")))]
+pub(crate) use bundle::index_path;
 #[cfg(all(feature = "keras", not(target_family = "wasm")))]
-pub(crate) use bundle::{BundleFiles, index_path, remove as remove_bundle};
+pub(crate) use bundle::{BundleFiles, remove as remove_bundle};
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) use checkpoint::StoredObjects;
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
 #[cfg(not(target_family = "wasm"))]
 pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};

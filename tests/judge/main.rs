@@ -11,6 +11,8 @@ mod control_flow;
 mod datasets;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras_files;
+#[cfg(feature = "saved-model")]
+mod saved_models;
 mod saver;
 #[cfg(feature = "summary")]
 mod summary;

@@ -9,3 +9,5 @@ pub mod driver;
 pub mod folder;
 pub mod numbers;
 pub mod root;
+#[cfg(feature = "saved-model")]
+pub mod saved_models;

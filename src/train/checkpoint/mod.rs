@@ -14,6 +14,8 @@ mod saved;
 mod snapshot;
 mod source;
 mod status;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+mod stored_objects;
 
 #[cfg(not(target_family = "wasm"))]
 use std::path::PathBuf;
@@ -23,6 +25,8 @@ pub use path::CheckpointPath;
 pub use snapshot::Snapshot;
 use source::Source;
 pub use status::RestoreStatus;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) use stored_objects::StoredObjects;
 
 use super::bundle::{BundleReader, BundleWriter};
 #[cfg(not(target_family = "wasm"))]

@@ -1,0 +1,56 @@
+//! The programs of docs/saved-models.md.
+
+use wgrad as tf;
+use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::{HostArray, Trackable};
+
+use crate::results::folder;
+
+#[test]
+fn a_model_is_loaded() -> tf::Result<()> {
+    let pictures = folder().join("cnn");
+    let images = tf::Tensor::zeros([2, 16, 16, 3])?;
+    let model = tf::saved_model::load(pictures)?;
+    let serve = model.signature("serving_default")?;
+    println!("{serve:?}"); // SavedFunction(serving_default(x0: float32[?, 16, 16, 3]) -> (output_0: float32[?, 5]))
+
+    // One input, one result:
+    let scores = serve.predict(&images)?;
+    // Any number of them, by name:
+    let results = serve.call([("x0", &images)])?;
+    assert_eq!(results.tensor("output_0")?.shape(), scores.shape());
+    println!("{} variables", model.variables().len());
+    assert!(
+        format!("{serve:?}")
+            .starts_with("SavedFunction(serving_default(x0: float32[?, 16, 16, 3])")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_model_is_trained_further() -> tf::Result<()> {
+    let pictures = folder().join("cnn");
+    let (images, labels) = (tf::Tensor::zeros([2, 16, 16, 3])?, tf::constant([0, 4])?);
+    let model = tf::saved_model::load(pictures)?;
+    let serve = model.signature("serving_default")?;
+    let adam = Adam::new(1e-4);
+
+    let tape = tf::GradientTape::new();
+    let scores = serve.predict(&images)?;
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &scores)?.reduce_mean(())?;
+    adam.minimize(&loss, tape, &model)?;
+    assert_eq!(adam.iterations(), 1);
+    Ok(())
+}
+
+#[test]
+fn strings_stay_on_the_host() -> tf::Result<()> {
+    let model = tf::saved_model::load(folder().join("tables"))?;
+    let lookup = model.signature("serving_default")?;
+    let words = HostArray::from_strings([2], vec![b"red".to_vec(), b"blue".to_vec()])?;
+    let results = lookup.call([("s", words)])?;
+    println!("{:?}", results.value("place")?.to_host_array()?); // HostArray(int64 [2]: [0, 2])
+    let place = results.value("place")?.to_host_array()?;
+    assert_eq!(format!("{place:?}"), "HostArray(int64 [2]: [0, 2])");
+    Ok(())
+}
