@@ -10,6 +10,9 @@ use crate::error::{Error, Result, message};
 
 /// Functions that call each other more deeply are refused, as they would need a deep stack.
 const DEEPEST: usize = 64;
+/// A call that runs more nodes, even if each loop turns once, is refused: functions that call another one twice, which calls
+/// another one twice, soon run for ever.
+const MOST_NODES: u64 = 20_000_000;
 /// The most ops that an error lists.
 const MOST_LISTED: usize = 20;
 
@@ -61,8 +64,16 @@ impl Library {
         visit: &mut dyn FnMut(&'a str, &'a Graph, &'a Steps, usize),
     ) -> Result<()> {
         let mut done = HashMap::new();
-        self.walk("", graph, steps, 0, &mut done, visit)
+        let nodes = self.walk("", graph, steps, 0, &mut done, visit)?;
+        if nodes > MOST_NODES {
+            return Err(Error::Data(message!(
+                "a call runs {nodes} nodes of the graph, and {MOST_NODES} are the most that are supported."
+            )));
+        }
+        Ok(())
     }
+
+    /// Returns how many nodes run.
 
     fn walk<'a>(
         &'a self,
@@ -70,9 +81,10 @@ impl Library {
         graph: &'a Graph,
         steps: &'a Steps,
         depth: usize,
-        done: &mut HashMap<&'a str, bool>,
+        done: &mut HashMap<&'a str, Option<u64>>,
         visit: &mut dyn FnMut(&'a str, &'a Graph, &'a Steps, usize),
-    ) -> Result<()> {
+    ) -> Result<u64> {
+        let mut nodes = steps.list.len() as u64;
         if depth > DEEPEST {
             return Err(Error::Data(message!(
                 "functions call each other more than {DEEPEST} deep, at \"{owner}\"; that is not supported."
@@ -84,21 +96,26 @@ impl Library {
             let called = ops::FUNCTIONS.iter().flat_map(|name| functions_of(attributes.get(*name)));
             for name in called {
                 match done.get(name) {
-                    Some(true) => continue,
-                    Some(false) => {
+                    Some(Some(count)) => {
+                        nodes = nodes.saturating_add(*count);
+                        continue;
+                    }
+                    Some(None) => {
                         return Err(Error::Data(message!(
                             "the function \"{name}\" calls itself; that is not supported."
                         )));
                     }
                     None => {}
                 }
-                done.insert(name, false);
+                done.insert(name, None);
                 let function = self.function(name)?;
-                self.walk(name, &function.graph, &function.steps, depth + 1, done, visit)?;
-                done.insert(name, true);
+                let (graph, steps) = (&function.graph, &function.steps);
+                let count = self.walk(name, graph, steps, depth + 1, done, visit)?;
+                done.insert(name, Some(count));
+                nodes = nodes.saturating_add(count);
             }
         }
-        Ok(())
+        Ok(nodes)
     }
 
     /// Checks that every op of a part of a graph is known.
@@ -168,5 +185,70 @@ impl FunctionGraph {
         let feeds: Vec<u32> = (0..arguments as u32).collect();
         let steps = graph.steps(&feeds, &fetches, &controls)?;
         Ok(FunctionGraph { graph, steps, arguments })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::saved_model::graph_def::proto::{
+        ArgDef, Attr, AttrValue, FunctionDefLibrary, NameAttrList, NodeDef, OpDef,
+    };
+
+    fn call(name: &str, function: &str, input: &str) -> NodeDef {
+        let function = Attr::Function(NameAttrList { name: function.to_string() });
+        NodeDef {
+            name: name.to_string(),
+            op: "PartitionedCall".to_string(),
+            input: vec![input.to_string()],
+            attr: [("f".to_string(), AttrValue { value: Some(function) })].into(),
+        }
+    }
+
+    /// A function that calls the function `other` twice, one call after the other.
+    fn twice(name: &str, other: &str) -> FunctionDef {
+        let argument = |name: &str| ArgDef { name: name.to_string(), r#type: 1 };
+        FunctionDef {
+            signature: Some(OpDef {
+                name: name.to_string(),
+                input_arg: vec![argument("x")],
+                output_arg: vec![argument("y")],
+            }),
+            node_def: vec![call("a", other, "x"), call("b", other, "a:output:0")],
+            ret: [("y".to_string(), "b:output:0".to_string())].into(),
+            ..FunctionDef::default()
+        }
+    }
+
+    fn check(functions: Vec<FunctionDef>) -> String {
+        let node = NodeDef { name: "x".into(), op: "Placeholder".into(), ..NodeDef::default() };
+        let node = vec![node, call("y", "f0", "x")];
+        let library = Some(FunctionDefLibrary { function: functions });
+        let library = Library::new(GraphDef { node, library }).unwrap();
+        let steps = library.top.steps(&[0], &[(1, 0)], &[]).unwrap();
+        library.check("it", &library.top, &steps).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn functions_that_never_end_are_refused() {
+        let error = check(vec![twice("f0", "f1"), twice("f1", "f0")]);
+        assert!(error.contains("the function \"f0\" calls itself"), "{error}");
+        let many = |count: usize| -> Vec<FunctionDef> {
+            (0..count).map(|at| twice(&format!("f{at}"), &format!("f{}", at + 1))).collect()
+        };
+        let error = check(many(100));
+        assert!(error.contains("more than 64 deep"), "{error}");
+        let mut doubling = many(40);
+        let mut last = twice("f40", "f0");
+        last.node_def = Vec::new();
+        last.ret = [("y".to_string(), "x".to_string())].into();
+        doubling.push(last);
+        let error = check(doubling);
+        assert!(
+            error.contains("a call runs") && error.contains("20000000 are the most"),
+            "{error}"
+        );
+        let error = check(many(3));
+        assert!(error.contains("the function \"f3\", which the file does not have"), "{error}");
     }
 }
