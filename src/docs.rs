@@ -7,6 +7,7 @@
 /// [benchmarks]: crate::docs::benchmarks
 /// [embedding]: crate::docs::embedding
 /// [export]: crate::docs::export
+/// [onnx]: crate::docs::onnx
 /// [saved-models]: crate::docs::saved_models
 /// [how-it-runs]: crate::docs::how_it_runs
 /// [tuning]: crate::docs::tuning
@@ -53,6 +54,10 @@ pub mod export {}
     doc = include_str!("../docs/saved-models.md")
 )]
 pub mod saved_models {}
+
+/// [guide]: crate::docs::guide
+#[cfg_attr(any(not(doctest), feature = "saved-model"), doc = include_str!("../docs/onnx.md"))]
+pub mod onnx {}
 
 #[doc = include_str!("../FEATURES.md")]
 pub mod features {}

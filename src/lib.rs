@@ -68,6 +68,11 @@ pub mod random;
 mod runtime;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
 pub mod saved_model;
+/// Models in ONNX's format.
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub mod onnx {
+    pub use crate::saved_model::onnx::{OnnxModel, load, supported_ops};
+}
 mod shape;
 #[cfg(feature = "summary")]
 pub mod summary;

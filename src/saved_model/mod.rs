@@ -4,6 +4,7 @@
 mod graph_def;
 mod load;
 mod model;
+pub(crate) mod onnx;
 mod rust_source;
 mod saved_function;
 mod spec;

@@ -12,6 +12,8 @@ mod datasets;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras_files;
 #[cfg(feature = "saved-model")]
+mod onnx;
+#[cfg(feature = "saved-model")]
 mod saved_models;
 mod saver;
 #[cfg(feature = "summary")]

@@ -9,5 +9,6 @@ mod support;
 
 mod errors;
 mod functions;
+mod onnx;
 mod page;
 mod results;

@@ -1,4 +1,4 @@
-//! The programs of docs/saved-models.md.
+//! The programs of docs/saved-models.md and docs/onnx.md.
 
 use wgrad as tf;
 use wgrad::keras::optimizers::{Adam, Optimizer};
@@ -52,5 +52,28 @@ fn strings_stay_on_the_host() -> tf::Result<()> {
     println!("{:?}", results.value("place")?.to_host_array()?); // HostArray(int64 [2]: [0, 2])
     let place = results.value("place")?.to_host_array()?;
     assert_eq!(format!("{place:?}"), "HostArray(int64 [2]: [0, 2])");
+    Ok(())
+}
+
+#[test]
+fn an_onnx_model_is_loaded_and_trained() -> tf::Result<()> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/onnx/mlp.onnx");
+    let (rows, labels) = (tf::Tensor::zeros([2, 6])?, tf::constant([0, 2])?);
+    let model = tf::onnx::load(path)?;
+    println!("{}: {}", model.producer(), model.inputs()[0]); // make.py: x: float32[?, 6]
+
+    // One input, one result:
+    let scores = model.predict(&rows)?;
+    // Any number of them, by name:
+    let results = model.call([("x", &rows)])?;
+    assert_eq!(results.tensor("y")?.shape(), scores.shape());
+
+    let adam = Adam::new(1e-3);
+    let tape = tf::GradientTape::new();
+    let scores = model.predict(&rows)?;
+    let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &scores)?.reduce_mean(())?;
+    adam.minimize(&loss, tape, &model)?;
+    assert_eq!(model.inputs()[0].to_string(), "x: float32[?, 6]");
+    assert_eq!(adam.iterations(), 1);
     Ok(())
 }

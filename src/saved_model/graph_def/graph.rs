@@ -228,6 +228,16 @@ impl Node {
         }
     }
 
+    /// An op with these attributes, outside a graph.
+    pub(super) fn of_op(op: &str, attributes: Vec<(&str, Attr)>) -> Self {
+        let named = attributes.into_iter().map(|(name, value)| (name.to_string(), value));
+        Node {
+            op: op.to_string(),
+            attributes: named.collect(),
+            ..Node::argument(&ArgDef::default())
+        }
+    }
+
     fn new(def: &NodeDef) -> Self {
         Node { name: def.name.clone(), op: def.op.clone(), ..Node::argument(&ArgDef::default()) }
     }

@@ -74,7 +74,6 @@ impl Library {
     }
 
     /// Returns how many nodes run.
-
     fn walk<'a>(
         &'a self,
         owner: &'a str,

@@ -11,9 +11,11 @@ pub(super) mod library;
 mod ops;
 pub(super) mod proto;
 pub(super) mod run;
+mod single;
 mod tensor_proto;
 pub(super) mod value;
 
+pub(super) use single::run_op;
 pub(super) use tensor_proto::open_sizes;
 
 /// The names of the ops that can be run, sorted.

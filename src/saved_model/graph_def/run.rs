@@ -21,7 +21,7 @@ use crate::saved_model::spec::SavedSpec;
 use crate::train::BundleReader;
 
 /// A call that runs more nodes is ended: its loop does not end.
-const MOST_NODES: u64 = 100_000_000;
+const MOST_NODES: u64 = 20_000_000;
 /// A trace with more nodes takes longer to plan than it saves.
 const MOST_TRACED: u64 = 100_000;
 /// Larger constants are copied to the device once.

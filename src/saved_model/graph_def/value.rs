@@ -68,22 +68,22 @@ pub(crate) enum Key {
 
 impl Value {
     /// A value on the host.
-    pub(super) fn host(array: HostArray<'static>) -> Self {
+    pub(crate) fn host(array: HostArray<'static>) -> Self {
         Value::Host(Arc::new(array))
     }
 
     /// Integers along one axis.
-    pub(super) fn ints(dtype: HostDType, values: &[i64]) -> Self {
+    pub(crate) fn ints(dtype: HostDType, values: &[i64]) -> Self {
         Value::host(int_array(dtype, &[values.len()], values))
     }
 
     /// An integer.
-    pub(super) fn int(dtype: HostDType, value: i64) -> Self {
+    pub(crate) fn int(dtype: HostDType, value: i64) -> Self {
         Value::host(int_array(dtype, &[], &[value]))
     }
 
     /// What it is, for errors: `f32[2, 3]`, `int64[2] on the host`.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match self {
             Value::Tensor(x) => x.spec().to_string(),
             Value::Host(array) => format!("{}{:?} on the host", array.dtype(), array.shape()),
@@ -105,7 +105,7 @@ impl Value {
     }
 
     /// The values on the host: what is on the device, is read.
-    pub(super) fn read(&self) -> Result<Arc<HostArray<'static>>> {
+    pub(crate) fn read(&self) -> Result<Arc<HostArray<'static>>> {
         match self {
             Value::Tensor(x) => Ok(Arc::new(read(x)?)),
             Value::Host(array) => Ok(array.clone()),
@@ -115,7 +115,7 @@ impl Value {
     }
 
     /// The sizes of the tensor.
-    pub(super) fn shape(&self) -> Result<Vec<usize>> {
+    pub(crate) fn shape(&self) -> Result<Vec<usize>> {
         match self {
             Value::Tensor(x) => Ok(x.shape().to_vec()),
             Value::Host(array) => Ok(array.shape().to_vec()),
@@ -125,7 +125,7 @@ impl Value {
     }
 
     /// The array, if the value is on the host.
-    pub(super) fn as_host(&self) -> Option<&Arc<HostArray<'static>>> {
+    pub(crate) fn as_host(&self) -> Option<&Arc<HostArray<'static>>> {
         match self {
             Value::Host(array) => Some(array),
             _ => None,
@@ -175,7 +175,7 @@ fn read(x: &Tensor) -> Result<HostArray<'static>> {
 }
 
 impl Cell {
-    pub(super) fn new(name: &str, dtype: HostDType) -> Self {
+    pub(crate) fn new(name: &str, dtype: HostDType) -> Self {
         Cell { name: name.to_string(), dtype, state: Mutex::new(CellState::Empty) }
     }
 

@@ -1,0 +1,275 @@
+//! Graphs as they are in files become [`Graph`]s, and run.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use super::call::{Call, Graph, Node, Runner};
+use super::proto::{FunctionProto, GraphProto, NodeProto};
+use super::{ops, tensor};
+use crate::error::{Error, Result, message};
+use crate::saved_model::graph_def::value::Value;
+use crate::{eager, host_array::HostArray};
+
+/// Graphs in graphs are refused if they are deeper, as they would need a deep stack.
+const DEEPEST: usize = 24;
+/// A call that runs more nodes is ended: its loop does not end.
+const MOST_NODES: u64 = 20_000_000;
+/// A trace with more nodes takes longer to plan than it saves.
+const MOST_TRACED: u64 = 100_000;
+/// The most ops that an error lists.
+const MOST_LISTED: usize = 20;
+
+/// The graph of a file. `initializer` makes the value of each initializer.
+///
+/// # Errors
+/// [`Error::Data`] if a name has no value, or the graph is damaged.
+pub(super) fn read(
+    proto: GraphProto,
+    folder: &Path,
+    depth: usize,
+    initializer: &mut dyn FnMut(&str, HostArray<'static>) -> Result<Value>,
+) -> Result<Graph> {
+    if depth > DEEPEST {
+        return Err(Error::Data(message!(
+            "its graphs are more than {DEEPEST} deep in each other."
+        )));
+    }
+    let mut graph = Graph::default();
+    for proto in &proto.initializer {
+        let value = initializer(&proto.name, tensor::array(proto, folder)?)?;
+        graph.initializers.insert(proto.name.clone(), value);
+    }
+    let own = |name: &String| !graph.initializers.contains_key(name);
+    // Old files list their initializers among the inputs, too.
+    graph.inputs = proto.input.into_iter().map(|info| info.name).filter(own).collect();
+    graph.outputs = proto.output.into_iter().map(|info| info.name).collect();
+    for node in proto.node {
+        graph.nodes.push(read_node(node, folder, depth, initializer)?);
+    }
+    find_drops(&mut graph);
+    Ok(graph)
+}
+
+/// The graph of a function.
+pub(super) fn read_function(proto: FunctionProto, folder: &Path) -> Result<Graph> {
+    let mut graph = Graph { inputs: proto.input, outputs: proto.output, ..Graph::default() };
+    for node in proto.node {
+        if node.attribute.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
+            return Err(Error::Data(message!(
+                "the function \"{}\" has attributes of its own, which is not supported.",
+                proto.name
+            )));
+        }
+        let mut constant = |_: &str, array: HostArray<'static>| Ok(Value::host(array));
+        graph.nodes.push(read_node(node, folder, 1, &mut constant)?);
+    }
+    find_drops(&mut graph);
+    Ok(graph)
+}
+
+fn read_node(
+    proto: NodeProto,
+    folder: &Path,
+    depth: usize,
+    initializer: &mut dyn FnMut(&str, HostArray<'static>) -> Result<Value>,
+) -> Result<Node> {
+    let mut node = Node {
+        name: proto.name,
+        op: proto.op_type,
+        domain: proto.domain,
+        inputs: proto.input,
+        outputs: proto.output,
+        attributes: BTreeMap::new(),
+        graphs: BTreeMap::new(),
+        constants: BTreeMap::new(),
+    };
+    for mut attribute in proto.attribute {
+        let name = attribute.name.clone();
+        if let Some(inner) = attribute.g.take() {
+            node.graphs.insert(name.clone(), read(*inner, folder, depth + 1, initializer)?);
+        }
+        if let Some(value) = attribute.t.take() {
+            node.constants.insert(name.clone(), Value::host(tensor::array(&value, folder)?));
+        }
+        node.attributes.insert(name, attribute);
+    }
+    Ok(node)
+}
+
+/// The names that a node reads, also in its graphs.
+fn reads<'a>(node: &'a Node, names: &mut dyn FnMut(&'a str)) {
+    node.inputs.iter().for_each(|name| names(name));
+    for graph in node.graphs.values() {
+        graph.nodes.iter().for_each(|node| reads(node, names));
+        graph.outputs.iter().for_each(|name| names(name));
+    }
+}
+
+fn find_drops(graph: &mut Graph) {
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    for (at, node) in graph.nodes.iter().enumerate() {
+        for name in &node.outputs {
+            last.insert(name, at);
+        }
+        reads(node, &mut |name| {
+            last.insert(name, at);
+        });
+    }
+    let kept: HashSet<&str> = graph.outputs.iter().map(String::as_str).collect();
+    let mut drops = vec![Vec::new(); graph.nodes.len()];
+    for (name, at) in last {
+        if !name.is_empty() && !kept.contains(name) {
+            drops[at].push(name.to_string());
+        }
+    }
+    graph.drops = drops;
+}
+
+/// Adds the ops of a graph that are not known: the op, the node, and what reads it.
+pub(super) fn unknown(graph: &Graph, functions: &HashMap<String, Graph>, found: &mut Vec<String>) {
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let standard = matches!(&node.domain[..], "" | "ai.onnx");
+        let known = (standard && ops::find(&node.op).is_some()) || functions.contains_key(&node.op);
+        if !known {
+            let output = node.outputs.first().map_or("", String::as_str);
+            let reader = graph.nodes[at..]
+                .iter()
+                .find(|other| other.inputs.iter().any(|name| name == output));
+            let reader = reader.map_or("a result".to_string(), |reader| {
+                format!("\"{}\" ({}) reads it", reader.name, reader.op)
+            });
+            let domain = if standard { String::new() } else { format!("{}.", node.domain) };
+            found.push(format!("\n  {domain}{}: node \"{}\", {reader}", node.op, node.name));
+        }
+        node.graphs.values().for_each(|graph| unknown(graph, functions, found));
+    }
+}
+
+/// The error that lists all unknown ops.
+pub(super) fn unknown_error(found: &[String]) -> Error {
+    let listed = found[..found.len().min(MOST_LISTED)].concat();
+    let more = match found.len().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!("\n  and {more} more"),
+    };
+    Error::Data(message!(
+        "it needs ops that wgrad does not have:{listed}{more}\nExport the model without them, for example of another opset."
+    ))
+}
+
+/// The values of a graph that runs, and of those around it.
+pub(super) struct Scope<'a> {
+    pub(super) values: std::cell::RefCell<HashMap<String, Value>>,
+    pub(super) around: Option<&'a Scope<'a>>,
+    pub(super) functions: &'a HashMap<String, Graph>,
+    pub(super) opset: i64,
+    pub(super) nodes: &'a std::cell::Cell<u64>,
+    pub(super) depth: usize,
+}
+
+impl Scope<'_> {
+    fn find(&self, name: &str) -> Option<Value> {
+        let own = self.values.borrow().get(name).cloned();
+        own.or_else(|| self.around?.find(name))
+    }
+
+    /// Runs the graph in this scope.
+    pub(super) fn run(&self, graph: &Graph, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        if inputs.len() > graph.inputs.len() {
+            return Err(Error::Data(message!(
+                "a graph takes {} inputs, and {} were passed.",
+                graph.inputs.len(),
+                inputs.len()
+            )));
+        }
+        {
+            let mut values = self.values.borrow_mut();
+            values.extend(
+                graph.initializers.iter().map(|(name, value)| (name.clone(), value.clone())),
+            );
+            values.extend(graph.inputs.iter().cloned().zip(inputs));
+        }
+        for (node, drops) in graph.nodes.iter().zip(&graph.drops) {
+            self.count()?;
+            let named = |error: Error| {
+                error.reworded(|text| message!("node \"{}\" ({}): {text}", node.name, node.op))
+            };
+            let mut inputs = Vec::with_capacity(node.inputs.len());
+            for name in &node.inputs {
+                if name.is_empty() {
+                    inputs.push(None);
+                    continue;
+                }
+                let value = self.find(name).ok_or_else(|| {
+                    named(Error::Data(message!(
+                        "it reads \"{name}\", which no node before it computes."
+                    )))
+                })?;
+                inputs.push(Some(value));
+            }
+            let results = match self.functions.get(&node.op) {
+                Some(function) => {
+                    let inputs = inputs.into_iter().flatten().collect();
+                    self.inner(None).run(function, inputs)?
+                }
+                None => {
+                    let call = Call { node, inputs, opset: self.opset, runner: self };
+                    let run = ops::find(&node.op)
+                        .ok_or_else(|| named(Error::Data(message!("the op is not known."))))?;
+                    run(&call).map_err(named)?
+                }
+            };
+            let mut values = self.values.borrow_mut();
+            for (name, value) in node.outputs.iter().zip(results) {
+                if !name.is_empty() {
+                    values.insert(name.clone(), value);
+                }
+            }
+            drops.iter().for_each(|name| drop(values.remove(name)));
+        }
+        let output = |name: &String| {
+            self.find(name).ok_or_else(|| {
+                Error::Data(message!("the result \"{name}\" is computed by no node."))
+            })
+        };
+        graph.outputs.iter().map(output).collect()
+    }
+
+    fn inner<'b>(&'b self, around: Option<&'b Scope<'b>>) -> Scope<'b> {
+        Scope {
+            values: std::cell::RefCell::default(),
+            around,
+            functions: self.functions,
+            opset: self.opset,
+            nodes: self.nodes,
+            depth: self.depth + 1,
+        }
+    }
+
+    fn count(&self) -> Result<()> {
+        if self.depth > DEEPEST {
+            return Err(Error::Data(message!(
+                "functions call each other more than {DEEPEST} deep."
+            )));
+        }
+        let count = self.nodes.get() + 1;
+        self.nodes.set(count);
+        if count > MOST_NODES {
+            return Err(Error::Data(message!(
+                "the call has run {count} nodes of the graph; a loop in it does not end."
+            )));
+        }
+        if count > MOST_TRACED && eager::in_trace() {
+            return Err(Error::Trace(message!(
+                "the call has {count} nodes, with those of its unrolled loops, which is too many for a trace."
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Runner for Scope<'_> {
+    fn graph(&self, graph: &Graph, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        self.inner(Some(self)).run(graph, inputs)
+    }
+}

@@ -1,0 +1,199 @@
+//! ONNX models: read from files, and run by TensorFlow's ops of `graph_def/` and this crate's.
+//!
+//! `proto.rs` has the messages, `tensor.rs` the arrays in them. `graph.rs` runs a graph node by node: `ops/` has what each op does,
+//! `call.rs` what a node gives it.
+
+mod call;
+mod graph;
+mod ops;
+mod proto;
+mod tensor;
+
+use std::cell::Cell as Counter;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::graph_def::value::{Cell, Value};
+use super::saved_function::{Outputs, SavedFunction, SavedValue};
+use super::spec::SavedSpec;
+use crate::error::{Error, Result, message};
+use crate::files;
+use crate::host_array::HostArray;
+use crate::runtime::Device;
+use crate::tensor::Tensor;
+use crate::trackable::{Parts, Trackable};
+use crate::variable::Variable;
+
+/// The names of ONNX's ops that models may have, sorted.
+pub fn supported_ops() -> Vec<&'static str> {
+    ops::names()
+}
+
+/// A model in ONNX's format. Its initializers are variables, so that it can be trained further: they are [`Trackable`].
+#[derive(Debug, Clone)]
+pub struct OnnxModel {
+    function: SavedFunction,
+    variables: Vec<(String, Variable)>,
+    producer: String,
+    opset: i64,
+}
+
+/// Loads a model in ONNX's format, as PyTorch and others export it. Tensors that are in other files of its folder are loaded, too.
+///
+/// ```no_run
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// let model = tf::onnx::load("resnet.onnx")?;
+/// let scores = model.predict(tf::Tensor::zeros([1, 3, 224, 224])?)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Io`] if a file is missing or cannot be read; [`Error::Data`] if one is damaged or of another format, or with all ops
+/// that this crate lacks.
+pub fn load(path: impl AsRef<Path>) -> Result<OnnxModel> {
+    let path = path.as_ref();
+    let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    OnnxModel::read(&bytes, folder)
+        .map_err(|error| error.reworded(|text| message!("{}: {text}", path.display())))
+}
+
+impl OnnxModel {
+    fn read(bytes: &[u8], folder: &Path) -> Result<Self> {
+        let proto = proto::ModelProto::decode(bytes)
+            .map_err(|error| Error::Data(message!("it is no ONNX model ({error}).")))?;
+        let none = || Error::Data(message!("it is no ONNX model: it has no graph."));
+        let mut def = proto.graph.ok_or_else(none)?;
+        let opset = proto.opset_import.iter().find(|set| matches!(&set.domain[..], "" | "ai.onnx"));
+        let opset = opset.map_or(1, |set| set.version);
+        let device = Device::current()?;
+        let initial: HashSet<String> = def.initializer.iter().map(|t| t.name.clone()).collect();
+        let inputs: Vec<SavedSpec> =
+            def.input.iter().filter(|info| !initial.contains(&info.name)).map(spec).collect();
+        let outputs: Vec<SavedSpec> = def.output.iter().map(spec).collect();
+        let (constant, fixed) = roles(&def);
+        let mut variables = Vec::new();
+        let mut functions = HashMap::new();
+        for function in proto.functions {
+            functions.insert(function.name.clone(), graph::read_function(function, folder)?);
+        }
+        // Initializers of graphs in nodes may share names with others, and are constants.
+        let own = std::mem::take(&mut def.initializer);
+        let mut plain = |_: &str, array: HostArray<'static>| Ok(Value::host(array));
+        let mut graph = graph::read(def, folder, 0, &mut plain)?;
+        for proto in &own {
+            let array = tensor::array(proto, folder)?;
+            let float = array.dtype().is_float() && array.dtype().tensor_dtype().is_some();
+            let value = if !float || array.shape().is_empty() || constant.contains(&proto.name) {
+                Value::host(array)
+            } else {
+                let cell = Cell::new(&proto.name, array.dtype());
+                device.scope(|| cell.fill(Arc::new(array), !fixed.contains(&proto.name)))?;
+                variables.extend(cell.variable().map(|variable| (proto.name.clone(), variable)));
+                Value::Variable(Arc::new(cell))
+            };
+            graph.initializers.insert(proto.name.clone(), value);
+        }
+        graph.inputs.retain(|name| !initial.contains(name));
+        let mut unknown = Vec::new();
+        graph::unknown(&graph, &functions, &mut unknown);
+        functions.values().for_each(|function| graph::unknown(function, &functions, &mut unknown));
+        if !unknown.is_empty() {
+            return Err(graph::unknown_error(&unknown));
+        }
+        let run = move |inputs: Vec<Value>| {
+            let nodes = Counter::new(0);
+            let scope = graph::Scope {
+                values: std::cell::RefCell::default(),
+                around: None,
+                functions: &functions,
+                opset,
+                nodes: &nodes,
+                depth: 0,
+            };
+            device.scope(|| scope.run(&graph, inputs))
+        };
+        let function = SavedFunction::new("main".to_string(), inputs, outputs, Box::new(run));
+        Ok(OnnxModel { function, variables, producer: proto.producer_name, opset })
+    }
+
+    /// The inputs.
+    pub fn inputs(&self) -> &[SavedSpec] {
+        self.function.inputs()
+    }
+
+    /// The results.
+    pub fn outputs(&self) -> &[SavedSpec] {
+        self.function.outputs()
+    }
+
+    /// The program that wrote the file.
+    pub fn producer(&self) -> &str {
+        &self.producer
+    }
+
+    /// The version of ONNX's ops that the file has.
+    pub fn opset(&self) -> i64 {
+        self.opset
+    }
+
+    /// Calls the model with its inputs by name, in any order.
+    ///
+    /// # Errors
+    /// As [`SavedFunction::call`].
+    pub fn call<N: AsRef<str>, V: Into<SavedValue>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Outputs> {
+        self.function.call(inputs)
+    }
+
+    /// The only result of the only input.
+    ///
+    /// # Errors
+    /// As [`SavedFunction::predict`].
+    pub fn predict(&self, input: impl Into<SavedValue>) -> Result<Tensor> {
+        self.function.predict(input)
+    }
+}
+
+impl Trackable for OnnxModel {
+    fn track(&self, parts: &mut Parts<'_>) {
+        self.variables.iter().for_each(|(name, variable)| parts.add(name, variable));
+    }
+}
+
+/// The initializers that are numbers of an op, not weights: the host needs their values. And those that training must not change.
+fn roles(graph: &proto::GraphProto) -> (HashSet<String>, HashSet<String>) {
+    let (mut constant, mut fixed) = (HashSet::new(), HashSet::new());
+    for node in &graph.node {
+        let from = match &node.op_type[..] {
+            "Clip" | "Pad" | "Resize" | "Upsample" | "OneHot" | "Dropout" => 1,
+            "Range" => 0,
+            "BatchNormalization" => {
+                fixed.extend(node.input.iter().skip(3).cloned());
+                continue;
+            }
+            _ => continue,
+        };
+        constant.extend(node.input.iter().skip(from).cloned());
+    }
+    (constant, fixed)
+}
+
+fn spec(info: &proto::ValueInfoProto) -> SavedSpec {
+    let tensor = info.r#type.as_ref().and_then(|kind| kind.tensor_type.as_ref());
+    let dim = |dim: &proto::Dimension| dim.dim_value.and_then(|size| usize::try_from(size).ok());
+    SavedSpec {
+        name: info.name.clone(),
+        dtype: tensor::dtype(tensor.map_or(0, |tensor| tensor.elem_type)),
+        shape: tensor
+            .and_then(|tensor| tensor.shape.as_ref())
+            .map(|shape| shape.dim.iter().map(dim).collect()),
+    }
+}

@@ -1,0 +1,43 @@
+//! ONNX's ops by name. Most are one or a few of TensorFlow's.
+
+mod arrays;
+mod control;
+mod math;
+mod neural;
+mod recurrent;
+mod resize;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::call;
+use call::{Run, Table};
+
+const TABLES: [Table; 6] =
+    [arrays::OPS, control::OPS, math::OPS, neural::OPS, recurrent::OPS, resize::OPS];
+
+/// The op of this name.
+pub(super) fn find(name: &str) -> Option<Run> {
+    static ALL: OnceLock<HashMap<&'static str, Run>> = OnceLock::new();
+    let all = ALL.get_or_init(|| TABLES.into_iter().flatten().copied().collect());
+    all.get(name).copied()
+}
+
+/// The names of all ops, sorted.
+pub(super) fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = TABLES.into_iter().flatten().map(|(name, _)| *name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_op_is_in_one_table() {
+        let names = names();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
+        assert!(find("Conv").is_some() && find("Foo").is_none());
+    }
+}
