@@ -1,6 +1,6 @@
-//! `cargo xtask judge`: checks with TensorFlow the files that wgrad writes.
+//! `cargo xtask judge`: checks with TensorFlow the files that wgrad writes, and with the tests of ONNX the models that it reads.
 //!
-//! TensorFlow is installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has it.
+//! Both are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them.
 
 use anyhow::{Result, bail};
 
@@ -8,8 +8,8 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
-/// TensorFlow does not install it.
-const TENSORBOARD: &str = "tensorboard==2.21.0";
+/// What TensorFlow does not install: the readers of its events, ONNX's own tests, and arrays between Python and the tests.
+const OTHERS: [&str; 3] = ["tensorboard==2.21.0", "onnx==1.23.2", "safetensors==0.8.0"];
 
 /// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
@@ -39,13 +39,13 @@ fn environment() -> Result<String> {
     let folder = workspace_root().join("target/judge");
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let python = python.to_string_lossy().into_owned();
-    let has_tensorflow = || {
+    let has_all = || {
         CommandLine::new(python.as_str())
-            .args(["-c", "import tensorflow, tensorboard"])
+            .args(["-c", "import tensorflow, tensorboard, onnx, safetensors"])
             .probe()
             .is_some()
     };
-    if has_tensorflow() {
+    if has_all() {
         return Ok(python);
     }
     let system = ["python3", "python"]
@@ -56,22 +56,17 @@ fn environment() -> Result<String> {
     };
     let steps = [
         CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]),
-        CommandLine::new(python.as_str()).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            TENSORFLOW,
-            TENSORBOARD,
-        ]),
+        CommandLine::new(python.as_str())
+            .args(["-m", "pip", "install", "--quiet", TENSORFLOW])
+            .args(OTHERS),
     ];
     for step in steps {
         if !step.run()?.is_success() {
             bail!("`{step}` failed; see its output above");
         }
     }
-    match has_tensorflow() {
+    match has_all() {
         true => Ok(python),
-        false => bail!("{python} cannot import tensorflow and tensorboard"),
+        false => bail!("{python} cannot import tensorflow, tensorboard, onnx and safetensors"),
     }
 }
