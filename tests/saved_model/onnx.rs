@@ -45,6 +45,12 @@ fn branches_and_loops_have_the_results_of_onnxruntime() {
     compare("control");
 }
 
+/// A function may have the name of a standard op.
+#[test]
+fn functions_in_a_file_have_their_own_names() {
+    compare("functions");
+}
+
 #[test]
 fn a_model_says_what_it_takes() {
     let model = tf::onnx::load(folder().join("mlp.onnx")).unwrap();

@@ -96,6 +96,12 @@ fn read_node(
     Ok(node)
 }
 
+/// The name of a function or an op with its domain: two domains may have the same name.
+pub(super) fn function_name(domain: &str, name: &str) -> String {
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    format!("{domain}.{name}")
+}
+
 /// The names that a node reads, also in its graphs.
 fn reads<'a>(node: &'a Node, names: &mut dyn FnMut(&'a str)) {
     node.inputs.iter().for_each(|name| names(name));
@@ -129,7 +135,8 @@ fn find_drops(graph: &mut Graph) {
 pub(super) fn unknown(graph: &Graph, functions: &HashMap<String, Graph>, found: &mut Vec<String>) {
     for (at, node) in graph.nodes.iter().enumerate() {
         let standard = matches!(&node.domain[..], "" | "ai.onnx");
-        let known = (standard && ops::find(&node.op).is_some()) || functions.contains_key(&node.op);
+        let known = (standard && ops::find(&node.op).is_some())
+            || functions.contains_key(&function_name(&node.domain, &node.op));
         if !known {
             let output = node.outputs.first().map_or("", String::as_str);
             let reader = graph.nodes[at..]
@@ -207,7 +214,7 @@ impl Scope<'_> {
                 })?;
                 inputs.push(Some(value));
             }
-            let results = match self.functions.get(&node.op) {
+            let results = match self.functions.get(&function_name(&node.domain, &node.op)) {
                 Some(function) => {
                     let inputs = inputs.into_iter().flatten().collect();
                     self.inner(None).run(function, inputs)?

@@ -80,7 +80,8 @@ impl OnnxModel {
         let mut variables = Vec::new();
         let mut functions = HashMap::new();
         for function in proto.functions {
-            functions.insert(function.name.clone(), graph::read_function(function, folder)?);
+            let name = graph::function_name(&function.domain, &function.name);
+            functions.insert(name, graph::read_function(function, folder)?);
         }
         // Initializers of graphs in nodes may share names with others, and are constants.
         let own = std::mem::take(&mut def.initializer);

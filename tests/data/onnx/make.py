@@ -33,10 +33,11 @@ def node(op, inputs, outputs, **attributes):
     return h.make_node(op, inputs.split(), outputs.split(), name=f"{op}_{outputs.split()[0]}", **attributes)
 
 
-def write(name, nodes, inputs, outputs, weights, arrays, opset=18, external=False):
+def write(name, nodes, inputs, outputs, weights, arrays, opset=18, external=False, functions=()):
     initializers = [numpy_helper.from_array(array, key) for key, array in weights.items()]
     graph = h.make_graph(nodes, name, inputs, outputs, initializers)
-    model = h.make_model(graph, opset_imports=[h.make_opsetid("", opset)], ir_version=9, producer_name="make.py")
+    opsets = [h.make_opsetid("", opset), *[h.make_opsetid(function.domain, 1) for function in functions]]
+    model = h.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="make.py", functions=functions)
     onnx.checker.check_model(model)
     path = os.path.join(FOLDER, name + ".onnx")
     data = dict(save_as_external_data=True, location=name + ".data", size_threshold=0) if external else {}
@@ -174,4 +175,21 @@ write(
         "w": normal(3), "zero": np.float32(0), "turns": np.array(4), "yes_flag": np.array(True), "start": np.zeros(3, np.float32),
     },
     {"x": normal(4, 3, scale=1.0)},
+)
+
+# A function with the name of a standard op, and an integer to the power of a float.
+square = h.make_function("own", "Relu", ["a"], ["b"], [node("Mul", "a a", "b")], [h.make_opsetid("", 18)])
+write(
+    "functions",
+    [
+        node("Relu", "x", "r"),
+        h.make_node("Relu", ["x"], ["s"], name="own", domain="own"),
+        node("Add", "r s", "y"),
+        node("Pow", "i half", "p"),
+    ],
+    [value("x", "n"), value("i", "n", dtype=T.INT32)],
+    [value("y", "n"), value("p", "n", dtype=T.INT32)],
+    {"half": np.float32(0.5)},
+    {"x": normal(3, scale=1.0), "i": np.array([4, 9, 17], np.int32)},
+    functions=[square],
 )

@@ -21,36 +21,9 @@ use super::value::Value;
 use super::{call, host};
 use crate::error::Result;
 
-/// The op of this name.
-pub(super) fn find(name: &str) -> Option<&'static Entry> {
-    static ALL: OnceLock<HashMap<&'static str, &'static Entry>> = OnceLock::new();
-    let all = ALL.get_or_init(|| {
-        let tables: [&'static [Entry]; 11] = [
-            arrays::OPS,
-            control::OPS,
-            elementwise::OPS,
-            images::OPS,
-            lists::OPS,
-            matrices::OPS,
-            neural::OPS,
-            random::OPS,
-            reductions::OPS,
-            resources::OPS,
-            shapes::OPS,
-        ];
-        tables.into_iter().flatten().map(|entry| (entry.name, entry)).collect()
-    });
-    all.get(name).copied()
-}
-
-/// The names of an op's results, if there are several.
-pub(super) fn outputs(name: &str) -> &'static [&'static str] {
-    find(name).map_or(&[], |entry| entry.outputs)
-}
-
-/// The names of all ops, sorted.
-pub(super) fn names() -> Vec<&'static str> {
-    let tables: [&'static [Entry]; 11] = [
+/// The tables of all files.
+fn tables() -> impl Iterator<Item = &'static [Entry]> {
+    let all: [&'static [Entry]; 11] = [
         arrays::OPS,
         control::OPS,
         elementwise::OPS,
@@ -63,7 +36,24 @@ pub(super) fn names() -> Vec<&'static str> {
         resources::OPS,
         shapes::OPS,
     ];
-    let mut names: Vec<_> = tables.into_iter().flatten().map(|entry| entry.name).collect();
+    all.into_iter()
+}
+
+/// The op of this name.
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
+    static ALL: OnceLock<HashMap<&'static str, &'static Entry>> = OnceLock::new();
+    let all = ALL.get_or_init(|| tables().flatten().map(|entry| (entry.name, entry)).collect());
+    all.get(name).copied()
+}
+
+/// The names of an op's results, if there are several.
+pub(super) fn outputs(name: &str) -> &'static [&'static str] {
+    find(name).map_or(&[], |entry| entry.outputs)
+}
+
+/// The names of all ops, sorted.
+pub(super) fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> = tables().flatten().map(|entry| entry.name).collect();
     names.sort_unstable();
     names
 }

@@ -42,8 +42,10 @@ pub(super) static OPS: &[Entry] = &[
     any("ResourceGather", |call| {
         let x = call.variable(0)?.read()?.tensor()?;
         let indices = call.tensor(1)?;
+        // After the axes of the batch.
+        let axis = call.attr_int("batch_dims", 0);
         let options = GatherOptions::new().batch_dims(call.attr_size("batch_dims", 0)?);
-        Ok(Value::Tensor(x.gather_with(&indices, options_axis(call), options)?))
+        Ok(Value::Tensor(x.gather_with(&indices, axis, options)?))
     }),
     many("RestoreV2", &["tensors"], |call| {
         let (names, slices) = (call.host(1)?, call.host(2)?);
@@ -65,11 +67,6 @@ pub(super) static OPS: &[Entry] = &[
     }),
     any("VariableV2", variable),
 ];
-
-/// The axis of the first index: after the batch.
-fn options_axis(call: &Call<'_>) -> i64 {
-    call.attr_int("batch_dims", 0)
-}
 
 /// The name by which a graph's nodes share a resource.
 fn shared_name<'a>(call: &'a Call<'_>) -> &'a str {

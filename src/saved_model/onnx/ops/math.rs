@@ -112,7 +112,13 @@ pub(super) static OPS: Table = &[
     }),
     ("Pow", |c| {
         let (x, exponent) = (c.input(0)?, c.input(1)?);
-        let exponent = cast(exponent, dtype_of(&x))?.remove(0);
+        let dtype = dtype_of(&x);
+        // The result has the dtype of the base; an integer to the power of a float is computed as a float.
+        if !dtype.is_float() && dtype_of(&exponent).is_float() {
+            let x = cast(x, dtype_of(&exponent))?.remove(0);
+            return cast(tf("Pow", vec![x, exponent], vec![])?, dtype);
+        }
+        let exponent = cast(exponent, dtype)?.remove(0);
         one(tf("Pow", vec![x, exponent], vec![])?)
     }),
     ("Reciprocal", |c| same(c, "Reciprocal")),
