@@ -94,7 +94,7 @@ impl fmt::Display for Number {
 
 impl HostArray<'_> {
     /// The elements; none if they are not numbers or Booleans.
-    pub(super) fn numbers(&self) -> Option<impl Iterator<Item = Number>> {
+    pub(crate) fn numbers(&self) -> Option<impl Iterator<Item = Number>> {
         let (read, size) = (reader(self.dtype)?, self.dtype.size()?);
         Some(self.bytes().chunks_exact(size).map(read))
     }

@@ -12,7 +12,7 @@ mod tests;
 use std::borrow::Cow;
 use std::fmt;
 
-pub(crate) use convert::Misfit;
+pub(crate) use convert::{Misfit, Number};
 #[cfg(feature = "keras-files")]
 pub(crate) use dtype::Hdf5Class;
 pub use dtype::HostDType;

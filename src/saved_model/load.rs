@@ -398,7 +398,7 @@ impl SavedModel {
                 let name = &child.local_name;
                 let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 // A long chain of objects would make paths of quadratic length.
-                if path.len() <= 4096 {
+                if path.len() <= 256 {
                     queue.push_back((path, place));
                 }
             }

@@ -9,7 +9,7 @@ use super::graph_def::value::Value;
 use super::spec::SavedSpec;
 use crate::eager;
 use crate::error::{Error, Result, message};
-use crate::function::{Function, FunctionOptions, function_with};
+use crate::function::{Function, FunctionOptions, TensorSpec, function_with};
 use crate::host_array::HostArray;
 use crate::tensor::Tensor;
 
@@ -157,8 +157,13 @@ impl SavedFunction {
             let results = (own.run)(inputs.into_iter().map(Value::Tensor).collect())?;
             results.iter().map(Value::tensor).collect()
         };
-        // The first shape is traced at once; others, when they come again.
-        let options = FunctionOptions::new().reduce_retracing(true);
+        // The first shape is traced at once; others, when they come again. The signature says that sizes may vary.
+        let signature = body
+            .inputs
+            .iter()
+            .map(|spec| Some(TensorSpec::new(spec.shape.as_ref()?, spec.dtype.tensor_dtype()?)));
+        let signature = signature.collect::<Option<Vec<_>>>();
+        let options = FunctionOptions::new().reduce_retracing(true).input_signature(signature);
         SavedFunction { body, traced: function_with(run, options) }
     }
 
@@ -212,7 +217,7 @@ impl SavedFunction {
         let (inputs, outputs) = (self.body.inputs.len(), self.body.outputs.len());
         if (inputs, outputs) != (1, 1) {
             let words = format!(
-                "has {inputs} inputs and {outputs} results, and predict needs one of each; use call. It"
+                "has {inputs} inputs and {outputs} results, and predict needs one of each: use call"
             );
             return Err(self.error(Error::Index, &words));
         }

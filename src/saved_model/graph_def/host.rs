@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use ndarray::{ArrayD, IxDyn, Zip};
 
 use crate::error::{Error, Result, message};
-use crate::host_array::{HostArray, HostDType};
+use crate::host_array::{HostArray, HostDType, Number};
 use crate::shape::broadcast;
 
 /// Larger arrays are computed on the device.
@@ -22,33 +22,18 @@ enum Numbers {
 
 fn numbers(array: &HostArray<'_>) -> Option<Numbers> {
     let shape = IxDyn(array.shape());
-    macro_rules! read {
-        ($type:ty, $kind:ident as $wide:ty) => {{
-            let bytes = array.bytes().chunks_exact(size_of::<$type>());
-            let values = bytes
-                .map(|b| <$wide>::from(<$type>::from_le_bytes(b.try_into().unwrap_or_default())));
-            Numbers::$kind(ArrayD::from_shape_vec(shape, values.collect()).ok()?)
-        }};
+    if array.dtype() == HostDType::Bool {
+        let values = array.bytes().iter().map(|byte| *byte != 0).collect();
+        return ArrayD::from_shape_vec(shape, values).ok().map(Numbers::Bool);
     }
-    Some(match array.dtype() {
-        HostDType::F16 => read!(f16, Float as f64),
-        HostDType::Bf16 => read!(bf16, Float as f64),
-        HostDType::F32 => read!(f32, Float as f64),
-        HostDType::F64 => read!(f64, Float as f64),
-        HostDType::I8 => read!(i8, Int as i128),
-        HostDType::U8 => read!(u8, Int as i128),
-        HostDType::I16 => read!(i16, Int as i128),
-        HostDType::U16 => read!(u16, Int as i128),
-        HostDType::I32 => read!(i32, Int as i128),
-        HostDType::U32 => read!(u32, Int as i128),
-        HostDType::I64 => read!(i64, Int as i128),
-        HostDType::U64 => read!(u64, Int as i128),
-        HostDType::Bool => {
-            let values = array.bytes().iter().map(|byte| *byte != 0).collect();
-            Numbers::Bool(ArrayD::from_shape_vec(shape, values).ok()?)
-        }
-        _ => return None,
-    })
+    if array.dtype().is_float() {
+        return array.to_f64().map(Numbers::Float);
+    }
+    let values = array.numbers()?.map(|number| match number {
+        Number::Int(value) => Some(value),
+        Number::Float(_) => None,
+    });
+    ArrayD::from_shape_vec(shape, values.collect::<Option<_>>()?).ok().map(Numbers::Int)
 }
 
 /// The array of these numbers: integers wrap around, floats are rounded.
@@ -142,10 +127,7 @@ pub(super) fn binary(
         Ok(shape) => shape,
         Err(error) => return Some(Err(error)),
     };
-    if shape.iter().product::<usize>() > LARGEST {
-        return None;
-    }
-    let shape = IxDyn(&shape);
+    let shape = sized(&shape)?;
     let (dtype, result) = match (a, b) {
         (Numbers::Int(a), Numbers::Int(b)) => {
             let divides = matches!(
@@ -177,6 +159,12 @@ pub(super) fn binary(
         _ => return None,
     };
     array(dtype, result).map(Ok)
+}
+
+/// The shape of a result, unless it is too large for the host.
+fn sized(shape: &[usize]) -> Option<IxDyn> {
+    let count = shape.iter().try_fold(1usize, |all, size| all.checked_mul(*size))?;
+    (count <= LARGEST).then(|| IxDyn(shape))
 }
 
 fn shape_of(numbers: &Numbers) -> &[usize] {
@@ -238,7 +226,8 @@ fn compare_strings(
         Ok(shape) => shape,
         Err(error) => return Some(Err(error)),
     };
-    let (a, b) = (a.broadcast(IxDyn(&shape))?, b.broadcast(IxDyn(&shape))?);
+    let places = sized(&shape)?;
+    let (a, b) = (a.broadcast(places.clone())?, b.broadcast(places)?);
     let bytes: Vec<u8> =
         a.iter().zip(b.iter()).map(|(a, b)| u8::from((a == b) == wanted)).collect();
     Some(HostArray::new(HostDType::Bool, shape, bytes))
@@ -415,7 +404,7 @@ pub(super) fn select(
     let Numbers::Bool(condition) = numbers(condition)? else { return None };
     let inner = broadcast("SelectV2", &a.shape().into(), &b.shape().into()).ok()?;
     let shape = broadcast("SelectV2", &condition.shape().into(), &inner).ok()?;
-    let shape = IxDyn(&shape);
+    let shape = sized(&shape)?;
     let condition = condition.broadcast(shape.clone())?.to_owned();
     let first = indices(a.shape())?.broadcast(shape.clone())?.to_owned();
     let second = indices(b.shape())?.mapv(|at| at + a.len()).broadcast(shape)?.to_owned();

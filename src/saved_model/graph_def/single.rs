@@ -47,3 +47,43 @@ impl Model for NoModel {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn long(values: &[i64]) -> Value {
+        Value::ints(HostDType::I64, values)
+    }
+
+    fn scalar(value: i64) -> Value {
+        Value::int(HostDType::I64, value)
+    }
+
+    /// Sizes in a file may be anything: an op computes what it can, and has no panic and no memory for the rest.
+    #[test]
+    fn sizes_without_measure_are_errors() {
+        let of =
+            |op: &str, inputs: Vec<Value>, attributes| run_op(op, inputs, attributes).unwrap_err();
+        of("ConcatV2", Vec::new(), Vec::new());
+        of("BroadcastTo", vec![long(&[1]), long(&[1 << 50])], Vec::new());
+        let empty = long(&[]);
+        of("Split", vec![scalar(0), empty.clone()], vec![("num_split", Attr::Int(1 << 60))]);
+        of("SplitV", vec![empty, long(&[i64::MAX, i64::MAX, -1]), scalar(0)], Vec::new());
+        of("GatherV2", vec![scalar(1), long(&[0]), scalar(0)], Vec::new());
+        let row: Vec<i64> = (0..16_000).collect();
+        let column =
+            run_op("Reshape", vec![long(&row), long(&[-1, 1])], Vec::new()).unwrap().remove(0);
+        // Too large for the host, and done on the device.
+        let sum = run_op("AddV2", vec![column, long(&row[..3])], Vec::new()).unwrap().remove(0);
+        assert_eq!(sum.shape().unwrap(), [16_000, 3]);
+    }
+
+    #[test]
+    fn ranges_reach_over_all_integers() {
+        let inputs = vec![scalar(i64::MIN), scalar(i64::MAX), scalar(1 << 62)];
+        let range = run_op("Range", inputs, Vec::new()).unwrap().remove(0).read().unwrap();
+        let values = range.to_array::<i64>().unwrap().into_raw_vec_and_offset().0;
+        assert_eq!(values, [i64::MIN, -(1 << 62), 0, 1 << 62]);
+    }
+}

@@ -193,7 +193,7 @@ pub(super) fn cast(x: Value, dtype: HostDType) -> Result<Results> {
 /// The axis of this number, which may count from the end.
 pub(super) fn axis(axis: i64, rank: usize) -> Result<usize> {
     let wrapped = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
-    usize::try_from(wrapped).ok().filter(|axis| *axis < rank.max(1)).ok_or_else(|| {
+    usize::try_from(wrapped).ok().filter(|axis| *axis < rank).ok_or_else(|| {
         Error::Index(message!("the axis {axis} is out of range for a tensor of {rank} axes."))
     })
 }

@@ -137,7 +137,10 @@ pub(super) fn unknown(graph: &Graph, functions: &HashMap<String, Graph>, found: 
         let standard = matches!(&node.domain[..], "" | "ai.onnx");
         let known = (standard && ops::find(&node.op).is_some())
             || functions.contains_key(&function_name(&node.domain, &node.op));
-        if !known {
+        if !known && found.len() > MOST_LISTED {
+            // Only their number is reported.
+            found.push(String::new());
+        } else if !known {
             let output = node.outputs.first().map_or("", String::as_str);
             let reader = graph.nodes[at..]
                 .iter()

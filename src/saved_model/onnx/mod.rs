@@ -198,3 +198,79 @@ fn spec(info: &proto::ValueInfoProto) -> SavedSpec {
             .map(|shape| shape.dim.iter().map(dim).collect()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::proto::{
+        AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    };
+    use super::*;
+
+    fn ints(name: &str, ints: &[i64]) -> AttributeProto {
+        let i = ints.first().copied().unwrap_or(0);
+        AttributeProto {
+            name: name.to_string(),
+            i,
+            ints: ints.to_vec(),
+            ..AttributeProto::default()
+        }
+    }
+
+    /// The error of a model of one node, whose inputs are zeros of these sizes.
+    fn error(op: &str, inputs: &[&[i64]], attribute: Vec<AttributeProto>) -> String {
+        let names: Vec<String> = (0..inputs.len()).map(|at| format!("x{at}")).collect();
+        let zeros = inputs.iter().zip(&names).map(|(dims, name)| TensorProto {
+            dims: dims.to_vec(),
+            data_type: 1,
+            float_data: vec![0.0; dims.iter().product::<i64>() as usize],
+            name: name.clone(),
+            ..TensorProto::default()
+        });
+        let output = vec!["y".to_string()];
+        let op_type = op.to_string();
+        let graph = GraphProto {
+            initializer: zeros.collect(),
+            node: vec![NodeProto {
+                input: names,
+                output,
+                op_type,
+                attribute,
+                ..NodeProto::default()
+            }],
+            output: vec![ValueInfoProto { name: "y".to_string(), ..ValueInfoProto::default() }],
+            ..GraphProto::default()
+        };
+        let opset = proto::OperatorSetIdProto { domain: String::new(), version: 18 };
+        let model =
+            ModelProto { graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() };
+        let model = OnnxModel::read(&model.encode_to_vec(), Path::new("")).unwrap();
+        model.call(Vec::<(&str, SavedValue)>::new()).unwrap_err().to_string()
+    }
+
+    /// Numbers in a file may be anything: no panic, and no memory for sizes without measure.
+    #[test]
+    fn numbers_without_measure_are_errors() {
+        let huge = 1 << 60;
+        let image: &[i64] = &[1, 4, 2, 2];
+        for (op, inputs, attributes, words) in [
+            ("GatherElements", vec![&[][..], &[]], vec![], "the axis 0 is out of range"),
+            ("Split", vec![&[]], vec![], "the axis 0 is out of range"),
+            ("SpaceToDepth", vec![image], vec![ints("blocksize", &[huge])], "no blocks"),
+            ("DepthToSpace", vec![image], vec![ints("blocksize", &[huge])], "no blocks"),
+            ("TopK", vec![image], vec![ints("k", &[-1])], "its k is -1"),
+            (
+                "Conv",
+                vec![image, image],
+                vec![ints("dilations", &[huge, huge])],
+                "do not fit 2 axes",
+            ),
+            ("MaxPool", vec![image], vec![ints("kernel_shape", &[huge, 1])], "not supported"),
+            ("Pad", vec![&[2]], vec![ints("pads", &[i64::MIN, 0])], "do not fit"),
+            ("LSTM", vec![&[1, 1, 1], &[2, 4, 1], &[1, 4, 1]], vec![], "no direction 1"),
+        ] {
+            let text = error(op, &inputs, attributes);
+            assert!(text.contains(words), "{op}: {text}");
+            assert!(text.contains(&format!("node \"\" ({op})")), "{text}");
+        }
+    }
+}

@@ -23,7 +23,10 @@ pub(super) static OPS: &[Entry] = &[
     }),
     any("BroadcastTo", |call| {
         let shape = call.sizes(1)?;
-        let of_indices = |x: ArrayD<usize>| Some(x.broadcast(IxDyn(&shape))?.to_owned());
+        let of_indices = |x: ArrayD<usize>| {
+            small(&shape)?;
+            Some(x.broadcast(IxDyn(&shape))?.to_owned())
+        };
         moved(call, of_indices, |x| x.broadcast_to(&shape))
     }),
     any("Bucketize", |call| {
@@ -35,7 +38,10 @@ pub(super) static OPS: &[Entry] = &[
         Ok(Value::Tensor(flat.reshape(x.shape())?))
     }),
     any("Concat", |call| joined(call, 1..call.inputs.len(), 0)),
-    any("ConcatV2", |call| joined(call, 0..call.inputs.len() - 1, call.inputs.len() - 1)),
+    any("ConcatV2", |call| {
+        let last = call.inputs.len().saturating_sub(1);
+        joined(call, 0..last, last)
+    }),
     any("Const", constant),
     any("DepthToSpace", |call| {
         nhwc(call)?;
@@ -157,7 +163,7 @@ pub(super) static OPS: &[Entry] = &[
         let (axis, num) = (call.int(0)?, call.attr_size("num_split", 1)?);
         let size = call.shape_of(1)?;
         let size = size[wrap(axis, size.len())?];
-        if num == 0 || !size.is_multiple_of(num) {
+        if !(1..1 << 20).contains(&num) || !size.is_multiple_of(num) {
             return Err(Error::Shape(message!(
                 "{size} elements cannot be split into {num} parts."
             )));
@@ -169,7 +175,8 @@ pub(super) static OPS: &[Entry] = &[
         let whole = call.shape_of(0)?;
         let whole = whole[wrap(axis, whole.len())?] as i64;
         let mut parts = call.ints(1)?;
-        let known: i64 = parts.iter().filter(|size| **size >= 0).sum();
+        let known = parts.iter().filter(|size| **size >= 0);
+        let known = known.fold(0i64, |sum, size| sum.saturating_add(*size));
         if let Some(open) = parts.iter_mut().find(|size| **size == -1) {
             *open = whole - known;
         }
@@ -276,6 +283,12 @@ fn nhwc(call: &Call<'_>) -> Result<()> {
 
 fn pairs(values: &[usize]) -> Vec<(usize, usize)> {
     values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+/// `None` if an array of this shape is too large for the host.
+fn small(shape: &[usize]) -> Option<()> {
+    let count = shape.iter().try_fold(1usize, |all, size| all.checked_mul(*size))?;
+    (count <= host::LARGEST).then_some(())
 }
 
 /// The only number of an input, as a plain one.
@@ -506,7 +519,8 @@ fn gather(call: &Call<'_>, axis: i64, batch_dims: i64) -> Result<Value> {
         let mut shape = array.shape()[..at].to_vec();
         shape.extend(call.shape_of(1)?);
         shape.extend(&array.shape()[at + 1..]);
-        let picked = host::indices(array.shape())
+        let picked = small(&shape)
+            .and_then(|()| host::indices(array.shape()))
             .map(|x| x.select(Axis(at), &places))
             .and_then(|x| x.into_shape_with_order(IxDyn(&shape)).ok())
             .and_then(|x| host::pick(&[array], &x));
@@ -556,7 +570,11 @@ fn dynamic_stitch(call: &Call<'_>) -> Result<Value> {
             if rows.len() <= index {
                 rows.resize(index + 1, None);
             }
-            rows[index] = Some(all.index_axis(Axis(0), row).to_owned());
+            let row = all.index_axis(Axis(0), row);
+            if rows.len().saturating_mul(row.len()) > host::LARGEST {
+                return Err(call.unsupported(format_args!("DynamicStitch of large arrays")));
+            }
+            rows[index] = Some(row.to_owned());
         }
         start += array.len();
     }

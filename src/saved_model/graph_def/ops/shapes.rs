@@ -116,7 +116,8 @@ fn range(call: &Call<'_>) -> Result<Value> {
     let (span, step) = if delta < 0 { (-span, -i128::from(delta)) } else { (span, delta.into()) };
     let count = if span <= 0 { 0 } else { (span + step - 1) / step };
     if count <= host::LARGEST as i128 {
-        let values: Vec<i64> = (0..count as i64).map(|at| start + at * delta).collect();
+        let values: Vec<i64> =
+            (0..count).map(|at| (i128::from(start) + at * i128::from(delta)) as i64).collect();
         return Ok(Value::ints(dtype, &values));
     }
     Ok(Value::Tensor(crate::tensor::range(start, limit, delta)?))

@@ -321,7 +321,7 @@ fn depth_to_space(c: &Call<'_>) -> Result<Results> {
         return Err(Error::Shape(message!("DepthToSpace needs four axes, not {:?}.", x.shape())));
     };
     let block = usize::try_from(c.attr_int("blocksize", 1)).unwrap_or(0);
-    if block == 0 || !channels.is_multiple_of(block * block) {
+    if !(1..1 << 16).contains(&block) || !channels.is_multiple_of(block * block) {
         return Err(Error::Shape(message!(
             "{channels} channels are no blocks of {block} by {block}."
         )));
@@ -340,7 +340,7 @@ fn space_to_depth(c: &Call<'_>) -> Result<Results> {
         return Err(Error::Shape(message!("SpaceToDepth needs four axes, not {:?}.", x.shape())));
     };
     let block = usize::try_from(c.attr_int("blocksize", 1)).unwrap_or(0);
-    if block == 0 || !h.is_multiple_of(block) || !w.is_multiple_of(block) {
+    if !(1..1 << 16).contains(&block) || !h.is_multiple_of(block) || !w.is_multiple_of(block) {
         return Err(Error::Shape(message!(
             "{h} by {w} pixels are no blocks of {block} by {block}."
         )));
@@ -362,8 +362,10 @@ fn pad(c: &Call<'_>) -> Result<Results> {
         Some(_) => c.ints(3)?.iter().map(|at| axis(*at, rank)).collect::<Result<Vec<_>>>()?,
         None => (0..rank).collect(),
     };
-    if pads.len() != 2 * axes.len() {
-        return Err(Error::Shape(message!("{} pads do not fit {} axes.", pads.len(), axes.len())));
+    // Bounded, so that no sum of them overflows.
+    let bounded = pads.iter().all(|pad| pad.unsigned_abs() < 1 << 30);
+    if pads.len() != 2 * axes.len() || !bounded {
+        return Err(Error::Shape(message!("the pads {pads:?} do not fit {} axes.", axes.len())));
     }
     let (mut before, mut after) = (vec![0i64; rank], vec![0i64; rank]);
     for (at, axis) in axes.iter().enumerate() {
@@ -399,6 +401,12 @@ fn pad(c: &Call<'_>) -> Result<Results> {
                 let size = shape[at] as i64;
                 if (before[at], after[at]) == (0, 0) || size == 0 {
                     continue;
+                }
+                if before[at] + after[at] > 1 << 20 {
+                    return Err(unsupported(format_args!(
+                        "a pad of {} and {}",
+                        before[at], after[at]
+                    )));
                 }
                 let places: Vec<i64> = (-before[at]..size + after[at])
                     .map(|place| match mode {
@@ -459,7 +467,7 @@ fn split(c: &Call<'_>) -> Result<Results> {
     let sizes = match c.ints_or(1, "split")? {
         Some(sizes) if !sizes.is_empty() => sizes,
         _ => {
-            let parts = c.attr_int("num_outputs", c.node.outputs.len() as i64).max(1);
+            let parts = c.attr_int("num_outputs", c.node.outputs.len() as i64).clamp(1, 1 << 20);
             let (whole, size) = (shape[at] as i64, (shape[at] as i64 + parts - 1) / parts);
             (0..parts).map(|part| (whole - part * size).clamp(0, size)).collect()
         }

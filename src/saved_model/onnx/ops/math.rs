@@ -307,6 +307,9 @@ fn top_k(c: &Call<'_>) -> Result<Results> {
         Some(_) => c.ints(1)?.first().copied().unwrap_or(0),
         None => c.attr_int("k", 0),
     };
+    if k < 0 {
+        return Err(Error::Index(message!("its k is {k}.")));
+    }
     let at = axis(c.attr_int("axis", -1), x.rank())?;
     let largest = c.attr_int("largest", 1) != 0;
     let places = x.argsort_with(at, SortOptions::new().descending(largest))?;

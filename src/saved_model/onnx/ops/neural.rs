@@ -199,7 +199,8 @@ impl Space {
         let list = |name: &str| -> Result<Vec<usize>> {
             let Some(all) = c.attr_ints(name) else { return Ok(vec![1; n]) };
             let all: Option<Vec<usize>> = all.iter().map(|v| usize::try_from(*v).ok()).collect();
-            all.filter(|all| all.len() == n && all.iter().all(|v| *v > 0))
+            // Bounded, so that no product of them overflows.
+            all.filter(|all| all.len() == n && all.iter().all(|v| (1..1 << 20).contains(v)))
                 .ok_or_else(|| Error::Shape(message!("its {name} do not fit {n} axes.")))
         };
         let (strides, dilations) = (list("strides")?, list("dilations")?);
@@ -217,7 +218,9 @@ impl Space {
                 .collect(),
             _ => match c.attr_ints("pads") {
                 None => vec![(0, 0); n],
-                Some(pads) if pads.len() == 2 * n && pads.iter().all(|pad| *pad >= 0) => {
+                Some(pads)
+                    if pads.len() == 2 * n && pads.iter().all(|pad| (0..1 << 30).contains(pad)) =>
+                {
                     (0..n).map(|at| (pads[at] as usize, pads[n + at] as usize)).collect()
                 }
                 Some(pads) => {
@@ -283,7 +286,7 @@ fn conv_transpose(c: &Call<'_>) -> Result<Results> {
     let (x, w) = (c.tensor(0)?, c.tensor(1)?);
     let n = x.rank().saturating_sub(2);
     let groups = usize::try_from(c.attr_int("group", 1)).unwrap_or(0);
-    if w.rank() != x.rank() || !(1..=3).contains(&n) || groups == 0 {
+    if w.rank() != x.rank() || !(1..=3).contains(&n) || !(1..1 << 20).contains(&groups) {
         return Err(unsupported(format_args!(
             "a convolution of {:?} by {:?}",
             x.shape(),
@@ -295,7 +298,7 @@ fn conv_transpose(c: &Call<'_>) -> Result<Results> {
     let zeros = vec![0; n];
     let extra = c.attr_ints("output_padding").unwrap_or(&zeros);
     let mut extra: Vec<usize> = extra.iter().map(|v| usize::try_from(*v).unwrap_or(0)).collect();
-    if extra.len() != n {
+    if extra.len() != n || extra.iter().any(|size| *size >= 1 << 20) {
         return Err(Error::Shape(message!("its output_padding does not fit {n} axes.")));
     }
     let full: Vec<usize> = (0..n)
@@ -393,7 +396,8 @@ fn pool(c: &Call<'_>, kind: PoolingType) -> Result<Results> {
     let n = x.rank().saturating_sub(2);
     let kernel = c.attr_ints("kernel_shape").unwrap_or(&[]);
     let kernel: Vec<usize> = kernel.iter().map(|v| usize::try_from(*v).unwrap_or(0)).collect();
-    if kernel.len() != n || kernel.contains(&0) || !(1..=3).contains(&n) {
+    let sound = kernel.iter().all(|size| (1..1 << 20).contains(size));
+    if kernel.len() != n || !sound || !(1..=3).contains(&n) {
         return Err(unsupported(format_args!("a pool of {:?} by {kernel:?}", x.shape())));
     }
     if c.node.outputs.get(1).is_some_and(|name| !name.is_empty()) {

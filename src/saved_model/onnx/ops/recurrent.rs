@@ -56,7 +56,10 @@ fn run(c: &Call<'_>, gates: usize, default: &[&str]) -> Result<Results> {
     let part = |at: usize, direction: usize| -> Result<Option<Tensor>> {
         match c.get(at) {
             Some(value) => {
-                value.tensor()?.unstack(0).map(|mut all| Some(all.swap_remove(direction)))
+                let found = value.tensor()?.unstack(0)?.into_iter().nth(direction);
+                let none =
+                    || Error::Shape(message!("its input {at} has no direction {direction}."));
+                found.ok_or_else(none).map(Some)
             }
             None => Ok(None),
         }
