@@ -1,6 +1,7 @@
 //! Models without the program that made them: functions exported as models that run without this crate, and TensorFlow's
 //! SavedModels, loaded.
 
+mod budget;
 mod graph_def;
 mod load;
 mod model;

@@ -7,6 +7,7 @@ use wgrad::{Error, HostArray};
 
 use crate::results::folder;
 use crate::support::folder::Folder;
+use crate::support::saved_models::broken;
 
 /// A copy of a model, for changes.
 fn copy(name: &str) -> Folder {
@@ -138,18 +139,8 @@ fn mutate(count: usize) {
     let mut random = fastrand::Rng::with_seed(11);
     let (mut loaded, mut found, mut ran) = (0, 0, 0);
     let x = HostArray::from(ndarray::Array3::<f32>::zeros((2, 3, 4)));
-    for at in 0..count {
-        let mut broken = bytes.clone();
-        for _ in 0..random.usize(1..4) {
-            let place = random.usize(..broken.len());
-            match random.u8(..4) {
-                0 => broken[place] = random.u8(..),
-                1 => broken[place] ^= 1 << random.u8(..8),
-                2 => broken[place] = broken[place].wrapping_add(1),
-                _ if at % 16 == 0 => broken.truncate(place.max(1)),
-                _ => broken.swap(place, (place + 7) % bytes.len()),
-            }
-        }
+    for _ in 0..count {
+        let broken = broken(&bytes, &mut random);
         fs::write(&path, broken).unwrap();
         let Ok(model) = tf::saved_model::load(model.path("")) else { continue };
         loaded += 1;

@@ -9,7 +9,7 @@ use wgrad::saved_model::SavedValue;
 use wgrad::{GradientTape, HostArray, Tensor, Trackable};
 
 use crate::support::folder::Folder;
-use crate::support::saved_models::{arrays, assert_near, part};
+use crate::support::saved_models::{arrays, assert_near, broken, part};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx")
@@ -130,18 +130,8 @@ fn mutate(name: &str, input: Option<&HostArray<'static>>, count: usize) {
     let bytes = fs::read(folder().join(name)).unwrap();
     let mut random = fastrand::Rng::with_seed(5);
     let (mut loaded, mut ran) = (0, 0);
-    for at in 0..count {
-        let mut broken = bytes.clone();
-        for _ in 0..random.usize(1..4) {
-            let place = random.usize(..broken.len());
-            match random.u8(..4) {
-                0 => broken[place] = random.u8(..),
-                1 => broken[place] ^= 1 << random.u8(..8),
-                2 => broken[place] = broken[place].wrapping_add(1),
-                _ if at % 16 == 0 => broken.truncate(place.max(1)),
-                _ => broken.swap(place, (place + 7) % bytes.len()),
-            }
-        }
+    for _ in 0..count {
+        let broken = broken(&bytes, &mut random);
         let Ok(model) = tf::onnx::load(own.write("m.onnx", &broken)) else { continue };
         loaded += 1;
         if let Some(input) = input {

@@ -100,3 +100,22 @@ fn compare_gradients(
         assert_near(&format!("{name}: the gradient of {key}"), &actual, expected, 1e-4);
     }
 }
+
+/// The bytes with a few changes.
+pub fn broken(bytes: &[u8], random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut broken = bytes.to_vec();
+    for _ in 0..random.usize(1..4) {
+        let place = random.usize(..broken.len());
+        match random.u8(..33) {
+            0..8 => broken[place] = random.u8(..),
+            8..16 => broken[place] ^= 1 << random.u8(..8),
+            16..24 => broken[place] = broken[place].wrapping_add(1),
+            24..32 => {
+                let other = (place + 7) % broken.len();
+                broken.swap(place, other);
+            }
+            _ => broken.truncate(place.max(1)),
+        }
+    }
+    broken
+}

@@ -271,11 +271,11 @@ impl Call<'_> {
             Error::Data(message!("it lacks the attribute \"{name}\". The file is damaged."))
         })
     }
+}
 
-    /// An op or attribute that has no equivalent here.
-    pub(super) fn unsupported(&self, what: std::fmt::Arguments<'_>) -> Error {
-        Error::Data(message!("{what} is not supported. Save the model without it."))
-    }
+/// An op or attribute that has no equivalent here.
+pub(super) fn unsupported(what: std::fmt::Arguments<'_>) -> Error {
+    Error::Data(message!("{what} is not supported. Save the model without it."))
 }
 
 /// The functions in an attribute.

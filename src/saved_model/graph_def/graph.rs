@@ -248,7 +248,7 @@ impl Node {
             let Some(value) = value.value else { continue };
             match value {
                 Attr::Tensor(proto) if self.op == "Const" && name == "value" => {
-                    self.constant = Some(tensor_proto::array(&proto).map(Value::host));
+                    self.constant = Some(tensor_proto::array(proto).map(Value::host));
                 }
                 _ if name.starts_with('_') || name == "config_proto" => {}
                 value => drop(self.attributes.insert(name, value)),

@@ -9,8 +9,6 @@ use crate::files::protobuf::TensorShapeProto;
 /// `SavedModel`: `saved_model.pb`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SavedModelProto {
-    #[prost(int64, tag = "1")]
-    pub(crate) saved_model_schema_version: i64,
     #[prost(message, repeated, tag = "2")]
     pub(crate) meta_graphs: Vec<MetaGraphDef>,
 }
@@ -45,8 +43,6 @@ pub(crate) struct MetaInfoDef {
 pub(crate) struct SaverDef {
     #[prost(string, tag = "1")]
     pub(crate) filename_tensor_name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) save_tensor_name: String,
     #[prost(string, tag = "3")]
     pub(crate) restore_op_name: String,
 }
@@ -56,8 +52,6 @@ pub(crate) struct SaverDef {
 pub(crate) struct CollectionDef {
     #[prost(message, optional, tag = "1")]
     pub(crate) node_list: Option<NodeList>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) bytes_list: Option<BytesList>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -67,19 +61,11 @@ pub(crate) struct NodeList {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct BytesList {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    pub(crate) value: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct SignatureDef {
     #[prost(btree_map = "string, message", tag = "1")]
     pub(crate) inputs: BTreeMap<String, TensorInfo>,
     #[prost(btree_map = "string, message", tag = "2")]
     pub(crate) outputs: BTreeMap<String, TensorInfo>,
-    #[prost(string, tag = "3")]
-    pub(crate) method_name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -256,7 +242,7 @@ pub(crate) struct SavedObjectGraph {
 pub(crate) struct SavedObject {
     #[prost(message, repeated, tag = "1")]
     pub(crate) children: Vec<ObjectReference>,
-    #[prost(oneof = "SavedObjectKind", tags = "4, 5, 6, 7, 8, 9, 10, 12")]
+    #[prost(oneof = "SavedObjectKind", tags = "6, 7, 9")]
     pub(crate) kind: Option<SavedObjectKind>,
 }
 
@@ -269,36 +255,15 @@ pub(crate) struct ObjectReference {
     pub(crate) local_name: String,
 }
 
+/// The kinds of objects that functions capture, and functions.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum SavedObjectKind {
-    #[prost(message, tag = "4")]
-    UserObject(SavedUserObject),
-    #[prost(message, tag = "5")]
-    Asset(SavedAsset),
     #[prost(message, tag = "6")]
     Function(SavedFunctionProto),
     #[prost(message, tag = "7")]
     Variable(SavedVariable),
-    #[prost(message, tag = "8")]
-    BareConcreteFunction(SavedBareConcreteFunction),
     #[prost(message, tag = "9")]
     Constant(SavedConstant),
-    #[prost(message, tag = "10")]
-    Resource(SavedResource),
-    #[prost(message, tag = "12")]
-    CapturedTensor(CapturedTensor),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SavedUserObject {
-    #[prost(string, tag = "1")]
-    pub(crate) identifier: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SavedAsset {
-    #[prost(int32, tag = "1")]
-    pub(crate) asset_file_def_index: i32,
 }
 
 /// A `tf.function`, with a concrete function for each of its traces.
@@ -321,32 +286,10 @@ pub(crate) struct SavedVariable {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct SavedBareConcreteFunction {
-    #[prost(string, tag = "1")]
-    pub(crate) concrete_function_name: String,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) argument_keywords: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
 pub(crate) struct SavedConstant {
     /// The node whose value it is.
     #[prost(string, tag = "1")]
     pub(crate) operation: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct SavedResource {
-    #[prost(string, tag = "1")]
-    pub(crate) device: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct CapturedTensor {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) concrete_function: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

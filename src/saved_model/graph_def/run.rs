@@ -1,29 +1,24 @@
 //! [`Session`]: a graph with the values of its variables and tables, which runs parts of it.
 
-use std::cell::Cell as Counter;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{Call, Model, Results};
-use super::graph::{Endpoint, Graph, Steps};
+use super::graph::{Endpoint, Graph, Node, Steps};
 use super::library::Library;
 use super::ops;
 use super::proto::Attr;
 use super::tensor_proto::open_sizes;
 use super::value::{Cell, CellState, Table, Value};
-use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::files;
 use crate::host_array::HostDType;
 use crate::runtime::Device;
+use crate::saved_model::budget::Budget;
 use crate::saved_model::spec::SavedSpec;
 use crate::train::BundleReader;
 
-/// A call that runs more nodes is ended: its loop does not end.
-const MOST_NODES: u64 = 20_000_000;
-/// A trace with more nodes takes longer to plan than it saves.
-const MOST_TRACED: u64 = 100_000;
 /// Larger constants are copied to the device once.
 const LARGE: usize = 16;
 
@@ -89,13 +84,13 @@ impl Session {
 
     /// Runs a part of the graph.
     pub(crate) fn run(&self, steps: &Steps, arguments: Vec<Value>) -> Result<Vec<Value>> {
-        let execution = Execution { session: self, nodes: Counter::new(0) };
+        let execution = Execution { session: self, budget: Budget::default() };
         self.device.scope(|| execution.run(&self.library.top, steps, arguments))
     }
 
     /// Runs a function.
     pub(crate) fn run_function(&self, name: &str, arguments: Vec<Value>) -> Result<Vec<Value>> {
-        let execution = Execution { session: self, nodes: Counter::new(0) };
+        let execution = Execution { session: self, budget: Budget::default() };
         self.device.scope(|| execution.function(name, arguments))
     }
 
@@ -127,32 +122,38 @@ impl Session {
         trainable: &dyn Fn(&str) -> bool,
     ) -> Result<()> {
         let mut result = Ok(());
-        self.library.each_node(graph, steps, &mut |_, graph, steps, at| {
-            let node = graph.node(steps.list[at].node);
-            if let (Ok(()), Some(Ok(Value::Host(array)))) = (&result, &node.constant) {
-                let large = array.len() > LARGE && array.dtype().is_float();
-                if large && node.uploaded.get().is_none() {
-                    match self.device.scope(|| array.to_tensor()) {
-                        Ok(tensor) => drop(node.uploaded.set(tensor)),
-                        // A dtype that devices lack is an error of the node that needs the device.
-                        Err(Error::DType(_)) => {}
-                        Err(error) => result = Err(error),
-                    }
-                }
-            }
-        })?;
-        result?;
-        let cells: Vec<Arc<Cell>> = self.lock_variables().values().cloned().collect();
         // Names of variables are unique in the graph, so its nodes name those that it needs.
-        let mut names = std::collections::HashSet::new();
+        let mut names = HashSet::new();
         self.library.each_node(graph, steps, &mut |_, graph, steps, at| {
             let node = graph.node(steps.list[at].node);
             if matches!(&node.op[..], "VarHandleOp" | "VariableV2" | "Variable") {
                 names.insert(shared_name(node));
             }
+            if result.is_ok() {
+                result = self.upload(node);
+            }
         })?;
-        let needed = cells.iter().filter(|cell| names.contains(&cell.name[..]));
-        needed.into_iter().try_for_each(|cell| self.fill(cell, trainable))
+        result?;
+        let variables = self.lock_variables();
+        let cells = names.into_iter().filter_map(|name| variables.get(name).cloned());
+        let cells: Vec<Arc<Cell>> = cells.collect();
+        drop(variables);
+        cells.iter().try_for_each(|cell| self.fill(cell, trainable))
+    }
+
+    /// Copies a large constant to the device.
+    fn upload(&self, node: &Node) -> Result<()> {
+        let Some(Ok(Value::Host(array))) = &node.constant else { return Ok(()) };
+        if array.len() <= LARGE || !array.dtype().is_float() || node.uploaded.get().is_some() {
+            return Ok(());
+        }
+        match self.device.scope(|| array.to_tensor()) {
+            Ok(tensor) => drop(node.uploaded.set(tensor)),
+            // A dtype that devices lack is an error of the node that needs the device.
+            Err(Error::DType(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Reads the value of a variable, if it is in the checkpoint.
@@ -175,7 +176,7 @@ impl Session {
 }
 
 /// The name by which nodes share a variable.
-fn shared_name(node: &super::graph::Node) -> &str {
+fn shared_name(node: &Node) -> &str {
     match node.attributes.get("shared_name") {
         Some(Attr::Text(name)) if !name.is_empty() => {
             std::str::from_utf8(name).unwrap_or(&node.name)
@@ -187,7 +188,7 @@ fn shared_name(node: &super::graph::Node) -> &str {
 /// One call of a graph.
 struct Execution<'a> {
     session: &'a Session,
-    nodes: Counter<u64>,
+    budget: Budget,
 }
 
 impl Execution<'_> {
@@ -195,7 +196,7 @@ impl Execution<'_> {
         let mut arguments: Vec<Option<Value>> = arguments.into_iter().map(Some).collect();
         let mut left: Vec<u32> = steps.list.iter().map(|step| step.uses).collect();
         let mut values: Vec<Results> = Vec::with_capacity(steps.list.len());
-        self.count(steps.list.len() as u64)?;
+        self.budget.spend(steps.list.len() as u64)?;
         for step in &steps.list {
             let node = graph.node(step.node);
             let results = match step.fed {
@@ -214,11 +215,10 @@ impl Execution<'_> {
                     let mut call = Call { node, inputs, model: self };
                     let entry = ops::find(&node.op)
                         .ok_or_else(|| Error::Data(message!("the op {} is not known.", node.op)))?;
-                    let calls =
-                        ops::FUNCTIONS.iter().any(|name| node.attributes.contains_key(*name));
-                    ops::run(entry, &mut call).map_err(|error| match calls {
-                        true => error,
-                        false => named(node, error),
+                    ops::run(entry, &mut call).map_err(|error| {
+                        // A function's error has the name of its own node.
+                        let calls = |name: &&str| node.attributes.contains_key(*name);
+                        if ops::FUNCTIONS.iter().any(calls) { error } else { named(node, error) }
                     })?
                 }
             };
@@ -226,22 +226,6 @@ impl Execution<'_> {
             values.push(if step.uses == 0 { Results::new() } else { results });
         }
         steps.fetches.iter().map(|fetch| take(&mut values, &mut left, *fetch)).collect()
-    }
-
-    fn count(&self, nodes: u64) -> Result<()> {
-        let count = self.nodes.get() + nodes;
-        self.nodes.set(count);
-        if count > MOST_NODES {
-            return Err(Error::Data(message!(
-                "the call has run {count} nodes of the graph; a loop in it does not end."
-            )));
-        }
-        if count > MOST_TRACED && eager::in_trace() {
-            return Err(Error::Trace(message!(
-                "the call has {count} nodes, with those of its unrolled loops, which is too many for a trace."
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -264,7 +248,7 @@ fn take(values: &mut [Results], left: &mut [u32], (place, output): Endpoint) -> 
 }
 
 /// An error with the node where it occurred.
-fn named(node: &super::graph::Node, error: Error) -> Error {
+fn named(node: &Node, error: Error) -> Error {
     error.reworded(|text| message!("node \"{}\" ({}): {text}", node.name, node.op))
 }
 
@@ -308,6 +292,6 @@ impl Model for Execution<'_> {
     }
 
     fn turn(&self) -> Result<()> {
-        self.count(1)
+        self.budget.spend(1)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn open_sizes(shape: Option<&TensorShapeProto>) -> Option<Vec<Option<
 }
 
 /// The array, or what is wrong with the message, as the end of a sentence.
-pub(super) fn array(proto: &TensorProto) -> Result<HostArray<'static>, String> {
+pub(super) fn array(mut proto: TensorProto) -> Result<HostArray<'static>, String> {
     let dtype = HostDType::from_number(proto.dtype);
     let shape = sizes(proto.tensor_shape.as_ref())?;
     let count = shape.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
@@ -35,9 +35,9 @@ pub(super) fn array(proto: &TensorProto) -> Result<HostArray<'static>, String> {
     }
     let size = dtype.size().ok_or_else(|| format!("is {dtype}, which is not supported"))?;
     let bytes = if !proto.tensor_content.is_empty() || count == 0 {
-        proto.tensor_content.clone()
+        std::mem::take(&mut proto.tensor_content)
     } else {
-        fields(proto, dtype, count)?
+        fields(&proto, dtype, count)?
     };
     if count.checked_mul(size) != Some(bytes.len()) {
         return Err(format!("has {} bytes for the shape {shape:?} of {dtype}", bytes.len()));
@@ -110,18 +110,18 @@ mod tests {
             ..of(HostDType::I32, &[2])
         };
         assert_eq!(
-            array(&bytes).unwrap().to_array::<i32>().unwrap().into_raw_vec_and_offset().0,
+            array(bytes).unwrap().to_array::<i32>().unwrap().into_raw_vec_and_offset().0,
             [1, 2]
         );
         let repeated = TensorProto { float_val: vec![1.0, 2.5], ..of(HostDType::F32, &[4]) };
-        let values = array(&repeated).unwrap().to_array::<f32>().unwrap();
+        let values = array(repeated).unwrap().to_array::<f32>().unwrap();
         assert_eq!(values.into_raw_vec_and_offset().0, [1.0, 2.5, 2.5, 2.5]);
         let half = TensorProto { half_val: vec![0x3c00], ..of(HostDType::F16, &[]) };
-        assert_eq!(array(&half).unwrap().to_f64().unwrap().first(), Some(&1.0));
-        let none = array(&of(HostDType::I64, &[3])).unwrap();
+        assert_eq!(array(half).unwrap().to_f64().unwrap().first(), Some(&1.0));
+        let none = array(of(HostDType::I64, &[3])).unwrap();
         assert_eq!(none.bytes(), [0; 24]);
         let text = TensorProto { string_val: vec![b"a".to_vec()], ..of(HostDType::String, &[2]) };
-        assert_eq!(array(&text).unwrap().strings().unwrap(), [b"a", b"a"]);
+        assert_eq!(array(text).unwrap().strings().unwrap(), [b"a", b"a"]);
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             (TensorProto { float_val: vec![0.0; 3], ..of(HostDType::F32, &[2]) }, "3 values for 2"),
             (TensorProto { tensor_content: vec![0; 7], ..of(HostDType::F32, &[2]) }, "7 bytes"),
         ] {
-            let why = array(&proto).unwrap_err();
+            let why = array(proto).unwrap_err();
             assert!(why.contains(words), "{why}");
         }
     }

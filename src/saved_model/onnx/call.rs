@@ -23,6 +23,8 @@ pub(super) type Table = &'static [(&'static str, Run)];
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) op: String,
+    /// The op with its domain: the name of a function, if the file has one.
+    pub(super) function: String,
     pub(super) domain: String,
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,

@@ -1,21 +1,19 @@
 //! Graphs as they are in files become [`Graph`]s, and run.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use super::call::{Call, Graph, Node, Runner};
+use super::call::{Call, Graph, Node, Results, Runner};
 use super::proto::{FunctionProto, GraphProto, NodeProto};
 use super::{ops, tensor};
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
+use crate::saved_model::budget::Budget;
 use crate::saved_model::graph_def::value::Value;
-use crate::{eager, host_array::HostArray};
 
 /// Graphs in graphs are refused if they are deeper, as they would need a deep stack.
 const DEEPEST: usize = 24;
-/// A call that runs more nodes is ended: its loop does not end.
-const MOST_NODES: u64 = 20_000_000;
-/// A trace with more nodes takes longer to plan than it saves.
-const MOST_TRACED: u64 = 100_000;
 /// The most ops that an error lists.
 const MOST_LISTED: usize = 20;
 
@@ -35,9 +33,10 @@ pub(super) fn read(
         )));
     }
     let mut graph = Graph::default();
-    for proto in &proto.initializer {
-        let value = initializer(&proto.name, tensor::array(proto, folder)?)?;
-        graph.initializers.insert(proto.name.clone(), value);
+    for proto in proto.initializer {
+        let name = proto.name.clone();
+        let value = initializer(&name, tensor::array(proto, folder)?)?;
+        graph.initializers.insert(name, value);
     }
     let own = |name: &String| !graph.initializers.contains_key(name);
     // Old files list their initializers among the inputs, too.
@@ -74,6 +73,7 @@ fn read_node(
     initializer: &mut dyn FnMut(&str, HostArray<'static>) -> Result<Value>,
 ) -> Result<Node> {
     let mut node = Node {
+        function: function_name(&proto.domain, &proto.op_type),
         name: proto.name,
         op: proto.op_type,
         domain: proto.domain,
@@ -89,7 +89,7 @@ fn read_node(
             node.graphs.insert(name.clone(), read(*inner, folder, depth + 1, initializer)?);
         }
         if let Some(value) = attribute.t.take() {
-            node.constants.insert(name.clone(), Value::host(tensor::array(&value, folder)?));
+            node.constants.insert(name.clone(), Value::host(tensor::array(value, folder)?));
         }
         node.attributes.insert(name, attribute);
     }
@@ -135,8 +135,8 @@ fn find_drops(graph: &mut Graph) {
 pub(super) fn unknown(graph: &Graph, functions: &HashMap<String, Graph>, found: &mut Vec<String>) {
     for (at, node) in graph.nodes.iter().enumerate() {
         let standard = matches!(&node.domain[..], "" | "ai.onnx");
-        let known = (standard && ops::find(&node.op).is_some())
-            || functions.contains_key(&function_name(&node.domain, &node.op));
+        let known =
+            (standard && ops::find(&node.op).is_some()) || functions.contains_key(&node.function);
         if !known && found.len() > MOST_LISTED {
             // Only their number is reported.
             found.push(String::new());
@@ -167,24 +167,37 @@ pub(super) fn unknown_error(found: &[String]) -> Error {
     ))
 }
 
-/// The values of a graph that runs, and of those around it.
+/// A graph that runs, its values, and the graphs around it.
 pub(super) struct Scope<'a> {
-    pub(super) values: std::cell::RefCell<HashMap<String, Value>>,
-    pub(super) around: Option<&'a Scope<'a>>,
-    pub(super) functions: &'a HashMap<String, Graph>,
-    pub(super) opset: i64,
-    pub(super) nodes: &'a std::cell::Cell<u64>,
-    pub(super) depth: usize,
+    graph: &'a Graph,
+    values: RefCell<HashMap<String, Value>>,
+    around: Option<&'a Scope<'a>>,
+    functions: &'a HashMap<String, Graph>,
+    opset: i64,
+    budget: &'a Budget,
+    depth: usize,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub(super) fn new(
+        graph: &'a Graph,
+        functions: &'a HashMap<String, Graph>,
+        opset: i64,
+        budget: &'a Budget,
+    ) -> Self {
+        let values = RefCell::default();
+        Scope { graph, values, around: None, functions, opset, budget, depth: 0 }
+    }
+
     fn find(&self, name: &str) -> Option<Value> {
         let own = self.values.borrow().get(name).cloned();
+        let own = own.or_else(|| self.graph.initializers.get(name).cloned());
         own.or_else(|| self.around?.find(name))
     }
 
-    /// Runs the graph in this scope.
-    pub(super) fn run(&self, graph: &Graph, inputs: Vec<Value>) -> Result<Vec<Value>> {
+    /// Runs the graph.
+    pub(super) fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let graph = self.graph;
         if inputs.len() > graph.inputs.len() {
             return Err(Error::Data(message!(
                 "a graph takes {} inputs, and {} were passed.",
@@ -192,43 +205,15 @@ impl Scope<'_> {
                 inputs.len()
             )));
         }
-        {
-            let mut values = self.values.borrow_mut();
-            values.extend(
-                graph.initializers.iter().map(|(name, value)| (name.clone(), value.clone())),
-            );
-            values.extend(graph.inputs.iter().cloned().zip(inputs));
+        if self.depth > DEEPEST {
+            return Err(Error::Data(message!(
+                "functions call each other more than {DEEPEST} deep."
+            )));
         }
+        self.values.borrow_mut().extend(graph.inputs.iter().cloned().zip(inputs));
         for (node, drops) in graph.nodes.iter().zip(&graph.drops) {
-            self.count()?;
-            let named = |error: Error| {
-                error.reworded(|text| message!("node \"{}\" ({}): {text}", node.name, node.op))
-            };
-            let mut inputs = Vec::with_capacity(node.inputs.len());
-            for name in &node.inputs {
-                if name.is_empty() {
-                    inputs.push(None);
-                    continue;
-                }
-                let value = self.find(name).ok_or_else(|| {
-                    named(Error::Data(message!(
-                        "it reads \"{name}\", which no node before it computes."
-                    )))
-                })?;
-                inputs.push(Some(value));
-            }
-            let results = match self.functions.get(&function_name(&node.domain, &node.op)) {
-                Some(function) => {
-                    let inputs = inputs.into_iter().flatten().collect();
-                    self.inner(None).run(function, inputs)?
-                }
-                None => {
-                    let call = Call { node, inputs, opset: self.opset, runner: self };
-                    let run = ops::find(&node.op)
-                        .ok_or_else(|| named(Error::Data(message!("the op is not known."))))?;
-                    run(&call).map_err(named)?
-                }
-            };
+            self.budget.spend(1)?;
+            let results = self.results(node)?;
             let mut values = self.values.borrow_mut();
             for (name, value) in node.outputs.iter().zip(results) {
                 if !name.is_empty() {
@@ -245,41 +230,47 @@ impl Scope<'_> {
         graph.outputs.iter().map(output).collect()
     }
 
-    fn inner<'b>(&'b self, around: Option<&'b Scope<'b>>) -> Scope<'b> {
-        Scope {
-            values: std::cell::RefCell::default(),
-            around,
-            functions: self.functions,
-            opset: self.opset,
-            nodes: self.nodes,
-            depth: self.depth + 1,
+    fn results(&self, node: &Node) -> Result<Results> {
+        let named = |error: Error| {
+            error.reworded(|text| message!("node \"{}\" ({}): {text}", node.name, node.op))
+        };
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for name in &node.inputs {
+            let value = match &name[..] {
+                "" => None,
+                name => Some(self.find(name).ok_or_else(|| {
+                    let words = message!("it reads \"{name}\", which no node before it computes.");
+                    named(Error::Data(words))
+                })?),
+            };
+            inputs.push(value);
         }
+        if let Some(function) = self.functions.get(&node.function) {
+            // Only the last inputs may be left out; the others would change places.
+            let given = inputs.iter().take_while(|input| input.is_some()).count();
+            if inputs[given..].iter().any(Option::is_some) {
+                let words =
+                    message!("it leaves out an input of a function, which is not supported.");
+                return Err(named(Error::Data(words)));
+            }
+            let inputs = inputs.into_iter().flatten().collect();
+            return self.inner(function, None).run(inputs);
+        }
+        let call = Call { node, inputs, opset: self.opset, runner: self };
+        let run = ops::find(&node.op);
+        let run = run.ok_or_else(|| named(Error::Data(message!("the op is not known."))))?;
+        run(&call).map_err(named)
     }
 
-    fn count(&self) -> Result<()> {
-        if self.depth > DEEPEST {
-            return Err(Error::Data(message!(
-                "functions call each other more than {DEEPEST} deep."
-            )));
-        }
-        let count = self.nodes.get() + 1;
-        self.nodes.set(count);
-        if count > MOST_NODES {
-            return Err(Error::Data(message!(
-                "the call has run {count} nodes of the graph; a loop in it does not end."
-            )));
-        }
-        if count > MOST_TRACED && eager::in_trace() {
-            return Err(Error::Trace(message!(
-                "the call has {count} nodes, with those of its unrolled loops, which is too many for a trace."
-            )));
-        }
-        Ok(())
+    fn inner<'b>(&'b self, graph: &'b Graph, around: Option<&'b Scope<'b>>) -> Scope<'b> {
+        let Scope { functions, opset, budget, depth, .. } = *self;
+        let values = RefCell::default();
+        Scope { graph, values, around, functions, opset, budget, depth: depth + 1 }
     }
 }
 
 impl Runner for Scope<'_> {
     fn graph(&self, graph: &Graph, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.inner(Some(self)).run(graph, inputs)
+        self.inner(graph, Some(self)).run(inputs)
     }
 }

@@ -9,13 +9,13 @@ mod ops;
 mod proto;
 mod tensor;
 
-use std::cell::Cell as Counter;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use prost::Message;
 
+use super::budget::Budget;
 use super::graph_def::value::{Cell, Value};
 use super::saved_function::{Outputs, SavedFunction, SavedValue};
 use super::spec::SavedSpec;
@@ -41,7 +41,7 @@ pub struct OnnxModel {
     opset: i64,
 }
 
-/// Loads a model in ONNX's format, as PyTorch and others export it. Tensors that are in other files of its folder are loaded, too.
+/// Loads a model in ONNX's format, to which PyTorch and others export. Tensors that are in other files of its folder are loaded, too.
 ///
 /// ```no_run
 /// # fn main() -> wgrad::Result<()> {
@@ -72,6 +72,7 @@ impl OnnxModel {
         let opset = proto.opset_import.iter().find(|set| matches!(&set.domain[..], "" | "ai.onnx"));
         let opset = opset.map_or(1, |set| set.version);
         let device = Device::current()?;
+        let name = std::mem::take(&mut def.name);
         let initial: HashSet<String> = def.initializer.iter().map(|t| t.name.clone()).collect();
         let inputs: Vec<SavedSpec> =
             def.input.iter().filter(|info| !initial.contains(&info.name)).map(spec).collect();
@@ -87,18 +88,19 @@ impl OnnxModel {
         let own = std::mem::take(&mut def.initializer);
         let mut plain = |_: &str, array: HostArray<'static>| Ok(Value::host(array));
         let mut graph = graph::read(def, folder, 0, &mut plain)?;
-        for proto in &own {
+        for proto in own {
+            let name = proto.name.clone();
             let array = tensor::array(proto, folder)?;
             let float = array.dtype().is_float() && array.dtype().tensor_dtype().is_some();
-            let value = if !float || array.shape().is_empty() || constant.contains(&proto.name) {
+            let value = if !float || array.shape().is_empty() || constant.contains(&name) {
                 Value::host(array)
             } else {
-                let cell = Cell::new(&proto.name, array.dtype());
-                device.scope(|| cell.fill(Arc::new(array), !fixed.contains(&proto.name)))?;
-                variables.extend(cell.variable().map(|variable| (proto.name.clone(), variable)));
+                let cell = Cell::new(&name, array.dtype());
+                device.scope(|| cell.fill(Arc::new(array), !fixed.contains(&name)))?;
+                variables.extend(cell.variable().map(|variable| (name.clone(), variable)));
                 Value::Variable(Arc::new(cell))
             };
-            graph.initializers.insert(proto.name.clone(), value);
+            graph.initializers.insert(name.clone(), value);
         }
         graph.inputs.retain(|name| !initial.contains(name));
         let mut unknown = Vec::new();
@@ -108,18 +110,11 @@ impl OnnxModel {
             return Err(graph::unknown_error(&unknown));
         }
         let run = move |inputs: Vec<Value>| {
-            let nodes = Counter::new(0);
-            let scope = graph::Scope {
-                values: std::cell::RefCell::default(),
-                around: None,
-                functions: &functions,
-                opset,
-                nodes: &nodes,
-                depth: 0,
-            };
-            device.scope(|| scope.run(&graph, inputs))
+            let budget = Budget::default();
+            let scope = graph::Scope::new(&graph, &functions, opset, &budget);
+            device.scope(|| scope.run(inputs))
         };
-        let function = SavedFunction::new("main".to_string(), inputs, outputs, Box::new(run));
+        let function = SavedFunction::new(name, inputs, outputs, Box::new(run));
         Ok(OnnxModel { function, variables, producer: proto.producer_name, opset })
     }
 
@@ -245,6 +240,48 @@ mod tests {
             ModelProto { graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() };
         let model = OnnxModel::read(&model.encode_to_vec(), Path::new("")).unwrap();
         model.call(Vec::<(&str, SavedValue)>::new()).unwrap_err().to_string()
+    }
+
+    /// A function's inputs keep their places.
+    #[test]
+    fn a_function_may_lack_its_last_inputs_only() {
+        let node = |op: &str, domain: &str, input: &[&str]| NodeProto {
+            input: input.iter().map(ToString::to_string).collect(),
+            output: vec!["y".to_string()],
+            op_type: op.to_string(),
+            domain: domain.to_string(),
+            ..NodeProto::default()
+        };
+        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let function = proto::FunctionProto {
+            name: "First".to_string(),
+            domain: "own".to_string(),
+            input: list(&["a", "b", "c"]),
+            output: list(&["y"]),
+            node: vec![node("Identity", "", &["a"])],
+        };
+        let one = TensorProto {
+            data_type: 1,
+            float_data: vec![1.0],
+            name: "x".to_string(),
+            ..TensorProto::default()
+        };
+        let run = |input: &[&str]| {
+            let graph = GraphProto {
+                initializer: vec![one.clone()],
+                node: vec![node("First", "own", input)],
+                output: vec![ValueInfoProto { name: "y".to_string(), ..ValueInfoProto::default() }],
+                ..GraphProto::default()
+            };
+            let functions = vec![function.clone()];
+            let model = ModelProto { graph: Some(graph), functions, ..ModelProto::default() };
+            let model = OnnxModel::read(&model.encode_to_vec(), Path::new(""))?;
+            model.call(Vec::<(&str, SavedValue)>::new())?.tensor("y")?.item::<f32>()
+        };
+        assert_eq!(run(&["x"]).unwrap(), 1.0);
+        assert_eq!(run(&["x", "x", ""]).unwrap(), 1.0);
+        let error = run(&["x", "", "x"]).unwrap_err().to_string();
+        assert!(error.contains("leaves out an input of a function"), "{error}");
     }
 
     /// Numbers in a file may be anything: no panic, and no memory for sizes without measure.

@@ -4,8 +4,6 @@ use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ModelProto {
-    #[prost(int64, tag = "1")]
-    pub(super) ir_version: i64,
     #[prost(string, tag = "2")]
     pub(super) producer_name: String,
     #[prost(message, optional, tag = "7")]

@@ -36,25 +36,27 @@ pub(super) fn dtype(number: i32) -> HostDType {
 ///
 /// # Errors
 /// [`Error::Data`] if the tensor is damaged, [`Error::Io`] if another file cannot be read.
-pub(super) fn array(proto: &TensorProto, folder: &Path) -> Result<HostArray<'static>> {
-    let broken = |what: String| Error::Data(message!("the tensor \"{}\" {what}.", proto.name));
+pub(super) fn array(mut proto: TensorProto, folder: &Path) -> Result<HostArray<'static>> {
+    let name = proto.name.clone();
+    let broken = |what: String| Error::Data(message!("the tensor \"{name}\" {what}."));
     let dtype = dtype(proto.data_type);
     let shape = proto.dims.iter().map(|size| usize::try_from(*size));
     let shape: Vec<usize> = shape
         .collect::<Result<_, _>>()
         .map_err(|_| broken(format!("has the sizes {:?}", proto.dims)))?;
     if dtype == HostDType::String {
-        return HostArray::from_strings(shape, proto.string_data.clone());
+        return HostArray::from_strings(shape, proto.string_data);
     }
     let wanted = dtype.array_bytes(&shape).ok_or_else(|| {
         broken(format!("has the sizes {shape:?} of {dtype}, which is not supported"))
     })?;
     let bytes = if proto.data_location == 1 {
-        external(proto, folder, wanted)?
+        external(&proto, folder, wanted)?
     } else if !proto.raw_data.is_empty() {
-        proto.raw_data.clone()
+        std::mem::take(&mut proto.raw_data)
     } else {
-        fields(proto, dtype).ok_or_else(|| broken(format!("is {dtype}, which is not supported")))?
+        fields(&proto, dtype)
+            .ok_or_else(|| broken(format!("is {dtype}, which is not supported")))?
     };
     if bytes.len() != wanted {
         return Err(broken(format!(

@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayD, Axis, IxDyn, SliceInfoElem};
 
-use super::call::{Call, Entry, Results, any, many};
+use super::call::{Call, Entry, Results, any, many, unsupported};
 use super::reductions::wrap;
 use super::shapes::moved;
 use super::{host, on_host};
@@ -277,7 +277,7 @@ pub(super) static OPS: &[Entry] = &[
 fn nhwc(call: &Call<'_>) -> Result<()> {
     match call.attr_text("data_format", "NHWC") {
         "NHWC" => Ok(()),
-        other => Err(call.unsupported(format_args!("the data format {other}"))),
+        other => Err(unsupported(format_args!("the data format {other}"))),
     }
 }
 
@@ -548,7 +548,7 @@ fn searchsorted(call: &Call<'_>, side: Side) -> Result<Value> {
 fn dynamic_stitch(call: &Call<'_>) -> Result<Value> {
     let n = call.inputs.len() / 2;
     let Some(arrays) = all_on_host(call, n..2 * n) else {
-        return Err(call.unsupported(format_args!("DynamicStitch of tensors on a device")));
+        return Err(unsupported(format_args!("DynamicStitch of tensors on a device")));
     };
     let mut rows: Vec<Option<ArrayD<usize>>> = Vec::new();
     let mut start = 0;
@@ -572,7 +572,7 @@ fn dynamic_stitch(call: &Call<'_>) -> Result<Value> {
             }
             let row = all.index_axis(Axis(0), row);
             if rows.len().saturating_mul(row.len()) > host::LARGEST {
-                return Err(call.unsupported(format_args!("DynamicStitch of large arrays")));
+                return Err(unsupported(format_args!("DynamicStitch of large arrays")));
             }
             rows[index] = Some(row.to_owned());
         }

@@ -1,6 +1,6 @@
 //! Ops that compute each element of the result from one element of each input.
 
-use super::call::{Call, Entry, any, binary, unary};
+use super::call::{Call, Entry, any, binary, unary, unsupported};
 use super::host;
 use super::on_host;
 use crate::dtype::DType;
@@ -134,7 +134,7 @@ fn cast(call: &Call<'_>) -> Result<Value> {
         Some(dtype) if !matches!(to, HostDType::I8 | HostDType::I16 | HostDType::U16) => {
             Ok(Value::Tensor(x.cast(dtype)?))
         }
-        _ => Err(call.unsupported(format_args!("a cast to {to} on a device"))),
+        _ => Err(unsupported(format_args!("a cast to {to} on a device"))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ops of images.
 
-use super::call::{Call, Entry, any};
+use super::call::{Call, Entry, any, unsupported};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::image::{self, CropAndResizeOptions, Interpolation, ResizeMethod, ResizeOptions};
@@ -51,7 +51,7 @@ fn resize(call: &Call<'_>, method: ResizeMethod) -> Result<Value> {
     let old =
         call.attr_bool("align_corners", false) || (!half_pixels && method != ResizeMethod::Area);
     if old && !same && !whole_multiples(call, x.shape(), size, method) {
-        return Err(call.unsupported(format_args!(
+        return Err(unsupported(format_args!(
             "a resize without half_pixel_centers, as in TensorFlow 1, from {:?} to {size:?}",
             x.shape()
         )));

@@ -1,6 +1,6 @@
 //! Products, and the linear algebra of matrices.
 
-use super::call::{Call, Entry, Results, any, many, unary};
+use super::call::{Call, Entry, Results, any, many, unary, unsupported};
 use crate::error::{Error, Result};
 use crate::ops::linalg::{self, DiagOptions, InvOptions, SolveOptions, TriangularSolveOptions};
 use crate::ops::{MatmulOptions, einsum};
@@ -66,7 +66,7 @@ fn diagonal(call: &Call<'_>, at: usize) -> Result<i64> {
     match call.ints(at)?[..] {
         [k] => Ok(k),
         [low, high] if low == high => Ok(low),
-        ref band => Err(call.unsupported(format_args!("the band of diagonals {band:?}"))),
+        ref band => Err(unsupported(format_args!("the band of diagonals {band:?}"))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ops of neural networks: convolutions, pools, normalizations and losses.
 
-use super::call::{Call, Entry, Results, any, many};
+use super::call::{Call, Entry, Results, any, many, unsupported};
 use crate::error::{Error, Result, message};
 use crate::ops::{
     Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions, Conv3dTransposeOptions,
@@ -123,7 +123,7 @@ impl Layout {
         match call.attr_text("data_format", "NHWC") {
             "NHWC" | "NDHWC" => Ok(Layout { first: false }),
             "NCHW" | "NCDHW" => Ok(Layout { first: true }),
-            other => Err(call.unsupported(format_args!("the data format {other}"))),
+            other => Err(unsupported(format_args!("the data format {other}"))),
         }
     }
 
@@ -157,7 +157,7 @@ impl Layout {
                     _ => Err(Error::Data(message!("its padding is {all:?}. The file is damaged."))),
                 }
             }
-            other => Err(call.unsupported(format_args!("the padding {other}"))),
+            other => Err(unsupported(format_args!("the padding {other}"))),
         }
     }
 

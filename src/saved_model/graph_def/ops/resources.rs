@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
-use super::call::{Call, Entry, Results, any, many};
+use super::call::{Call, Entry, Results, any, many, unsupported};
 use super::host;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
@@ -51,7 +51,7 @@ pub(super) static OPS: &[Entry] = &[
         let (names, slices) = (call.host(1)?, call.host(2)?);
         let parts = slices.strings().unwrap_or(&[]);
         if parts.iter().any(|slice| !slice.is_empty()) {
-            return Err(call.unsupported(format_args!("a variable in several parts")));
+            return Err(unsupported(format_args!("a variable in several parts")));
         }
         let names = names.strings().unwrap_or(&[]);
         let names = names.iter().map(|name| String::from_utf8_lossy(name));
@@ -93,8 +93,7 @@ fn assign(call: &mut Call<'_>, op: &str) -> Result<Results> {
         Some(variable) => variable.assign_add(delta.tensor()?)?,
         None => {
             let sum = host::binary(op, &*cell.read()?.read()?, &*delta.read()?);
-            let sum =
-                sum.ok_or_else(|| call.unsupported(format_args!("this of {}", cell.dtype)))?;
+            let sum = sum.ok_or_else(|| unsupported(format_args!("this of {}", cell.dtype)))?;
             cell.assign(&Value::host(sum?))?;
         }
     }
@@ -112,7 +111,7 @@ fn table(call: &Call<'_>) -> Result<Value> {
             _ => false,
         };
         if !supported {
-            return Err(call.unsupported(format_args!("a lookup table of {dtype}")));
+            return Err(unsupported(format_args!("a lookup table of {dtype}")));
         }
     }
     Ok(Value::Table(call.model.table(shared_name(call), keys, values)))

@@ -1,6 +1,6 @@
 //! Ops of shapes: their results are on the host, as the shapes of all tensors are known when a node runs.
 
-use super::call::{Call, Entry, any, many};
+use super::call::{Call, Entry, any, many, unsupported};
 use super::host;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
@@ -34,7 +34,7 @@ pub(super) static OPS: &[Entry] = &[
     any("ZerosLike", |call| like(call, 0)),
     any("Empty", |call| {
         let dtype = call.attr_type("dtype", HostDType::F32);
-        filled(&call.sizes(0)?, &zero(call, dtype)?)
+        filled(&call.sizes(0)?, &zero(dtype)?)
     }),
 ];
 
@@ -79,7 +79,7 @@ fn like(call: &Call<'_>, number: i64) -> Result<Value> {
             let one = host::cast(&one, array.dtype());
             match one {
                 Some(one) => filled(array.shape(), &one),
-                None => Err(call.unsupported(format_args!("this of {}", array.dtype()))),
+                None => Err(unsupported(format_args!("this of {}", array.dtype()))),
             }
         }
         Value::List(list) => {
@@ -97,9 +97,9 @@ fn like(call: &Call<'_>, number: i64) -> Result<Value> {
 }
 
 /// A zero of this dtype.
-fn zero(call: &Call<'_>, dtype: HostDType) -> Result<HostArray<'static>> {
+fn zero(dtype: HostDType) -> Result<HostArray<'static>> {
     let zero = Value::int(HostDType::I32, 0).read()?;
-    host::cast(&zero, dtype).ok_or_else(|| call.unsupported(format_args!("an array of {dtype}")))
+    host::cast(&zero, dtype).ok_or_else(|| unsupported(format_args!("an array of {dtype}")))
 }
 
 fn range(call: &Call<'_>) -> Result<Value> {

@@ -271,6 +271,11 @@ fn conv(c: &Call<'_>) -> Result<Results> {
         .dilations(space.dilations)
         .padding(padding);
     let y = channels_first(&channels_last(&x)?.convolution(filters, options)?)?;
+    with_bias(c, y)
+}
+
+/// Adds input 2, a number for each channel, if there is one.
+fn with_bias(c: &Call<'_>, y: Tensor) -> Result<Results> {
     match c.get(2) {
         Some(_) => {
             let bias = c.tensor(2)?;
@@ -350,15 +355,7 @@ fn conv_transpose(c: &Call<'_>) -> Result<Results> {
         y = y.slice(&begin, &size)?;
     }
     let y = channels_first(&y)?;
-    match c.get(2) {
-        Some(_) => {
-            let bias = c.tensor(2)?;
-            let mut shape = vec![1; y.rank()];
-            shape[1] = bias.len();
-            tensor(y.add(bias.reshape(shape)?)?)
-        }
-        None => tensor(y),
-    }
+    with_bias(c, y)
 }
 
 /// The whole transposed convolution, without pads.
