@@ -286,6 +286,33 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
     });
 }
 
+thread_local! {
+    /// Whether calls on this thread are for another library.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    static COMPOSING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f`, in which an op whose kernels no other library has is composed of ordinary ones.
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) fn composing<R>(f: impl FnOnce() -> R) -> R {
+    struct End(bool);
+    impl Drop for End {
+        fn drop(&mut self) {
+            COMPOSING.set(self.0);
+        }
+    }
+    let _end = End(COMPOSING.replace(true));
+    f()
+}
+
+/// Whether the calls of this thread are in [`composing`].
+pub(crate) fn is_composing() -> bool {
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    return COMPOSING.get();
+    #[cfg(not(all(feature = "saved-model", not(target_family = "wasm"))))]
+    return false;
+}
+
 /// Notifies `observer` of the calls in `f`, which do not begin a new step of the program.
 pub(crate) fn observed_by<R>(observer: Rc<dyn Observer>, f: impl FnOnce() -> R) -> R {
     struct Ignore(Rc<dyn Observer>);

@@ -71,7 +71,9 @@ pub mod saved_model;
 /// Models in ONNX's format.
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
 pub mod onnx {
-    pub use crate::saved_model::onnx::{OnnxModel, load, supported_ops};
+    pub use crate::saved_model::onnx::{
+        OnnxModel, OnnxSaveOptions, load, save, save_with, supported_ops,
+    };
 }
 mod shape;
 #[cfg(feature = "summary")]

@@ -405,6 +405,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "dtype",
             "host_array",
             "device",
+            "graph",
             "plan",
             "runtime",
             "ops",
@@ -417,6 +418,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "debugging",
             "trackable",
             "train",
+            "keras",
         ],
     ),
     (

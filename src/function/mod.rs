@@ -6,6 +6,7 @@
 //! of `replay_control.rs`; `selects.rs` makes graphs of
 //! small branches, `forward_backward.rs` runs functions under tapes around them, `taped.rs` gradients of branches and loops, `turns.rs` runs turns of loops as plans; `text.rs` and `drawing.rs` show a
 //! program.
+//! `op_graph.rs` has a trace as data, for exporters.
 //! `control_flow.rs` has branches and loops by values of tensors, `tensor_array.rs` the list that loops fill. `repeated.rs` runs
 //! the steps of `fit`, and `difference.rs` checks that they do not change.
 
@@ -21,6 +22,8 @@ mod forward_backward;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
 pub(crate) mod frozen;
 mod nest;
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) mod op_graph;
 mod program;
 mod recorder;
 #[cfg(not(target_family = "wasm"))]

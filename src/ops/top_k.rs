@@ -7,7 +7,7 @@ use super::{
     no_grads,
 };
 use crate::dtype::{DType, Scalar};
-use crate::eager::dispatch;
+use crate::eager::{self, dispatch};
 use crate::error::{Error, Result, message};
 use crate::graph::attributes::Attribute;
 use crate::graph::lower::{Bind, Kernel, Kernels, Lowering, LoweringContext};
@@ -89,6 +89,9 @@ impl Tensor {
 /// The indices of the `k` largest elements of each row of `[rows, n]`, in order.
 fn places(x: &Tensor, k: usize) -> Result<Tensor> {
     let (rows, n) = (x.shape()[0], x.shape()[1]);
+    if eager::is_composing() {
+        return dispatch(TopK { k }, &[x]);
+    }
     let cpu = x.device().caps().cpu;
     if cpu && k > SEVERAL && n / k >= 256 {
         return chosen_places(x, k);

@@ -633,7 +633,7 @@ fn flatten(
         Some(Structured::TypeSpec(spec)) => {
             Err(format!("takes or returns {}, which is not supported.", spec.type_spec_class_name))
         }
-        None => Ok(()),
+        Some(Structured::None(_) | Structured::Text(_)) | None => Ok(()),
     }
 }
 

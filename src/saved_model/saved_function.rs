@@ -167,6 +167,11 @@ impl SavedFunction {
         SavedFunction { body, traced: function_with(run, options) }
     }
 
+    /// The name: that of its signature, or its path among the model's objects.
+    pub fn name(&self) -> &str {
+        &self.body.name
+    }
+
     /// The inputs.
     pub fn inputs(&self) -> &[SavedSpec] {
         &self.body.inputs

@@ -16,9 +16,9 @@ pub(crate) use bundle::BundleReader;
 pub(crate) use bundle::index_path;
 #[cfg(all(feature = "keras", not(target_family = "wasm")))]
 pub(crate) use bundle::{BundleFiles, remove as remove_bundle};
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-pub(crate) use checkpoint::StoredObjects;
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) use checkpoint::{ObjectsToStore, StoredObjects, StoredVariable};
 #[cfg(not(target_family = "wasm"))]
 pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};
 pub use reader::CheckpointReader;

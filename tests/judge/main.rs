@@ -18,3 +18,5 @@ mod saved_models;
 mod saver;
 #[cfg(feature = "summary")]
 mod summary;
+#[cfg(all(feature = "keras", feature = "saved-model", feature = "signal"))]
+mod written_models;

@@ -1,5 +1,5 @@
-//! SavedModels that TensorFlow and Keras wrote: their results and gradients are TensorFlow's (tests/data/saved_model), and broken ones
-//! are errors.
+//! SavedModels and ONNX models: those of others have their results and gradients (tests/data), those that are written here are read
+//! again, and broken ones are errors.
 
 #![cfg(all(feature = "saved-model", feature = "keras"))]
 #![allow(clippy::unwrap_used)]
@@ -12,3 +12,5 @@ mod functions;
 mod onnx;
 mod page;
 mod results;
+#[cfg(feature = "signal")]
+mod written;

@@ -1,10 +1,14 @@
 //! The programs of docs/saved-models.md and docs/onnx.md.
 
 use wgrad as tf;
+use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
+use wgrad::keras::{INFERENCE, Sequential};
+use wgrad::saved_model::Signature;
 use wgrad::{HostArray, Trackable};
 
 use crate::results::folder;
+use crate::support::folder::Folder;
 
 #[test]
 fn a_model_is_loaded() -> tf::Result<()> {
@@ -24,6 +28,30 @@ fn a_model_is_loaded() -> tf::Result<()> {
         format!("{serve:?}")
             .starts_with("SavedFunction(serving_default(x0: float32[?, 16, 16, 3])")
     );
+    Ok(())
+}
+
+#[test]
+fn a_model_is_written() -> tf::Result<()> {
+    let written = Folder::new("saved-models-page");
+    let (exported, custom) = (written.path("exported"), written.path("custom"));
+    let model = Sequential::new().add(Dense::new(64)).add(Dense::new(10));
+    model.build([None, Some(784)])?;
+    model.export(exported)?;
+
+    let images = tf::TensorSpec::new([None, Some(28), Some(28)], tf::DType::U8);
+    let classify = Signature::new("serving_default", [("images", images)], |inputs| {
+        let pixels = inputs[0].cast(tf::DType::F32)?.divide(255.0)?.reshape([-1, 784])?;
+        let scores = model.call(&pixels, INFERENCE)?;
+        Ok((scores.argmax(-1)?, scores.softmax(-1)?))
+    });
+    tf::saved_model::save(&model, &custom, &[classify.outputs(["digit", "probabilities"])])?;
+    let loaded = tf::saved_model::load(custom)?;
+    let classify = loaded.signature("serving_default")?;
+    let results =
+        classify.call([("images", tf::Tensor::zeros([2, 28, 28])?.cast(tf::DType::U8)?)])?;
+    assert_eq!(results.tensor("digit")?.shape(), [2]);
+    assert_eq!(results.tensor("probabilities")?.shape(), [2, 10]);
     Ok(())
 }
 
@@ -52,6 +80,27 @@ fn strings_stay_on_the_host() -> tf::Result<()> {
     println!("{:?}", results.value("place")?.to_host_array()?); // HostArray(int64 [2]: [0, 2])
     let place = results.value("place")?.to_host_array()?;
     assert_eq!(format!("{place:?}"), "HostArray(int64 [2]: [0, 2])");
+    Ok(())
+}
+
+#[test]
+fn an_onnx_model_is_written() -> tf::Result<()> {
+    let written = Folder::new("onnx-page");
+    let path = written.path("digits.onnx");
+    let model = Sequential::new().add(Dense::new(64)).add(Dense::new(10));
+    let images = tf::TensorSpec::new([None, Some(784)], tf::DType::F32);
+    let classify = Signature::new("classify", [("images", images)], |inputs| {
+        model.call(&inputs[0], INFERENCE)
+    });
+    tf::onnx::save(&model, &path, &classify.outputs(["scores"]))?;
+    let loaded = tf::onnx::load(&path)?;
+    assert_eq!(loaded.inputs()[0].to_string(), "images: float32[?, 784]");
+    let pixels = tf::Tensor::ones([3, 784])?;
+    let results = loaded.call([("images", &pixels)])?;
+    let expected = model.call(&pixels, INFERENCE)?.to_vec::<f32>()?;
+    assert_eq!(results.tensor("scores")?.to_vec::<f32>()?, expected);
+    let names: Vec<String> = loaded.named_variables().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias"]);
     Ok(())
 }
 

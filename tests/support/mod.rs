@@ -11,3 +11,5 @@ pub mod numbers;
 pub mod root;
 #[cfg(feature = "saved-model")]
 pub mod saved_models;
+#[cfg(all(feature = "keras", feature = "saved-model", feature = "signal"))]
+pub mod written_models;

@@ -25,6 +25,22 @@ pub fn arrays(path: &Path) -> BTreeMap<String, HostArray<'static>> {
     file.tensors().iter().map(|(name, view)| (name.clone(), array(view))).collect()
 }
 
+/// Writes such a file.
+pub fn store(path: &Path, arrays: &[(String, HostArray<'static>)]) {
+    let views = arrays.iter().map(|(name, array)| {
+        let dtype = match array.dtype() {
+            HostDType::F32 => Dtype::F32,
+            HostDType::I32 => Dtype::I32,
+            HostDType::Bool => Dtype::BOOL,
+            other => panic!("{other:?}"),
+        };
+        let view =
+            safetensors::tensor::TensorView::new(dtype, array.shape().to_vec(), array.bytes());
+        (name.as_str(), view.unwrap())
+    });
+    std::fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
+}
+
 /// The arrays whose names begin with `prefix`, by the rest of their names.
 pub fn part(
     arrays: &BTreeMap<String, HostArray<'static>>,

@@ -55,6 +55,9 @@ impl std::fmt::Debug for Sequential {
 #[derive(Default)]
 struct Seen {
     input: Vec<Option<usize>>,
+    /// Of the last call.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    dtype: Option<crate::dtype::DType>,
     /// Empty before the first call, else one for each layer.
     outputs: Vec<Vec<Option<usize>>>,
 }
@@ -164,6 +167,13 @@ impl Sequential {
         Ok((y, mask))
     }
 
+    /// What its calls have taken, if there were any.
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    pub(crate) fn input_spec(&self) -> Option<crate::function::TensorSpec> {
+        let seen = self.seen();
+        seen.dtype.map(|dtype| crate::function::TensorSpec::new(&seen.input, dtype))
+    }
+
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,6 +279,10 @@ impl Layer for Sequential {
         let (y, mask) = self.each(x, cx, &mut |y| outputs.push(Shape::new(y.shape())))?;
         let mut seen = self.seen();
         note(&mut seen.input, x.shape());
+        #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+        {
+            seen.dtype = Some(x.dtype());
+        }
         seen.outputs.resize_with(outputs.len(), Vec::new);
         seen.outputs.iter_mut().zip(&outputs).for_each(|(known, shape)| note(known, shape));
         drop(seen);

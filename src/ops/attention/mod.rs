@@ -149,7 +149,9 @@ fn attend(
     let v = lines(value, count / layout.group)?;
     let empty = count * layout.rows * layout.keys == 0;
     let quads = |n: usize| n.next_multiple_of(4);
-    let can = !empty && flash::fits(&layout, quads(depth), quads(width), query.device().caps());
+    let can = !empty
+        && !eager::is_composing()
+        && flash::fits(&layout, quads(depth), quads(width), query.device().caps());
     let y = if can && flash.unwrap_or(too_large(layout.score_bytes(), query.device().caps())) {
         let fill_up = |x: &Tensor| match quads(x.shape()[2]) - x.shape()[2] {
             0 => Ok(x.clone()),

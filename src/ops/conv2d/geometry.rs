@@ -26,7 +26,7 @@ pub struct Edges {
 }
 
 impl Edges {
-    fn pairs(&self) -> &[(usize, usize)] {
+    pub(crate) fn pairs(&self) -> &[(usize, usize)] {
         &self.pairs[..self.axes]
     }
 }

@@ -7,7 +7,7 @@ mod geometry;
 mod patches;
 pub(super) mod pixels;
 mod quality;
-pub(super) mod resize;
+pub(crate) mod resize;
 mod sample;
 
 pub use color::{

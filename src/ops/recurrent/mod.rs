@@ -19,6 +19,7 @@ use self::layout::Cell;
 use super::inventory::{ANY, Answer, Args, Entry, Input, Make, OpKind, Values, one};
 use super::{concat, expect_dtype, select, stack};
 use crate::dtype::DType;
+use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::support::options::options;
 use crate::tape::GradientTape;
@@ -286,7 +287,8 @@ impl SequenceRun {
         // The kernels process four units at once. Up to three additional units, whose state stays 0, cost less than the
         // steps of cells.
         let wide = units.next_multiple_of(4);
-        if self.fused && kernels::fits(self.cell, [batch, steps, wide], masked, caps) {
+        let fused = self.fused && !eager::is_composing();
+        if fused && kernels::fits(self.cell, [batch, steps, wide], masked, caps) {
             return self.run_fused(&products, &start, recurrent, bias, wide);
         }
         let mut order: Vec<usize> = (0..steps).collect();

@@ -206,12 +206,14 @@ mod tests {
 
     /// A function that calls the function `other` twice, one call after the other.
     fn twice(name: &str, other: &str) -> FunctionDef {
-        let argument = |name: &str| ArgDef { name: name.to_string(), r#type: 1 };
+        let argument =
+            |name: &str| ArgDef { name: name.to_string(), r#type: 1, handle_data: Vec::new() };
         FunctionDef {
             signature: Some(OpDef {
                 name: name.to_string(),
                 input_arg: vec![argument("x")],
                 output_arg: vec![argument("y")],
+                ..OpDef::default()
             }),
             node_def: vec![call("a", other, "x"), call("b", other, "a:output:0")],
             ret: [("y".to_string(), "b:output:0".to_string())].into(),
@@ -223,7 +225,7 @@ mod tests {
         let node = NodeDef { name: "x".into(), op: "Placeholder".into(), ..NodeDef::default() };
         let node = vec![node, call("y", "f0", "x")];
         let library = Some(FunctionDefLibrary { function: functions });
-        let library = Library::new(GraphDef { node, library }).unwrap();
+        let library = Library::new(GraphDef { node, library, versions: None }).unwrap();
         let steps = library.top.steps(&[0], &[(1, 0)], &[]).unwrap();
         library.check("it", &library.top, &steps).unwrap_err().to_string()
     }

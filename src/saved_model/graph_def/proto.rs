@@ -1,14 +1,16 @@
-//! Protobuf messages of SavedModel and GraphDef: the parts of them that are needed to run a graph.
+//! Protobuf messages of SavedModel and GraphDef: the parts of them that are needed to run a graph, or to write one.
 
 use std::collections::BTreeMap;
 
 use prost::{Message, Oneof};
 
-use crate::files::protobuf::TensorShapeProto;
+use crate::files::protobuf::{TensorShapeProto, VersionDef};
 
 /// `SavedModel`: `saved_model.pb`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SavedModelProto {
+    #[prost(int64, tag = "1")]
+    pub(crate) saved_model_schema_version: i64,
     #[prost(message, repeated, tag = "2")]
     pub(crate) meta_graphs: Vec<MetaGraphDef>,
 }
@@ -37,14 +39,21 @@ pub(crate) struct MetaInfoDef {
     pub(crate) tags: Vec<String>,
     #[prost(string, tag = "5")]
     pub(crate) tensorflow_version: String,
+    #[prost(bool, tag = "7")]
+    pub(crate) stripped_default_attrs: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct SaverDef {
     #[prost(string, tag = "1")]
     pub(crate) filename_tensor_name: String,
+    #[prost(string, tag = "2")]
+    pub(crate) save_tensor_name: String,
     #[prost(string, tag = "3")]
     pub(crate) restore_op_name: String,
+    /// Of the checkpoint's format: 2.
+    #[prost(int32, tag = "7")]
+    pub(crate) version: i32,
 }
 
 /// A collection of TensorFlow 1; of its kinds, only lists of node names are read.
@@ -66,6 +75,8 @@ pub(crate) struct SignatureDef {
     pub(crate) inputs: BTreeMap<String, TensorInfo>,
     #[prost(btree_map = "string, message", tag = "2")]
     pub(crate) outputs: BTreeMap<String, TensorInfo>,
+    #[prost(string, tag = "3")]
+    pub(crate) method_name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -93,6 +104,8 @@ pub(crate) struct GraphDef {
     pub(crate) node: Vec<NodeDef>,
     #[prost(message, optional, tag = "2")]
     pub(crate) library: Option<FunctionDefLibrary>,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) versions: Option<VersionDef>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -177,6 +190,8 @@ pub(crate) struct FunctionDef {
     /// The node's result for each result of the function.
     #[prost(btree_map = "string, string", tag = "4")]
     pub(crate) ret: BTreeMap<String, String>,
+    #[prost(btree_map = "string, message", tag = "5")]
+    pub(crate) attr: BTreeMap<String, AttrValue>,
     /// The nodes that run even if no result needs them.
     #[prost(btree_map = "string, string", tag = "6")]
     pub(crate) control_ret: BTreeMap<String, String>,
@@ -190,6 +205,10 @@ pub(crate) struct OpDef {
     pub(crate) input_arg: Vec<ArgDef>,
     #[prost(message, repeated, tag = "3")]
     pub(crate) output_arg: Vec<ArgDef>,
+    #[prost(bool, tag = "17")]
+    pub(crate) is_stateful: bool,
+    #[prost(string, repeated, tag = "20")]
+    pub(crate) control_output: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -198,6 +217,17 @@ pub(crate) struct ArgDef {
     pub(crate) name: String,
     #[prost(int32, tag = "3")]
     pub(crate) r#type: i32,
+    #[prost(message, repeated, tag = "7")]
+    pub(crate) handle_data: Vec<HandleData>,
+}
+
+/// What the variable holds that an argument is.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct HandleData {
+    #[prost(int32, tag = "1")]
+    pub(crate) dtype: i32,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) shape: Option<TensorShapeProto>,
 }
 
 /// `TensorProto`: an array in one of many forms.
@@ -242,7 +272,7 @@ pub(crate) struct SavedObjectGraph {
 pub(crate) struct SavedObject {
     #[prost(message, repeated, tag = "1")]
     pub(crate) children: Vec<ObjectReference>,
-    #[prost(oneof = "SavedObjectKind", tags = "6, 7, 9")]
+    #[prost(oneof = "SavedObjectKind", tags = "4, 6, 7, 8, 9")]
     pub(crate) kind: Option<SavedObjectKind>,
 }
 
@@ -255,15 +285,52 @@ pub(crate) struct ObjectReference {
     pub(crate) local_name: String,
 }
 
-/// The kinds of objects that functions capture, and functions.
+/// The kinds of objects that functions capture, functions, and all others.
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum SavedObjectKind {
+    #[prost(message, tag = "4")]
+    User(UserObject),
     #[prost(message, tag = "6")]
     Function(SavedFunctionProto),
     #[prost(message, tag = "7")]
     Variable(SavedVariable),
+    #[prost(message, tag = "8")]
+    BareConcreteFunction(BareConcreteFunction),
     #[prost(message, tag = "9")]
     Constant(SavedConstant),
+}
+
+/// An object of a class of a program, which `identifier` names.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct UserObject {
+    #[prost(string, tag = "1")]
+    pub(crate) identifier: String,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) version: Option<VersionDef>,
+}
+
+/// The function of a signature, whose arguments have names.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct BareConcreteFunction {
+    #[prost(string, tag = "1")]
+    pub(crate) concrete_function_name: String,
+    #[prost(string, repeated, tag = "2")]
+    pub(crate) argument_keywords: Vec<String>,
+    #[prost(int64, tag = "3")]
+    pub(crate) allowed_positional_arguments: i64,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) function_spec: Option<FunctionSpec>,
+}
+
+/// The parameters of a function, as Python has them.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FunctionSpec {
+    #[prost(message, optional, tag = "1")]
+    pub(crate) fullargspec: Option<StructuredValue>,
+    #[prost(bool, tag = "2")]
+    pub(crate) is_method: bool,
+    #[prost(message, optional, tag = "5")]
+    pub(crate) input_signature: Option<StructuredValue>,
 }
 
 /// A `tf.function`, with a concrete function for each of its traces.
@@ -271,6 +338,8 @@ pub(crate) enum SavedObjectKind {
 pub(crate) struct SavedFunctionProto {
     #[prost(string, repeated, tag = "1")]
     pub(crate) concrete_functions: Vec<String>,
+    #[prost(message, optional, tag = "2")]
+    pub(crate) function_spec: Option<FunctionSpec>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -306,12 +375,16 @@ pub(crate) struct SavedConcreteFunction {
 /// Tensors in nested containers.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct StructuredValue {
-    #[prost(oneof = "Structured", tags = "33, 34, 51, 52, 53, 54")]
+    #[prost(oneof = "Structured", tags = "1, 13, 33, 34, 51, 52, 53, 54")]
     pub(crate) kind: Option<Structured>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
 pub(crate) enum Structured {
+    #[prost(message, tag = "1")]
+    None(NoneValue),
+    #[prost(string, tag = "13")]
+    Text(String),
     #[prost(message, tag = "33")]
     TensorSpec(TensorSpecProto),
     #[prost(message, tag = "34")]
@@ -325,6 +398,10 @@ pub(crate) enum Structured {
     #[prost(message, tag = "54")]
     NamedTuple(NamedTuple),
 }
+
+/// Python's `None`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct NoneValue {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorSpecProto {
@@ -357,6 +434,8 @@ pub(crate) struct StructuredDict {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct NamedTuple {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
     #[prost(message, repeated, tag = "2")]
     pub(crate) values: Vec<NamedField>,
 }

@@ -1,4 +1,4 @@
-//! ONNX models: read from files, and run by TensorFlow's ops of `graph_def/` and this crate's.
+//! ONNX models: read from files, and run by TensorFlow's ops of `graph_def/` and this crate's; and written (`save/`).
 //!
 //! `proto.rs` has the messages, `tensor.rs` the arrays in them. `graph.rs` runs a graph node by node: `ops/` has what each op does,
 //! `call.rs` what a node gives it.
@@ -7,7 +7,10 @@ mod call;
 mod graph;
 mod ops;
 mod proto;
+mod save;
 mod tensor;
+
+pub use save::{OnnxSaveOptions, save, save_with};
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -1,11 +1,15 @@
-//! Protobuf messages of ONNX: the parts of them that are needed to run a graph.
+//! Protobuf messages of ONNX: the parts of them that are needed to run a graph, or to write one.
 
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ModelProto {
+    #[prost(int64, tag = "1")]
+    pub(super) ir_version: i64,
     #[prost(string, tag = "2")]
     pub(super) producer_name: String,
+    #[prost(string, tag = "3")]
+    pub(super) producer_version: String,
     #[prost(message, optional, tag = "7")]
     pub(super) graph: Option<GraphProto>,
     #[prost(message, repeated, tag = "8")]
@@ -73,6 +77,9 @@ pub(super) struct AttributeProto {
     pub(super) ints: Vec<i64>,
     #[prost(bytes = "vec", repeated, tag = "9")]
     pub(super) strings: Vec<Vec<u8>>,
+    /// Which of the values it has.
+    #[prost(int32, tag = "20")]
+    pub(super) r#type: i32,
     /// In a function: the name of the attribute of the node that calls it, whose value is this one's.
     #[prost(string, tag = "21")]
     pub(super) ref_attr_name: String,
@@ -165,4 +172,6 @@ pub(super) struct TensorShape {
 pub(super) struct Dimension {
     #[prost(int64, optional, tag = "1")]
     pub(super) dim_value: Option<i64>,
+    #[prost(string, optional, tag = "2")]
+    pub(super) dim_param: Option<String>,
 }

@@ -26,7 +26,7 @@ pub use snapshot::Snapshot;
 use source::Source;
 pub use status::RestoreStatus;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-pub(crate) use stored_objects::StoredObjects;
+pub(crate) use stored_objects::{ObjectsToStore, StoredObjects, StoredVariable};
 
 use super::bundle::{BundleReader, BundleWriter};
 #[cfg(not(target_family = "wasm"))]

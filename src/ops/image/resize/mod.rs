@@ -397,6 +397,20 @@ fn put(c: usize) -> String {
     format!("fn put(at: u32, a: V, b: V, c: V, d: V) {{\n{quads}}}")
 }
 
+/// The weights of an axis of a [`Resample`], which its attribute `line` describes: a row for each position of the result, `[to, from]`.
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) fn weights_of_line(
+    line: &crate::graph::attributes::Value,
+) -> std::result::Result<ndarray::Array2<f32>, String> {
+    let line = Line::read(line)?;
+    let mut weights = ndarray::Array2::zeros([line.output(), line.input()]);
+    for (mut row, span) in weights.outer_iter_mut().zip(line.spans()) {
+        let places = span.start..span.start + span.weights.len();
+        places.zip(span.weights).for_each(|(at, weight)| row[at] = weight);
+    }
+    Ok(weights)
+}
+
 impl Operation for Resample {
     fn keep(&self) -> Keep {
         Keep::Nothing

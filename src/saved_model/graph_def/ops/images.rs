@@ -34,7 +34,40 @@ pub(super) static OPS: &[Entry] = &[
     any("ResizeBicubic", |call| resize(call, ResizeMethod::Bicubic)),
     any("ResizeBilinear", |call| resize(call, ResizeMethod::Bilinear)),
     any("ResizeNearestNeighbor", |call| resize(call, ResizeMethod::NearestNeighbor)),
+    any("ScaleAndTranslate", scale_and_translate),
 ];
+
+/// TensorFlow's resize with a sampling kernel; only with the scale that the sizes have, and without a translation.
+fn scale_and_translate(call: &Call<'_>) -> Result<Value> {
+    let (x, size) = (call.tensor(0)?, size(call, 1)?);
+    let numbers = |at: usize| -> Result<Vec<f64>> {
+        let values = call.host(at)?.to_f64();
+        Ok(values.map_or(Vec::new(), |values| values.iter().copied().collect()))
+    };
+    let from = x.shape().get(1..3).unwrap_or(&[]);
+    let scale = from.iter().zip(size).map(|(from, to)| to as f64 / *from as f64);
+    let wanted: Vec<f64> = scale.collect();
+    let near = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-5 * b.abs();
+    let scales = numbers(2)?;
+    let whole = scales.len() == wanted.len() && scales.iter().zip(&wanted).all(near);
+    let antialias = call.attr_bool("antialias", true);
+    let method = match (call.attr_text("kernel_type", "lanczos3"), antialias) {
+        ("triangle", _) => ResizeMethod::Bilinear,
+        ("keyscubic", true) => ResizeMethod::Bicubic,
+        ("mitchellcubic", _) => ResizeMethod::MitchellCubic,
+        ("gaussian", _) => ResizeMethod::Gaussian,
+        ("lanczos3", _) => ResizeMethod::Lanczos3,
+        ("lanczos5", _) => ResizeMethod::Lanczos5,
+        (other, _) => return Err(unsupported(format_args!("the sampling kernel {other}"))),
+    };
+    if !whole || numbers(3)?.iter().any(|offset| *offset != 0.0) {
+        return Err(unsupported(format_args!(
+            "a resize from {from:?} to {size:?} by another scale ({scales:?}), or with a translation"
+        )));
+    }
+    let y = image::resize_with(&x, size, ResizeOptions::new().method(method).antialias(antialias))?;
+    Ok(Value::Tensor(if y.dtype().is_float() { y } else { y.cast(DType::F32)? }))
+}
 
 fn size(call: &Call<'_>, at: usize) -> Result<[usize; 2]> {
     let sizes = call.sizes(at)?;
