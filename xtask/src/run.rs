@@ -34,7 +34,8 @@ impl CommandLine {
     /// whose required features are off are left out.
     pub fn cargo_test() -> Self {
         let features = "wgrad/csv,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
-            wgrad/inventory,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord";
+            wgrad/inventory,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord,\
+            wgrad-examples/serve";
         Self::cargo(["test", "--workspace", "--features", features])
     }
 
