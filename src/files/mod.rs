@@ -12,6 +12,8 @@ mod replacement;
 #[cfg(any(feature = "keras-files", feature = "npy"))]
 pub(crate) mod zip;
 
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) use replacement::replace_folder;
 #[cfg(test)]
 pub(crate) use replacement::tests;
 #[cfg_attr(target_family = "wasm", allow(unused_imports))]

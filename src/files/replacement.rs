@@ -3,7 +3,7 @@
 //! One rule holds for all that wgrad writes. It writes a new file next to the old one, under a name that contains the process,
 //! and syncs it; one rename makes it valid; it syncs the folder; then it removes the old files. Several files that belong
 //! together get new names first, and the rename of the file that lists them makes all of them valid. If the process is killed
-//! before that, the next process that replaces the file removes the leftovers. Event files and the file of a
+//! before that, the next process that replaces the file removes the leftovers. A folder is replaced in the same way. Event files and the file of a
 //! `CsvLogger` grow instead: each of their records is complete or the last.
 
 use std::fs::{self, File, Metadata};
@@ -114,6 +114,73 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
         }
         synced => synced,
     }
+}
+
+/// Fills a new folder next to `path` with `write`, and then gives it this name. A folder that has it is removed after that. Where
+/// the system can exchange two names (Linux and macOS), there is no moment without the old folder or the new one.
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+pub(crate) fn replace_folder(
+    path: &Path,
+    write: impl FnOnce(&Path) -> crate::error::Result<()>,
+) -> crate::error::Result<()> {
+    let at = |error| crate::error::Error::io(path, error);
+    make_folder(folder_of(path)).map_err(at)?;
+    remove_leftovers(path);
+    let temporary = TemporaryFolder(Owner::this().file(path));
+    fs::create_dir(&temporary.0).map_err(at)?;
+    write(&temporary.0)?;
+    let name = || {
+        sync_folder(&temporary.0)?;
+        match exchange(&temporary.0, path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::rename(&temporary.0, path)?
+            }
+            Err(_) => {
+                let old = TemporaryFolder(Owner::this().file(path));
+                fs::rename(path, &old.0)?;
+                fs::rename(&temporary.0, path).inspect_err(|_| drop(fs::rename(&old.0, path)))?;
+            }
+            Ok(()) => {}
+        }
+        sync_folder(folder_of(path))
+    };
+    name().map_err(at)
+}
+
+/// A folder that is removed: one that is not complete, or that another has replaced.
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+struct TemporaryFolder(PathBuf);
+
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Exchanges the names of two folders.
+#[cfg(all(
+    feature = "saved-model",
+    any(target_os = "linux", target_os = "android", target_os = "macos")
+))]
+fn exchange(one: &Path, two: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, two, RenameFlags::EXCHANGE)?)
+}
+
+/// Other systems cannot: then one name follows the other.
+#[cfg(all(
+    feature = "saved-model",
+    not(any(
+        target_os = "linux",
+        target_os = "android",
+        target_os = "macos",
+        target_family = "wasm"
+    ))
+))]
+fn exchange(_: &Path, two: &Path) -> io::Result<()> {
+    fs::symlink_metadata(two)?;
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A file that is being written next to the one that it will replace. It is removed if it is dropped unfinished.
@@ -261,7 +328,7 @@ impl Unfinished {
     fn is_leftover(&self) -> bool {
         // This does not follow links.
         fs::symlink_metadata(&self.file)
-            .is_ok_and(|found| found.is_file() && self.owner.is_gone(&found))
+            .is_ok_and(|found| (found.is_file() || found.is_dir()) && self.owner.is_gone(&found))
     }
 }
 
@@ -296,7 +363,10 @@ pub(crate) fn leftovers(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 fn remove_leftovers(path: &Path) {
     for left in unfinished_of(path).filter(Unfinished::is_leftover) {
         // Another process may have removed it.
-        let _ = fs::remove_file(left.file);
+        let _ = match left.file.is_dir() {
+            true => fs::remove_dir_all(left.file),
+            false => fs::remove_file(left.file),
+        };
     }
 }
 

@@ -8,7 +8,13 @@ mod support;
 #[cfg(all(unix, feature = "summary"))]
 mod summaries;
 mod trainings;
-#[cfg(all(unix, feature = "keras-files", feature = "npy", feature = "tfrecord"))]
+#[cfg(all(
+    unix,
+    feature = "keras-files",
+    feature = "npy",
+    feature = "saved-model",
+    feature = "tfrecord"
+))]
 mod writers;
 
 /// Tests of which one process must get time to write before it is killed take turns.

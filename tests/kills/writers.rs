@@ -14,8 +14,10 @@ use std::time::Duration;
 use wgrad as tf;
 use wgrad::data::tfrecord::{TfRecordReader, TfRecordWriter};
 use wgrad::data::{self, Dataset};
-use wgrad::keras::layers::Dense;
-use wgrad::keras::{Sequential, saving};
+use wgrad::keras::layers::{Dense, Layer};
+use wgrad::keras::{INFERENCE, Sequential, saving};
+use wgrad::onnx::OnnxSaveOptions;
+use wgrad::saved_model::Signature;
 use wgrad::train::{self, Best, Checkpoint, CheckpointManager};
 use wgrad::weights::{self, LoadOptions, SaveOptions};
 use wgrad::{Trackable, Variable};
@@ -24,7 +26,7 @@ use crate::alone;
 use crate::support::child;
 
 /// The writers, by the names of their folders.
-const WRITERS: [&str; 12] = [
+const WRITERS: [&str; 14] = [
     "safetensors",
     "shards",
     "forms",
@@ -37,6 +39,8 @@ const WRITERS: [&str; 12] = [
     "file",
     "savez",
     "manager",
+    "saved_model",
+    "onnx",
 ];
 
 fn model() -> Sequential {
@@ -84,6 +88,13 @@ fn write(writer: &str, folder: &Path, model: &Sequential, value: u64) -> tf::Res
             writer.close().map(drop)
         }
         "dataset" => data::range(0..500).map(move |_| value as i64).save(path("set")),
+        "saved_model" => model.export(path("exported")),
+        "onnx" => {
+            let spec = tf::TensorSpec::new([None, Some(20)], tf::DType::F32);
+            let function = Signature::new("f", [("x", spec)], |x| model.call(&x[0], INFERENCE));
+            let options = OnnxSaveOptions::new().external_data(true);
+            tf::onnx::save_with(model, path("w.onnx"), &function, options)
+        }
         "file" => tf::io::write_file(path("w.json"), value.to_string().repeat(2000)),
         // A checkpoint, the state file that names it, and the metrics that select the best one.
         "manager" => {
@@ -130,6 +141,16 @@ fn read(writer: &str, folder: &Path) -> Option<u64> {
             there("ckpt.index").then_some(())?;
             let checkpoint = Checkpoint::new().with("model", &fresh);
             checkpoint.read(path("ckpt")).unwrap().assert_consumed().unwrap();
+        }
+        "saved_model" => {
+            there("exported").then_some(())?;
+            let loaded = tf::saved_model::load(path("exported")).unwrap();
+            loaded.signature("serving_default").unwrap();
+            return Some(value_of(&loaded, writer));
+        }
+        "onnx" => {
+            there("w.onnx").then_some(())?;
+            return Some(value_of(&tf::onnx::load(path("w.onnx")).unwrap(), writer));
         }
         "manager" => {
             let checkpoint = Checkpoint::new().with("model", &fresh);

@@ -173,6 +173,10 @@ fn names_are_checked() {
         let words = error(save(&nothing, &path, &signatures));
         assert!(words.contains(part), "{words}");
     }
+    let model = Sequential::new().add_named("f", Dense::new(2));
+    model.build([None, Some(3)]).unwrap();
+    let words = error(save(&model, &path, &[one("f", "x")]));
+    assert!(words.contains("a part with the name \"f\""), "{words}");
     // A result may be an input, and names may differ only in the size of letters.
     let both = Signature::new("Both", [("x", vector()), ("X", vector())], |x| {
         Ok((x[1].clone(), x[0].clone()))

@@ -1,13 +1,12 @@
-//! Replaces a model's folder in one step.
+//! The folder of a SavedModel, which is replaced whole.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::files::{make_folder, sync_folder};
+use crate::files::replace_folder;
 
 /// What a SavedModel's folder may have.
 const KNOWN: [&str; 6] = [
@@ -19,53 +18,13 @@ const KNOWN: [&str; 6] = [
     "keras_metadata.pb",
 ];
 
-/// Writes a folder next to `path` and gives it the name once it is complete. A model that was there is removed after that.
+/// Replaces a model's folder by what `write` writes, unless other files would be lost.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let at = |error: io::Error| Error::io(path, error);
-    let name = path.file_name().ok_or_else(|| {
-        at(io::Error::new(io::ErrorKind::InvalidInput, "it has no name; pass the path of a folder"))
-    })?;
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    check_free(path).map_err(at)?;
-    make_folder(parent).map_err(at)?;
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = |word: &str| -> PathBuf {
-        let mut own = std::ffi::OsString::from(".");
-        own.push(name);
-        own.push(format!(".{word}-{}-{number}", std::process::id()));
-        parent.join(own)
-    };
-    let new = Remove(temporary("new"));
-    fs::create_dir(&new.0).map_err(at)?;
-    write(&new.0)?;
-    sync_folder(&new.0).map_err(at)?;
-    if !path.exists() {
-        fs::rename(&new.0, path).map_err(at)?;
-    } else {
-        // A folder with files cannot be replaced by a rename; between these two, the model has another name.
-        let old = temporary("old");
-        fs::rename(path, &old).map_err(at)?;
-        if let Err(error) = fs::rename(&new.0, path) {
-            let _ = fs::rename(&old, path);
-            return Err(at(error));
-        }
-        let _ = fs::remove_dir_all(&old);
-    }
-    std::mem::forget(new);
-    sync_folder(parent).map_err(at)
-}
-
-/// Removes a folder that has not become the model.
-struct Remove(PathBuf);
-
-impl Drop for Remove {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    let none =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it has no name; pass that of a folder");
+    path.file_name().ok_or_else(none).map_err(|error| Error::io(path, error))?;
+    check_free(path).map_err(|error| Error::io(path, error))?;
+    replace_folder(path, write)
 }
 
 /// Whether nothing but a model would be lost.
@@ -123,8 +82,11 @@ mod tests {
         let error = replace(&path, put("four")).unwrap_err().to_string();
         assert!(error.contains("it has notes.txt, which is no part of a SavedModel"), "{error}");
         assert_eq!(read(), "two");
+        // A file is no folder.
+        fs::write(base.join("models").join("2"), "mine").unwrap();
+        assert!(replace(&base.join("models").join("2"), put("five")).is_err());
         let left: Vec<_> = fs::read_dir(base.join("models")).unwrap().collect();
-        assert_eq!(left.len(), 1, "{left:?}");
+        assert_eq!(left.len(), 2, "{left:?}");
         fs::remove_dir_all(&base).unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! The nodes around the functions: variables, the calls of signatures, saving and restoring.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::builder::{dtype_attr, function, shape_proto, types};
 use super::number_of;
@@ -51,7 +51,11 @@ fn strings(name: &str, values: impl Iterator<Item = String>) -> NodeDef {
 
 /// The names of nodes, each its own.
 #[derive(Default)]
-struct Names(HashSet<String>);
+struct Names {
+    taken: HashSet<String>,
+    /// The next number of each name that was wanted before.
+    next: HashMap<String, usize>,
+}
 
 impl Names {
     fn take(&mut self, wanted: &str) -> String {
@@ -61,13 +65,14 @@ impl Names {
         if !base.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.') {
             base.insert(0, 'v');
         }
-        let mut name = base.clone();
-        let mut count = 1;
-        while !self.0.insert(name.clone()) {
-            name = format!("{base}_{count}");
-            count += 1;
+        let count = self.next.entry(base.clone()).or_insert(0);
+        loop {
+            let name = if *count == 0 { base.clone() } else { format!("{base}_{count}") };
+            *count += 1;
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
         }
-        name
     }
 }
 

@@ -87,6 +87,14 @@ pub fn save(
         .collect::<Result<_>>()?;
     // The traces have made the variables.
     let objects = ObjectsToStore::new(model)?;
+    let parts: HashSet<&str> = objects.children[0].iter().map(|(name, _)| &name[..]).collect();
+    let own = signatures.iter().map(|signature| &signature.function[..]).chain(["signatures"]);
+    if let Some(name) = own.into_iter().find(|name| parts.contains(name)) {
+        return Err(Error::Data(message!(
+            "save: the model has a part with the name \"{name}\", which a function cannot have, too; choose another with \
+             function_name."
+        )));
+    }
     let places: HashMap<u64, usize> =
         objects.variables.iter().map(|(at, stored)| (stored.variable.id(), *at)).collect();
     let mut library = Library::default();

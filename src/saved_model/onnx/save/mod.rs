@@ -40,8 +40,8 @@ options! {
     /// The options of [`save_with`].
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct OnnxSaveOptions {
-        /// Whether the weights are in a file of their own, `NAME.data` in the same folder; `false` by default. Weights of 1 GiB or
-        /// more are in any case.
+        /// Whether the weights are in a file of their own in the same folder, `NAME.NUMBER.data`; `false` by default. Weights of 1
+        /// GiB or more are in any case.
         external_data: bool = false,
     }
 }
@@ -93,6 +93,9 @@ pub fn save_with(
     if let Some(all) = initializers.filter(|all| options.external_data || total(all) >= LARGE) {
         write_apart(path, all)?;
     }
+    let first = proto.graph.iter().flat_map(|graph| &graph.initializer).next();
+    let location =
+        first.and_then(|tensor| tensor.external_data.first()).map(|entry| entry.value.clone());
     let bytes = proto.encode_to_vec();
     if bytes.len() > i32::MAX as usize {
         return Err(Error::Data(message!(
@@ -103,13 +106,21 @@ pub fn save_with(
         )));
     }
     files::make_folder(files::folder_of(path)).map_err(|error| Error::io(path, error))?;
-    files::replace(path, |file| file.write_all(&bytes)).map_err(|error| Error::io(path, error))
+    files::replace(path, |file| file.write_all(&bytes)).map_err(|error| Error::io(path, error))?;
+    remove_others(path, location.as_deref());
+    Ok(())
 }
 
-/// Moves the bytes of tensors to another file.
+/// Moves the bytes of tensors to another file, whose name depends on them: until the model is replaced, the old one finds its own.
 fn write_apart(path: &Path, tensors: &mut [TensorProto]) -> Result<()> {
-    let name = path.with_extension("data");
-    let location = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let each =
+        tensors.iter().flat_map(|tensor| farmhash::fingerprint64(&tensor.raw_data).to_le_bytes());
+    let location = format!(
+        "{}{:016x}{DATA}",
+        start_of(path),
+        farmhash::fingerprint64(&each.collect::<Vec<u8>>())
+    );
+    let name = path.with_file_name(&location);
     files::make_folder(files::folder_of(path)).map_err(|error| Error::io(path, error))?;
     let write = |file: &mut std::fs::File| -> std::io::Result<()> {
         let mut offset = 0;
@@ -129,6 +140,36 @@ fn write_apart(path: &Path, tensors: &mut [TensorProto]) -> Result<()> {
         file.flush()
     };
     files::replace(&name, write).map_err(|error| Error::io(&name, error))
+}
+
+/// The end of the names of files with weights.
+const DATA: &str = ".data";
+
+/// The start of the names of a model's files with weights.
+fn start_of(path: &Path) -> String {
+    format!("{}.", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// Removes the files with weights that models of this name had before, and those that killed processes began.
+fn remove_others(path: &Path, keep: Option<&str>) {
+    let (folder, start) = (files::folder_of(path), start_of(path));
+    let is_number =
+        |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_own = |name: &str| {
+        let middle = name.strip_prefix(&start[..]).and_then(|rest| rest.strip_suffix(DATA));
+        middle.is_some_and(is_number)
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| is_own(name) && Some(name) != keep) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+    for (left, of) in files::leftovers(folder) {
+        if of.file_name().and_then(|name| name.to_str()).is_some_and(is_own) {
+            let _ = std::fs::remove_file(left);
+        }
+    }
 }
 
 /// The model of a function.
