@@ -1,6 +1,7 @@
-//! `cargo xtask judge`: checks with TensorFlow the files that wgrad writes, and with the tests of ONNX the models that it reads.
+//! `cargo xtask judge`: checks with TensorFlow and onnxruntime the files that wgrad writes, and with the tests of ONNX the models that
+//! it reads.
 //!
-//! Both are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them.
+//! All are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them.
 
 use anyhow::{Result, bail};
 
@@ -8,8 +9,10 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
-/// What TensorFlow does not install: the readers of its events, ONNX's own tests, and arrays between Python and the tests.
-const OTHERS: [&str; 3] = ["tensorboard==2.21.0", "onnx==1.23.2", "safetensors==0.8.0"];
+/// What TensorFlow does not install: the readers of its events, ONNX's own tests and a program that runs its models, and arrays between
+/// Python and the tests.
+const OTHERS: [&str; 4] =
+    ["tensorboard==2.21.0", "onnx==1.23.2", "onnxruntime==1.32.0", "safetensors==0.8.0"];
 
 /// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
@@ -41,7 +44,7 @@ fn environment() -> Result<String> {
     let python = python.to_string_lossy().into_owned();
     let has_all = || {
         CommandLine::new(python.as_str())
-            .args(["-c", "import tensorflow, tensorboard, onnx, safetensors"])
+            .args(["-c", "import tensorflow, tensorboard, onnx, onnxruntime, safetensors"])
             .probe()
             .is_some()
     };
@@ -67,6 +70,8 @@ fn environment() -> Result<String> {
     }
     match has_all() {
         true => Ok(python),
-        false => bail!("{python} cannot import tensorflow, tensorboard, onnx and safetensors"),
+        false => bail!(
+            "{python} cannot import tensorflow, tensorboard, onnx, onnxruntime and safetensors"
+        ),
     }
 }
