@@ -84,7 +84,7 @@ fn collect(
     waiting: &Receiver<Job>,
     batching: Batching,
 ) {
-    let Some(mut rows) = batch[0].rows else { return };
+    let Some(mut rows) = batch[0].rows.filter(|rows| *rows < batching.max_size) else { return };
     let mut add = |job: Job, batch: &mut Vec<Job>, later: &mut VecDeque<Job>| match job.rows {
         Some(more) if rows + more <= batching.max_size && fits(&batch[0], &job) => {
             rows += more;

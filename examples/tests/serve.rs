@@ -231,12 +231,12 @@ fn a_new_version_takes_over_without_a_lost_request() {
 fn requests_are_finished_after_sigterm() {
     let folder = Folder::new("serve-drain");
     folder.write(1, 2.0);
-    // A request waits a second for others.
-    let mut server = Server::new(&folder.0, &["--batch_timeout_ms", "1000"]);
+    // A request waits three seconds for others.
+    let mut server = Server::new(&folder.0, &["--batch_timeout_ms", "3000"]);
     let address = server.address.clone();
     let body = json!({"instances": [[1, 1]]}).to_string();
     let client = std::thread::spawn(move || send(&address, "POST", "/v1/models/m:predict", &body));
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(Duration::from_secs(1));
     server.terminate();
     assert_eq!(client.join().unwrap(), (200, json!({"predictions": [[2.0, 2.0]]})));
     assert!(server.child.wait().unwrap().success());
@@ -246,23 +246,32 @@ fn requests_are_finished_after_sigterm() {
 #[test]
 fn a_full_queue_and_a_slow_request_get_words() {
     let folder = Folder::new("serve-limits");
-    folder.write(1, 2.0);
-    let arguments = ["--batch_timeout_ms", "1500", "--max_enqueued", "1", "--timeout_ms", "300"];
-    let server = Server::new(&folder.0, &arguments);
-    let ask = |rows: usize| {
-        let body = json!({"instances": vec![[1, 1]; rows]});
-        server.post("/v1/models/m:predict", &body)
-    };
-    let (status, response) = ask(1);
+    // Products that take a while.
+    let matrix = tf::Variable::new(tf::Tensor::full([1200, 1200], 1e-3).unwrap());
+    let rows = tf::TensorSpec::new([None, Some(2)], tf::DType::F32);
+    let slow = Signature::new("serving_default", [("x", rows)], |x| {
+        let mut product = matrix.read();
+        for _ in 0..5 {
+            product = product.matmul(&matrix)?;
+        }
+        x[0].add(product.reduce_max(())?)
+    });
+    save(&vec![matrix.clone()], folder.0.join("1"), &[slow]).unwrap();
+    let arguments = ["--batch_timeout_ms", "0", "--max_batch_size", "1", "--max_enqueued", "1"];
+    let server = Server::new(&folder.0, &[&arguments[..], &["--timeout_ms", "10"]].concat());
+    let ask = || server.post("/v1/models/m:predict", &json!({"instances": [[1, 1]]}));
+    let (status, response) = ask();
     assert_eq!(status, 504, "{response}");
-    assert!(response["error"].as_str().unwrap().contains("more than 0.3 s"));
-    // The first of these does not fit to the one that waits, and ends its wait; then one runs, one waits, and others are too many.
-    let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let all: Vec<_> = (0..40).map(|_| scope.spawn(|| ask(32).0)).collect();
+    assert!(response["error"].as_str().unwrap().contains("more than 0.01 s"));
+    // One runs, one waits, and others are too many.
+    let answers: Vec<(u16, Value)> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..40).map(|_| scope.spawn(ask)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert!(statuses.iter().all(|status| [200, 503, 504].contains(status)), "{statuses:?}");
-    assert!(statuses.contains(&503), "{statuses:?}");
+    assert!(answers.iter().all(|(status, _)| [200, 503, 504].contains(status)), "{answers:?}");
+    let full = answers.iter().find(|(status, _)| *status == 503);
+    let words = full.unwrap_or_else(|| panic!("{answers:?}")).1["error"].as_str().unwrap();
+    assert!(words.contains("too many requests are waiting"));
 }
 
 #[test]
