@@ -112,6 +112,63 @@ fn what_tensorflow_lacks_is_in_one_error() {
 }
 
 #[test]
+fn calls_on_the_host_are_refused_with_all_that_uses_them() {
+    let folder = Folder::new("written-host");
+    let nothing: Vec<tf::Variable> = Vec::new();
+    let images = tf::TensorSpec::new([None, Some(4), Some(4), Some(1)], tf::DType::F32);
+    let signature = || {
+        Signature::new("f", [("x", images.clone())], |x| {
+            let twice = |x: &[tf::Tensor]| Ok(vec![x[0].clone(), x[0].clone()]);
+            let like = [(x[0].shape(), x[0].dtype()); 2];
+            let results = tf::host_call(twice, &[&x[0]], &like)?;
+            let filter = tf::Tensor::ones([2, 2, 1, 1])?;
+            let y = results[1].stop_gradient().conv2d(&filter, tf::Conv2dOptions::new())?;
+            let any = results[1].reduce_sum(())?.greater(0.0)?;
+            Ok((y.cummax(1)?, tf::cond(&any, || Ok(y.clone()), || y.square())?, results[1].clone()))
+        })
+    };
+    for words in [
+        error(save(&nothing, folder.path("model"), &[signature()])),
+        error(tf::onnx::save(&nothing, folder.path("model.onnx"), &signature())),
+    ] {
+        assert!(words.contains("it calls code on the host") && words.contains("Cummax"), "{words}");
+    }
+}
+
+#[test]
+fn sizes_that_are_rounded_are_refused() {
+    let folder = Folder::new("written-rounded");
+    let nothing: Vec<tf::Variable> = Vec::new();
+    let lines = tf::TensorSpec::new([Some(1), None], tf::DType::F32);
+    let half = Signature::new("f", [("x", lines)], |x| {
+        let half = x[0].shape()[1].div_ceil(2);
+        x[0].slice(&[0, 0], &[1, half as i64])
+    });
+    let words = error(save(&nothing, folder.path("model"), &[half]));
+    assert!(words.contains("neither a sum nor a product of the open sizes"), "{words}");
+}
+
+#[test]
+fn inputs_may_have_different_numbers_of_rows() {
+    let folder = Folder::new("written-rows");
+    let nothing: Vec<tf::Variable> = Vec::new();
+    let [table, ids] = [
+        tf::TensorSpec::new([None, Some(2)], tf::DType::F32),
+        tf::TensorSpec::new([None], tf::DType::I32),
+    ];
+    let lookup = Signature::new("f", [("table", table), ("ids", ids)], |x| {
+        let rows = x[0].gather(&x[1], 0)?;
+        rows.add(tf::Tensor::ones([x[1].shape()[0], 2])?)
+    });
+    save(&nothing, folder.path("model"), &[lookup]).unwrap();
+    let loaded = tf::saved_model::load(folder.path("model")).unwrap();
+    let table = tf::constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).unwrap();
+    let inputs = [("table", table), ("ids", tf::constant([2]).unwrap())];
+    let results = loaded.signature("f").unwrap().call(inputs).unwrap();
+    assert_eq!(results.tensor("output_0").unwrap().to_vec::<f32>().unwrap(), [6.0, 7.0]);
+}
+
+#[test]
 fn variables_of_others_are_refused() {
     let folder = Folder::new("written-variables");
     let (own, other) = (

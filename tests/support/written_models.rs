@@ -326,6 +326,36 @@ fn functions() -> Vec<Written> {
             let chosen = tf::cond(&positive, || x.multiply(2.0), || x.subtract(1.0))?;
             Ok(vec![chosen])
         }),
+        function("cases", &[f32s(&[None]), ids(&[])], |x| {
+            let values = x[0].clone();
+            let values = &values;
+            let scaled = |factor: f32| -> tf::Branch<'_, Tensor> {
+                Box::new(move || values.multiply(factor))
+            };
+            let branches = vec![scaled(1.0), scaled(2.0), scaled(3.0)];
+            let chosen = tf::switch_case(&x[1], branches)?;
+            Ok(vec![chosen])
+        }),
+        function("nested", &[f32s(&[None]), ids(&[])], |x| {
+            let (values, turns) = (x[0].clone(), x[1].clone());
+            let limit = tf::WhileLoopOptions::new().maximum_iterations(3);
+            let inner = move |y: &Tensor| -> tf::Result<Tensor> {
+                let start = (tf::constant(0)?, y.clone());
+                let (_, y) = tf::while_loop(
+                    |(i, _): &(Tensor, Tensor)| i.less(2),
+                    |(i, y): (Tensor, Tensor)| Ok((i.add(1)?, y.add(1.0)?)),
+                    start,
+                )?;
+                Ok(y)
+            };
+            let (_, y) = tf::while_loop_with(
+                move |(i, _): &(Tensor, Tensor)| i.less(turns.add(5)?),
+                move |(i, y): (Tensor, Tensor)| Ok((i.add(1)?, inner(&y)?.multiply(0.5)?)),
+                (tf::constant(0)?, values),
+                limit,
+            )?;
+            Ok(vec![y])
+        }),
         function("loop", &[f32s(&[None]), ids(&[])], |x| {
             let (values, turns) = (x[0].clone(), x[1].clone());
             let start = (tf::constant(0)?, values.clone());

@@ -213,6 +213,7 @@ impl Library {
                     one(out, vec![spec; count])
                 }
                 OpNode::Same(of) => made[*of].clone(),
+                OpNode::StopGradient(of) if made[*of].specs[0].is_empty() => made[*of].clone(),
                 OpNode::StopGradient(of) => {
                     let (out, specs) = (&made[*of].outs[0], made[*of].specs[0].clone());
                     one(builder.op("StopGradient", &[out], [("T", type_of(specs[0].dtype))]), specs)
@@ -242,14 +243,25 @@ impl Library {
                         call.inputs.iter().map(|input| &made[*input].specs[0][..]).collect();
                     let own: Vec<Spec> = calls.iter().map(|call| call.spec.clone()).collect();
                     let site = Site { samples: &traces.samples, calls, inputs: specs };
-                    let out = match ops::write(builder, &site, &inputs) {
-                        Ok(out) => out,
-                        Err(why) => {
+                    // What an input is, is not known if what makes it cannot be written.
+                    let known = site.inputs.iter().all(|specs| !specs.is_empty());
+                    let out = match known.then(|| ops::write(builder, &site, &inputs)) {
+                        Some(Ok(out)) => out,
+                        Some(Err(why)) => {
                             self.problem(format!("{} -> {} {why}", call.name, call.spec));
                             Out::new()
                         }
+                        None => Out::new(),
                     };
                     one(out, own)
+                }
+                OpNode::Choose { .. } | OpNode::Repeat { .. }
+                    if blocks[0].nodes[at]
+                        .inputs()
+                        .iter()
+                        .any(|input| made[*input].specs[0].is_empty()) =>
+                {
+                    one(Out::new(), Vec::new())
                 }
                 OpNode::Choose { .. } | OpNode::Repeat { .. } => {
                     let nodes: Vec<&OpNode> = blocks.iter().map(|block| &block.nodes[at]).collect();
@@ -261,7 +273,7 @@ impl Library {
                 },
                 OpNode::Own(why) => {
                     self.problem(why.to_string());
-                    one(Out::new(), vec![Spec::new([], DType::F32); count])
+                    one(Out::new(), Vec::new())
                 }
             };
         }

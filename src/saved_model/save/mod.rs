@@ -101,14 +101,6 @@ pub fn save(
     let mut saved = Vec::new();
     for (number, (signature, (specs, traces))) in signatures.iter().zip(&traced).enumerate() {
         let one = write_signature(signature, specs, traces, number, &places, &mut library)?;
-        if !library.problems.is_empty() {
-            return Err(Error::Trace(message!(
-                "save: {} cannot be written as a SavedModel: {}. Export a function of inference (call layers with INFERENCE), or \
-                 compute these parts outside of it.",
-                signature.name,
-                library.problems.join("; ")
-            )));
-        }
         saved.push(one);
     }
     let model = graph::saved_model(&objects, &saved, library.functions)?;
@@ -220,6 +212,13 @@ fn write_signature(
         used.iter().copied().zip(handle_names.iter().cloned()).collect();
     let mut body = Builder::default();
     let written = library.body(&mut body, traces, &names, handles);
+    if !library.problems.is_empty() {
+        return Err(Error::Trace(message!(
+            "save: {name} cannot be written as a SavedModel: {}. Export a function of inference (call layers with INFERENCE), or \
+             compute these parts outside of it.",
+            library.problems.join("; ")
+        )));
+    }
     if written.results.is_empty() {
         return Err(Error::Data(message!(
             "save: {name} returns no tensor, and a signature needs at least one."

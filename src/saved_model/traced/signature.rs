@@ -34,8 +34,8 @@ impl<'a> Signature<'a> {
     /// A function of these inputs, of which open sizes (`None`) may differ from call to call. `serving_default` is the name that
     /// TensorFlow and Keras give to the first one. Results are named `output_0`, `output_1`, ...
     ///
-    /// The first axis, where it is open, is the batch, and has one size in all inputs; so has every other open axis, unless
-    /// the function also works where they differ.
+    /// If the function needs it, the first axes, where they are open, have one size in all inputs (the batch), and so have the other
+    /// axes of each number.
     pub fn new<Name: Into<String>, Answer: Nest>(
         name: impl Into<String>,
         inputs: impl IntoIterator<Item = (Name, TensorSpec)>,

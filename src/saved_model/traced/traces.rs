@@ -10,7 +10,19 @@ use crate::tensor::Tensor;
 
 /// The sizes with which batches, and other axes, are traced: the base, another one, and the last.
 const BATCHES: [usize; 3] = [2, 3, 7];
-const OTHERS: [usize; 3] = [64, 96, 160];
+const OTHERS: [usize; 2] = [64, 96];
+/// The last size of other axes: the first of these that the function takes. An odd one shows what is rounded, such as half of it.
+const LAST: [usize; 5] = [161, 162, 164, 168, 160];
+
+/// Which open axes have one size.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Shared {
+    None,
+    /// The first ones, which are batches.
+    Batches,
+    /// Those of a number, in all arguments: a sequence and its mask.
+    Numbers,
+}
 
 /// The open sizes of a function's arguments.
 struct OpenSizes {
@@ -19,17 +31,15 @@ struct OpenSizes {
 }
 
 impl OpenSizes {
-    /// Batches are one size. Of other axes, each is one, or those of a number in all arguments.
-    fn new(specs: &[TensorSpec], together: bool) -> Self {
+    fn new(specs: &[TensorSpec], shared: Shared) -> Self {
         let mut places: Vec<Vec<(usize, usize)>> = Vec::new();
         for (argument, spec) in specs.iter().enumerate() {
             for (axis, size) in spec.shape().iter().enumerate() {
                 if size.is_some() {
                     continue;
                 }
-                let known = places.iter_mut().find(|places| {
-                    (axis == 0 || together) && places.iter().any(|(_, other)| *other == axis)
-                });
+                let joins = shared >= if axis == 0 { Shared::Batches } else { Shared::Numbers };
+                let known = places.iter_mut().find(|places| joins && places[0].1 == axis);
                 match known {
                     Some(places) => places.push((argument, axis)),
                     None => places.push(vec![(argument, axis)]),
@@ -40,11 +50,11 @@ impl OpenSizes {
     }
 
     /// The sizes of each trace.
-    fn samples(&self) -> Samples {
+    fn samples(&self, last: usize) -> Samples {
+        // Sizes that differ from each other show which of them a number depends on.
         let size = |open: usize, choice: usize| match self.places[open][0].1 {
-            0 => BATCHES[choice],
-            // Sizes that differ from each other show which of them a number depends on.
-            _ => OTHERS[choice] + 16 * open,
+            0 => BATCHES[choice] + 10 * open,
+            _ => OTHERS.get(choice).unwrap_or(&last) + 16 * open,
         };
         let all = |choice: &dyn Fn(usize) -> usize| -> Vec<usize> {
             (0..self.places.len()).map(|open| size(open, choice(open))).collect()
@@ -78,14 +88,20 @@ impl Traces {
         specs: &[TensorSpec],
         body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     ) -> Result<Self> {
-        let apart = OpenSizes::new(specs, false);
-        let together = OpenSizes::new(specs, true);
-        let several = apart.places.len() > together.places.len();
-        match Traces::of(device, specs, body, apart) {
-            // Sizes that must agree: a sequence and its mask.
-            Err(_) if several => Traces::of(device, specs, body, together),
-            other => other,
+        // As few sizes as the function needs to agree.
+        let mut tried = usize::MAX;
+        let mut found = Err(different("cannot be traced"));
+        for shared in [Shared::None, Shared::Batches, Shared::Numbers] {
+            let open = OpenSizes::new(specs, shared);
+            if open.places.len() < tried {
+                tried = open.places.len();
+                found = Traces::of(device, specs, body, open);
+            }
+            if found.is_ok() {
+                break;
+            }
         }
+        found
     }
 
     fn of(
@@ -94,49 +110,80 @@ impl Traces {
         body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
         open: OpenSizes,
     ) -> Result<Self> {
-        let samples = open.samples();
-        let mut graphs: Vec<OpGraph> = Vec::new();
-        let mut arguments: Vec<Vec<Spec>> = vec![Vec::new(); specs.len()];
-        for sizes in &samples.0 {
-            let mut own: Vec<Spec> = specs
-                .iter()
-                .map(|spec| {
-                    let sizes: Vec<usize> =
-                        spec.shape().iter().map(|size| size.unwrap_or(0)).collect();
-                    Spec::new(sizes, spec.dtype())
-                })
-                .collect();
-            for (places, size) in open.places.iter().zip(sizes) {
-                for (argument, axis) in places {
-                    let mut shape = own[*argument].shape.to_vec();
-                    shape[*axis] = *size;
-                    own[*argument].shape = shape.into();
-                }
-            }
-            let graph = op_graph(device, &own, body).map_err(|error| match sizes.is_empty() {
-                true => error,
-                false => {
-                    let shapes: Vec<String> = own.iter().map(Spec::to_string).collect();
-                    error.reworded(|text| {
-                        message!(
-                            "traced with {} for the open sizes: {text} If it needs other sizes, give the signature known ones.",
-                            shapes.join(", ")
-                        )
-                    })
-                }
-            })?;
-            if let Some(first) = graphs.first() {
-                if first.variables.iter().map(|v| v.id()).ne(graph.variables.iter().map(|v| v.id()))
-                {
-                    return Err(different("uses other variables"));
-                }
-                same_block(&first.body, &graph.body)?;
-            }
-            graphs.push(graph);
-            arguments.iter_mut().zip(own).for_each(|(all, spec)| all.push(spec));
+        let mut samples = open.samples(LAST[0]);
+        let mut traces = Traces {
+            samples: Samples(Vec::new()),
+            sources: open.places.iter().map(|places| places[0]).collect(),
+            graphs: Vec::new(),
+            arguments: vec![Vec::new(); specs.len()],
+        };
+        let last = samples.0.pop().unwrap_or_default();
+        for sizes in samples.0 {
+            traces.add(device, specs, body, &open, sizes)?;
         }
-        let sources = open.places.iter().map(|places| places[0]).collect();
-        Ok(Traces { samples, sources, graphs, arguments })
+        if open.places.is_empty() {
+            traces.add(device, specs, body, &open, last)?;
+            return Ok(traces);
+        }
+        let first = traces.add(device, specs, body, &open, last);
+        let batches = open.places.iter().all(|places| places[0].1 == 0);
+        if first.is_ok() || batches {
+            return first.map(|()| traces);
+        }
+        for size in &LAST[1..] {
+            let last = open.samples(*size).0.pop().unwrap_or_default();
+            if traces.add(device, specs, body, &open, last).is_ok() {
+                return Ok(traces);
+            }
+        }
+        first.map(|()| traces)
+    }
+
+    /// Traces the function with these sizes.
+    fn add(
+        &mut self,
+        device: &Device,
+        specs: &[TensorSpec],
+        body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        open: &OpenSizes,
+        sizes: Vec<usize>,
+    ) -> Result<()> {
+        let mut own: Vec<Spec> = specs
+            .iter()
+            .map(|spec| {
+                let sizes: Vec<usize> = spec.shape().iter().map(|size| size.unwrap_or(0)).collect();
+                Spec::new(sizes, spec.dtype())
+            })
+            .collect();
+        for (places, size) in open.places.iter().zip(&sizes) {
+            for (argument, axis) in places {
+                let mut shape = own[*argument].shape.to_vec();
+                shape[*axis] = *size;
+                own[*argument].shape = shape.into();
+            }
+        }
+        let graph = op_graph(device, &own, body).map_err(|error| match sizes.is_empty() {
+            true => error,
+            false => {
+                let shapes: Vec<String> = own.iter().map(Spec::to_string).collect();
+                error.reworded(|text| {
+                    message!(
+                        "traced with {} for the open sizes: {text} If it needs other sizes, give the signature known ones.",
+                        shapes.join(", ")
+                    )
+                })
+            }
+        })?;
+        if let Some(first) = self.graphs.first() {
+            if first.variables.iter().map(|v| v.id()).ne(graph.variables.iter().map(|v| v.id())) {
+                return Err(different("uses other variables"));
+            }
+            same_block(&first.body, &graph.body)?;
+        }
+        self.graphs.push(graph);
+        self.samples.0.push(sizes);
+        self.arguments.iter_mut().zip(own).for_each(|(all, spec)| all.push(spec));
+        Ok(())
     }
 }
 

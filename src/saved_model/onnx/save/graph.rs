@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::super::proto::{GraphProto, ValueInfoProto};
-use super::builder::{Attribute, Builder, Out};
+use super::builder::{Attribute, Builder, Out, number_of, type_of};
 use super::ops;
 use crate::dtype::DType;
 use crate::function::op_graph::{OpBlock, OpNode};
 use crate::graph::Spec;
-use crate::host_array::HostArray;
-use crate::saved_model::traced::{Site, Traces};
+use crate::host_array::{HostArray, HostDType};
+use crate::saved_model::traced::{Site, Traces, merged};
 use crate::variable::Variable;
 
 /// Writes the blocks of a function, and collects what cannot be written.
@@ -97,14 +97,25 @@ impl Writer<'_> {
                         call.inputs.iter().map(|input| &made[*input][0].1[..]).collect();
                     let own: Vec<Spec> = calls.iter().map(|call| call.spec.clone()).collect();
                     let site = Site { samples: &self.traces.samples, calls, inputs: specs };
-                    let out = match ops::write(b, &site, &inputs) {
-                        Ok(out) => out,
-                        Err(why) => {
+                    // What an input is, is not known if what makes it cannot be written.
+                    let known = site.inputs.iter().all(|specs| !specs.is_empty());
+                    let out = match known.then(|| ops::write(b, &site, &inputs)) {
+                        Some(Ok(out)) => out,
+                        Some(Err(why)) => {
                             self.problem(format!("{} -> {} {why}", call.name, call.spec));
                             Out::new()
                         }
+                        None => Out::new(),
                     };
                     vec![(out, own)]
+                }
+                OpNode::Choose { .. } | OpNode::Repeat { .. }
+                    if blocks[0].nodes[at]
+                        .inputs()
+                        .iter()
+                        .any(|input| made[*input][0].1.is_empty()) =>
+                {
+                    vec![Value::default()]
                 }
                 OpNode::Choose { index, branches } => {
                     let (index, specs) = made[*index][0].clone();
@@ -116,11 +127,11 @@ impl Writer<'_> {
                     self.repeat(b, &nodes, &made)
                 }
                 OpNode::Result { of, index } => {
-                    made[*of].get(*index).cloned().into_iter().collect()
+                    vec![made[*of].get(*index).cloned().unwrap_or_default()]
                 }
                 OpNode::Own(why) => {
                     self.problem(why.to_string());
-                    vec![(Out::new(), vec![Spec::new([], DType::F32); count])]
+                    vec![Value::default()]
                 }
             };
         }
@@ -205,13 +216,13 @@ impl Writer<'_> {
         let mut inner = b.inner();
         let (turn, before) = (inner.name("turn"), inner.name("goes_on"));
         let mut inputs = vec![
-            super::info(&turn, &[], 7),
-            super::info(&before, &[], super::builder::type_of(DType::Bool)),
+            super::info(&turn, &[], number_of(HostDType::I64)),
+            super::info(&before, &[], type_of(DType::Bool)),
         ];
         let mut arguments = Vec::new();
         for (_, specs) in &values {
             let name = inner.name("value");
-            inputs.push(super::value_info(&name, &crate::saved_model::traced::merged(specs), &[]));
+            inputs.push(super::value_info(&name, &merged(specs), &[]));
             arguments.push((name, specs.clone()));
         }
         let scope = self.inner_scope(nodes, 1, made, arguments);
