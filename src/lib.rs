@@ -66,14 +66,29 @@ mod plan;
 pub mod prelude;
 pub mod random;
 mod runtime;
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+#[cfg(feature = "saved-model")]
+// What only models that are written need is compiled where nothing is written, too.
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
 pub mod saved_model;
 /// Models in ONNX's format.
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+#[cfg(feature = "saved-model")]
 pub mod onnx {
     pub use crate::saved_model::onnx::{
-        OnnxModel, OnnxSaveOptions, load, save, save_with, supported_ops,
+        OnnxModel, external_files, load_from_bytes, load_from_bytes_with, supported_ops,
     };
+    #[cfg(not(target_family = "wasm"))]
+    pub use crate::saved_model::onnx::{OnnxSaveOptions, load, save, save_with};
+}
+/// Models in TensorFlow.js's formats.
+#[cfg(feature = "saved-model")]
+pub mod tfjs {
+    #[cfg(not(target_family = "wasm"))]
+    pub use crate::saved_model::tfjs::load_graph_model;
+    #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+    pub use crate::saved_model::tfjs::load_layers_model;
+    #[cfg(feature = "keras-files")]
+    pub use crate::saved_model::tfjs::load_layers_model_from_bytes;
+    pub use crate::saved_model::tfjs::{is_graph_model, load_graph_model_from_bytes, weight_files};
 }
 mod shape;
 #[cfg(feature = "summary")]

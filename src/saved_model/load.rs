@@ -1,9 +1,11 @@
 //! [`load`]: TensorFlow's SavedModels, and its frozen graphs.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::path::{Path, PathBuf};
+#[cfg(not(target_family = "wasm"))]
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message;
@@ -17,20 +19,22 @@ use super::graph_def::proto::{
 };
 use super::graph_def::run::Session;
 use super::graph_def::value::{Cell, CellState, Value};
+use super::model_files::{ModelFiles, stays_inside};
 use super::saved_function::SavedFunction;
 use super::spec::SavedSpec;
 use crate::error::{Error, Result, message};
-use crate::files;
 use crate::files::protobuf::TensorShapeProto;
 use crate::host_array::{HostArray, HostDType};
 use crate::runtime::Device;
 use crate::support::options::options;
 use crate::trackable::{Parts, Trackable};
-use crate::train::{BundleReader, StoredObjects, index_path};
+#[cfg(not(target_family = "wasm"))]
+use crate::train::index_path;
+use crate::train::{BundleReader, StoredObjects};
 use crate::variable::Variable;
 
 /// The signature that initializes tables.
-const INIT: &str = "__saved_model_init_op";
+pub(super) const INIT: &str = "__saved_model_init_op";
 
 options! {
     /// The options of [`load_with`].
@@ -58,6 +62,7 @@ options! {
 /// # Errors
 /// [`Error::Io`] if a file is missing or cannot be read; [`Error::Data`] if one is damaged or of another format. An op that this
 /// crate lacks is an error of the [`signature`](SavedModel::signature) that needs it.
+#[cfg(not(target_family = "wasm"))]
 pub fn load(path: impl AsRef<Path>) -> Result<SavedModel> {
     load_with(path, LoadOptions::new())
 }
@@ -66,10 +71,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<SavedModel> {
 ///
 /// # Errors
 /// As [`load`].
+#[cfg(not(target_family = "wasm"))]
 pub fn load_with(path: impl AsRef<Path>, options: LoadOptions) -> Result<SavedModel> {
     let path = path.as_ref();
-    let device = Device::current()?;
-    let name = path.join("saved_model.pb");
+    let name = path.join(MAIN);
     let text = path.join("saved_model.pbtxt");
     if !name.exists() && text.exists() {
         return Err(Error::Data(message!(
@@ -77,35 +82,120 @@ pub fn load_with(path: impl AsRef<Path>, options: LoadOptions) -> Result<SavedMo
             text.display()
         )));
     }
-    let bytes = files::read(&name).map_err(|error| Error::io(&name, error))?;
-    let proto = SavedModelProto::decode(&bytes[..]).map_err(|error| {
-        Error::Data(message!(
-            "{} is no SavedModel ({error}). Take the file saved_model.pb of the folder that TensorFlow wrote.",
-            name.display()
-        ))
-    })?;
-    drop(bytes);
-    let all: Vec<Vec<String>> = proto.meta_graphs.iter().map(tags).collect();
-    let mut graphs = proto.meta_graphs.into_iter();
-    let graph = match all.iter().position(|tags| same_tags(tags, &options.tags)) {
-        Some(at) => graphs.nth(at),
-        None if all.len() == 1 && options == LoadOptions::new() => graphs.next(),
-        None => None,
-    };
-    let graph = graph.ok_or_else(|| {
-        Error::Data(message!(
-            "{} has no graph with the tags {:?}; it has {all:?}. Pass LoadOptions::new().tags(...).",
-            name.display(),
-            options.tags
-        ))
-    })?;
+    let graph = meta_graph(&ModelFiles::Folder(path.into()), &options)?;
     let prefix = path.join("variables").join("variables");
     let checkpoint = match index_path(&prefix).exists() {
         true => Some(BundleReader::open(&prefix)?),
         false => None,
     };
-    SavedModel::new(path, graph, checkpoint, device)
+    SavedModel::new(ModelFiles::Folder(path.into()), graph, checkpoint, Device::current()?)
         .map_err(|error| error.reworded(|text| message!("{}: {text}", path.display())))
+}
+
+/// As [`load_with`], from the contents of the files: their paths in the model's folder, with `/` between the parts, and their
+/// bytes. The paths may begin with the folder's name.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// use tf::saved_model::LoadOptions;
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/saved_model/cnn");
+/// # let read = |name: &str| std::fs::read(format!("{folder}/{name}")).expect("the file is there");
+/// // A program may have them in itself, by include_bytes!.
+/// let files = [
+///     ("saved_model.pb", read("saved_model.pb")),
+///     ("variables/variables.index", read("variables/variables.index")),
+///     ("variables/variables.data-00000-of-00001", read("variables/variables.data-00000-of-00001")),
+/// ];
+/// let model = tf::saved_model::load_from_bytes(files, LoadOptions::new())?;
+/// assert_eq!(model.signatures().collect::<Vec<_>>(), ["serve", "serving_default"]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if a file is missing, damaged or of another format.
+pub fn load_from_bytes<N: Into<String>, B: Into<Cow<'static, [u8]>>>(
+    files: impl IntoIterator<Item = (N, B)>,
+    options: LoadOptions,
+) -> Result<SavedModel> {
+    let mut files = ModelFiles::memory(files, MAIN);
+    let graph = meta_graph(&files, &options)?;
+    let index = files.take(|name| name == INDEX);
+    let shards = files.take(|name| name.starts_with(SHARDS));
+    let checkpoint = match index.first() {
+        Some((_, index)) => Some(checkpoint(index, shards)?),
+        None => None,
+    };
+    SavedModel::new(files, graph, checkpoint, Device::current()?)
+}
+
+const MAIN: &str = "saved_model.pb";
+const INDEX: &str = "variables/variables.index";
+const SHARDS: &str = "variables/variables.data-";
+
+/// A checkpoint in memory, whose data files are sorted by name.
+fn checkpoint(
+    index: &[u8],
+    shards: Vec<(String, Cow<'static, [u8]>)>,
+) -> Result<BundleReader<'static>> {
+    let count = shards.len();
+    for (at, (name, _)) in shards.iter().enumerate() {
+        let wanted = format!("{SHARDS}{at:05}-of-{count:05}");
+        if *name != wanted {
+            return Err(Error::Data(message!(
+                "the file \"{wanted}\" is missing: there is {name}. Pass all files of the model."
+            )));
+        }
+    }
+    BundleReader::from_bytes(index, shards.into_iter().map(|(_, bytes)| bytes).collect())
+}
+
+/// The names of the files that a SavedModel has besides `saved_model.pb` and `variables/variables.index`, whose contents these are:
+/// where a program cannot look into the folder, as on the web.
+///
+/// # Errors
+/// [`Error::Data`] if the contents are damaged.
+pub fn remaining_files(saved_model: &[u8], index: Option<&[u8]>) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    if let Some(index) = index {
+        let reader = BundleReader::from_bytes(index, Vec::new())?;
+        let count = reader.num_shards();
+        names.extend((0..count).map(|at| format!("{SHARDS}{at:05}-of-{count:05}")));
+    }
+    let proto = SavedModelProto::decode(saved_model)
+        .map_err(|error| Error::Data(message!("it is no SavedModel ({error}).")))?;
+    let assets = proto.meta_graphs.iter().flat_map(|graph| &graph.asset_file_def);
+    let assets = assets.filter(|asset| stays_inside(&asset.filename));
+    let mut assets: Vec<String> =
+        assets.map(|asset| format!("assets/{}", asset.filename)).collect();
+    assets.sort();
+    assets.dedup();
+    names.extend(assets);
+    Ok(names)
+}
+
+/// The graph with the wanted tags.
+fn meta_graph(files: &ModelFiles, options: &LoadOptions) -> Result<MetaGraphDef> {
+    let (bytes, name) = (files.read(MAIN)?, files.title(MAIN));
+    let proto = SavedModelProto::decode(&bytes[..]).map_err(|error| {
+        Error::Data(message!(
+            "{name} is no SavedModel ({error}). Take the file saved_model.pb of the folder that TensorFlow wrote."
+        ))
+    })?;
+    let all: Vec<Vec<String>> = proto.meta_graphs.iter().map(tags).collect();
+    let mut graphs = proto.meta_graphs.into_iter();
+    let graph = match all.iter().position(|tags| same_tags(tags, &options.tags)) {
+        Some(at) => graphs.nth(at),
+        None if all.len() == 1 && *options == LoadOptions::new() => graphs.next(),
+        None => None,
+    };
+    graph.ok_or_else(|| {
+        Error::Data(message!(
+            "{name} has no graph with the tags {:?}; it has {all:?}. Pass LoadOptions::new().tags(...).",
+            options.tags
+        ))
+    })
 }
 
 /// Loads a frozen graph, the file (`.pb`) in which TensorFlow 1 wrote a graph with its weights as constants: the function from
@@ -122,25 +212,33 @@ pub fn load_with(path: impl AsRef<Path>, options: LoadOptions) -> Result<SavedMo
 ///
 /// # Errors
 /// As [`load`]; [`Error::Data`] with all ops that this crate lacks.
+#[cfg(not(target_family = "wasm"))]
 pub fn import_graph_def(
     path: impl AsRef<Path>,
     inputs: &[&str],
     outputs: &[&str],
 ) -> Result<SavedFunction> {
     let path = path.as_ref();
-    let device = Device::current()?;
-    let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
-    let in_file = |error: Error| error.reworded(|text| message!("{}: {text}", path.display()));
-    let def = GraphDef::decode(&bytes[..]).map_err(|error| {
-        Error::Data(message!(
-            "{} is no GraphDef ({error}). Take a frozen graph (.pb).",
-            path.display()
-        ))
+    let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
+    import_graph_def_from_bytes(&bytes, inputs, outputs)
+        .map_err(|error| error.reworded(|text| message!("{}: {text}", path.display())))
+}
+
+/// As [`import_graph_def`], from the contents of the file.
+///
+/// # Errors
+/// [`Error::Data`] if the contents are damaged, or with all ops that this crate lacks.
+pub fn import_graph_def_from_bytes(
+    bytes: &[u8],
+    inputs: &[&str],
+    outputs: &[&str],
+) -> Result<SavedFunction> {
+    let def = GraphDef::decode(bytes).map_err(|error| {
+        Error::Data(message!("it is no GraphDef ({error}). Take a frozen graph (.pb)."))
     })?;
-    drop(bytes);
-    let library = Library::new(def).map_err(in_file)?;
-    let session = Arc::new(Session::new(library, device, None, PathBuf::new()));
-    pruned(&session, inputs, outputs, &|_| false).map_err(in_file)
+    let files = ModelFiles::none();
+    let session = Arc::new(Session::new(Library::new(def)?, Device::current()?, None, files));
+    pruned(&session, inputs, outputs, &|_| false)
 }
 
 /// A loaded SavedModel. A clone shares its variables, which are [`Trackable`]: an optimizer trains them, a checkpoint saves them.
@@ -167,11 +265,30 @@ struct Inner {
 }
 
 impl SavedModel {
+    /// A model whose variables have these values and not those of a checkpoint: those of the nodes of these names.
+    pub(super) fn with_variables(
+        files: ModelFiles,
+        graph: MetaGraphDef,
+        variables: Vec<(String, HostArray<'static>)>,
+    ) -> Result<Self> {
+        SavedModel::from_parts(files, graph, None, Device::current()?, variables)
+    }
+
     fn new(
-        path: &Path,
+        files: ModelFiles,
         graph: MetaGraphDef,
         checkpoint: Option<BundleReader<'static>>,
         device: Device,
+    ) -> Result<Self> {
+        SavedModel::from_parts(files, graph, checkpoint, device, Vec::new())
+    }
+
+    fn from_parts(
+        files: ModelFiles,
+        graph: MetaGraphDef,
+        checkpoint: Option<BundleReader<'static>>,
+        device: Device,
+        variables: Vec<(String, HostArray<'static>)>,
     ) -> Result<Self> {
         let mut def = graph.graph_def.unwrap_or_default();
         feed_assets(&mut def, &graph.asset_file_def);
@@ -186,7 +303,10 @@ impl SavedModel {
             .filter(|(at, _)| !variable_of(&objects, **at).is_some_and(|(trainable, _)| trainable))
             .map(|(_, key)| key.clone())
             .collect();
-        let session = Session::new(Library::new(def)?, device, checkpoint, path.join("assets"));
+        let session = Session::new(Library::new(def)?, device, checkpoint, files);
+        for (name, array) in variables {
+            session.add_variable(name, array)?;
+        }
         if let Some(saver) = graph.saver_def.filter(|saver| !saver.restore_op_name.is_empty()) {
             let (file, _) = session.endpoint(&saver.filename_tensor_name)?;
             let (restore, _) = session.endpoint(&saver.restore_op_name)?;

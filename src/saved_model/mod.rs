@@ -2,21 +2,40 @@
 //! SavedModels, loaded and written.
 
 mod budget;
+mod control_flow;
 mod graph_def;
+#[cfg(feature = "keras")]
+mod layer;
 mod load;
+#[cfg(not(target_family = "wasm"))]
 mod model;
+mod model_files;
 pub(crate) mod onnx;
+#[cfg(not(target_family = "wasm"))]
 mod rust_source;
+#[cfg(not(target_family = "wasm"))]
 mod save;
 mod saved_function;
 mod spec;
+pub(crate) mod tfjs;
+#[cfg(not(target_family = "wasm"))]
 mod traced;
+mod waiting;
+#[cfg(not(target_family = "wasm"))]
 mod webgpu;
 
-pub use load::{LoadOptions, SavedModel, import_graph_def, load, load_with};
+#[cfg(feature = "keras")]
+pub use layer::SavedModelLayer;
+pub use load::{
+    LoadOptions, SavedModel, import_graph_def_from_bytes, load_from_bytes, remaining_files,
+};
+#[cfg(not(target_family = "wasm"))]
+pub use load::{import_graph_def, load, load_with};
+#[cfg(not(target_family = "wasm"))]
 pub use save::save;
 pub use saved_function::{Outputs, SavedFunction, SavedValue};
 pub use spec::SavedSpec;
+#[cfg(not(target_family = "wasm"))]
 pub use traced::Signature;
 
 /// The names of TensorFlow's ops that loaded graphs may have, sorted.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::graph_def::value::Value;
 use super::spec::SavedSpec;
+use super::waiting;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::function::{Function, FunctionOptions, TensorSpec, function_with};
@@ -57,9 +58,18 @@ impl SavedValue {
     ///
     /// # Errors
     /// Those of reading a tensor.
+    #[cfg(not(target_family = "wasm"))]
     pub fn to_host_array(&self) -> Result<HostArray<'static>> {
+        pollster::block_on(self.to_host_array_async())
+    }
+
+    /// As [`to_host_array`](#method.to_host_array), for pages, which cannot wait.
+    ///
+    /// # Errors
+    /// Those of reading a tensor.
+    pub async fn to_host_array_async(&self) -> Result<HostArray<'static>> {
         match self {
-            SavedValue::Tensor(x) => HostArray::from_tensor(x),
+            SavedValue::Tensor(x) => HostArray::from_tensor_async(x).await,
             SavedValue::Host(array) => Ok(array.clone()),
         }
     }
@@ -212,6 +222,36 @@ impl SavedFunction {
             return Err(self.error(Error::Index, &format!("has no input \"{name}\"")));
         }
         self.call_in_order(ordered)
+    }
+
+    /// As [`call`](SavedFunction::call), for pages, which cannot wait for values: branches, loops and sizes may need some.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/saved_model/dynamic");
+    /// let model = tf::saved_model::load(folder)?;
+    /// let f = model.signature("serving_default")?;
+    /// let x = tf::constant([[1.0, -1.0, 2.0], [-3.0, 4.0, 5.0]])?;
+    /// # let inputs: Vec<(String, tf::Tensor)> = f.inputs().iter().map(|spec| (spec.name.clone(), x.clone())).collect();
+    /// # fn block_on<R>(future: impl Future<Output = R>) -> R { pollster::block_on(future) }
+    /// let results = block_on(f.call_async(inputs))?;
+    /// # let _ = results;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`call`](SavedFunction::call).
+    pub async fn call_async<N: AsRef<str>, V: Into<SavedValue>>(
+        &self,
+        inputs: impl IntoIterator<Item = (N, V)>,
+    ) -> Result<Outputs> {
+        let inputs: Vec<(String, SavedValue)> = inputs
+            .into_iter()
+            .map(|(name, value)| (name.as_ref().to_string(), value.into()))
+            .collect();
+        waiting::replayed(|| self.call(inputs.iter().cloned())).await
     }
 
     /// The only result of the only input.

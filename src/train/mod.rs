@@ -10,15 +10,17 @@ mod state_file;
 #[cfg(not(target_family = "wasm"))]
 mod state_text;
 
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+#[cfg(feature = "saved-model")]
 pub(crate) use bundle::BundleReader;
 #[cfg(all(any(feature = "keras", feature = "saved-model"), not(target_family = "wasm")))]
 pub(crate) use bundle::index_path;
 #[cfg(all(feature = "keras", not(target_family = "wasm")))]
 pub(crate) use bundle::{BundleFiles, remove as remove_bundle};
+#[cfg(feature = "saved-model")]
+pub(crate) use checkpoint::StoredObjects;
 pub use checkpoint::{Checkpoint, CheckpointBytes, CheckpointPath, RestoreStatus, Snapshot};
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-pub(crate) use checkpoint::{ObjectsToStore, StoredObjects, StoredVariable};
+pub(crate) use checkpoint::{ObjectsToStore, StoredVariable};
 #[cfg(not(target_family = "wasm"))]
 pub use manager::{Best, CheckpointManager, CheckpointSaveOptions};
 pub use reader::CheckpointReader;

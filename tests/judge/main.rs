@@ -18,5 +18,7 @@ mod saved_models;
 mod saver;
 #[cfg(feature = "summary")]
 mod summary;
+#[cfg(all(feature = "keras-files", feature = "saved-model"))]
+mod tfjs;
 #[cfg(all(feature = "keras", feature = "saved-model", feature = "signal"))]
 mod written_models;

@@ -9,8 +9,11 @@ mod support;
 
 mod errors;
 mod functions;
+mod memory;
 mod onnx;
 mod page;
 mod results;
+#[cfg(feature = "keras-files")]
+mod tfjs;
 #[cfg(feature = "signal")]
 mod written;

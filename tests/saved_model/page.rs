@@ -68,6 +68,10 @@ fn a_model_is_trained_further() -> tf::Result<()> {
     let loss = tf::sparse_softmax_cross_entropy_with_logits(&labels, &scores)?.reduce_mean(())?;
     adam.minimize(&loss, tape, &model)?;
     assert_eq!(adam.iterations(), 1);
+
+    let model = Sequential::new().add(model.layer("serving_default")?).add(Dense::new(2));
+    model.build([None, Some(16), Some(16), Some(3)])?;
+    assert_eq!(model.call(&images, INFERENCE)?.shape(), [2, 2]);
     Ok(())
 }
 
@@ -124,5 +128,22 @@ fn an_onnx_model_is_loaded_and_trained() -> tf::Result<()> {
     adam.minimize(&loss, tape, &model)?;
     assert_eq!(model.inputs()[0].to_string(), "x: float32[?, 6]");
     assert_eq!(adam.iterations(), 1);
+    Ok(())
+}
+
+#[cfg(feature = "keras-files")]
+#[test]
+fn models_of_tensorflow_js() -> tf::Result<()> {
+    let models = folder().join("../tfjs");
+    let converted = models.join("graph_pictures/model.json");
+    let layers = models.join("layers_sequential/model.json");
+    let small = tf::Tensor::zeros([1, 12, 12, 3])?;
+
+    let pictures = tf::tfjs::load_graph_model(converted)?;
+    let scores = pictures.signature("serving_default")?.predict(&small)?;
+    let layers = tf::tfjs::load_layers_model(layers)?.sequential()?;
+
+    assert_eq!(scores.shape(), [1, 5]);
+    assert_eq!(layers.layers().count(), 7);
     Ok(())
 }

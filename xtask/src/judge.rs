@@ -9,10 +9,17 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
-/// What TensorFlow does not install: the readers of its events, ONNX's own tests and a program that runs its models, and arrays between
-/// Python and the tests.
-const OTHERS: [&str; 4] =
-    ["tensorboard==2.21.0", "onnx==1.23.2", "onnxruntime==1.32.0", "safetensors==0.8.0"];
+/// What TensorFlow does not install: Keras 2, the readers of its events, ONNX's own tests and a program that runs its models, and
+/// arrays between Python and the tests.
+const OTHERS: [&str; 5] = [
+    "tf_keras==2.21.0",
+    "tensorboard==2.21.0",
+    "onnx==1.23.2",
+    "onnxruntime==1.32.0",
+    "safetensors==0.8.0",
+];
+/// The modules of all of them.
+const MODULES: &str = "tensorflow, tf_keras, tensorboard, onnx, onnxruntime, safetensors";
 
 /// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
@@ -44,7 +51,7 @@ fn environment() -> Result<String> {
     let python = python.to_string_lossy().into_owned();
     let has_all = || {
         CommandLine::new(python.as_str())
-            .args(["-c", "import tensorflow, tensorboard, onnx, onnxruntime, safetensors"])
+            .args(["-c", &format!("import {MODULES}")])
             .probe()
             .is_some()
     };
@@ -70,8 +77,6 @@ fn environment() -> Result<String> {
     }
     match has_all() {
         true => Ok(python),
-        false => bail!(
-            "{python} cannot import tensorflow, tensorboard, onnx, onnxruntime and safetensors"
-        ),
+        false => bail!("{python} cannot import all of {MODULES}"),
     }
 }

@@ -104,6 +104,8 @@ formulas! {
     hard_silu() means Some([0.0; 2]), |x| x.hard_silu();
     /// `x` clipped to -1 to 1.
     hard_tanh() means Some([0.0; 2]), |x| x.hard_tanh();
+    /// `x / 5 + 1/2`, clipped to 0 to 1: what Keras 2 and TensorFlow.js call `hard_sigmoid`. Keras 3 does not have it.
+    keras_2_hard_sigmoid() means Some([0.0; 2]), |x| x.multiply(1.2)?.hard_sigmoid();
     /// `log(sigmoid(x))`.
     log_sigmoid() means Some([0.0; 2]), |x| x.log_sigmoid();
     /// `x` moved towards 0 by `threshold`. Keras's threshold is 0.5.

@@ -111,7 +111,7 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
     finish(model, &config, &weights, path, options)
 }
 
-fn made(config: &Value, custom: &CustomObjects) -> Result<LoadedModel> {
+pub(super) fn made(config: &Value, custom: &CustomObjects) -> Result<LoadedModel> {
     Ok(match config.get("class_name").and_then(Value::as_str) {
         Some("Sequential") => LoadedModel::Sequential(read::sequential(config, custom)?),
         _ => LoadedModel::Functional(read::functional(config, custom)?),

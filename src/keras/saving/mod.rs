@@ -2,13 +2,15 @@
 //!
 //! The JSON contains the layers, their options and their connections, but no weights. Keras's files contain both (feature
 //! `keras-files`): `archive` reads and writes `.keras`, `weights` reads and writes `.weights.h5`, `paths` locates variables in
-//! them, `legacy` reads the old HDF5 files, and `compiled` compiles a model with the settings in a file.
+//! them, `legacy` reads the old HDF5 files, `layers_model` what TensorFlow.js has, and `compiled` compiles a model with the settings in a file.
 
 #[cfg(feature = "keras-files")]
 mod archive;
 #[cfg(feature = "keras-files")]
 mod compiled;
 mod custom;
+#[cfg(all(feature = "keras-files", feature = "saved-model"))]
+mod layers_model;
 #[cfg(feature = "keras-files")]
 mod legacy;
 #[cfg(feature = "keras-files")]
@@ -25,6 +27,8 @@ pub use archive::{LoadModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
 pub use archive::{load_model, load_model_with};
 pub use custom::CustomObjects;
+#[cfg(all(feature = "keras-files", feature = "saved-model"))]
+pub(crate) use layers_model::layers_model;
 #[cfg(feature = "keras-files")]
 pub use loaded_model::LoadedModel;
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]

@@ -245,6 +245,13 @@ impl Call<'_> {
         sizes(self.attr_ints(name))
     }
 
+    pub(super) fn attr_texts(&self, name: &str) -> Vec<std::borrow::Cow<'_, str>> {
+        match self.attribute(name) {
+            Some(Attr::List(list)) => list.s.iter().map(|s| String::from_utf8_lossy(s)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn attr_floats(&self, name: &str) -> &[f32] {
         match self.attribute(name) {
             Some(Attr::List(list)) => &list.f,

@@ -263,7 +263,7 @@ fn float_op(op: &str) -> Option<fn(f64, f64) -> f64> {
 }
 
 /// The array in another dtype, as TensorFlow's `Cast` converts it.
-pub(super) fn cast(x: &HostArray<'_>, dtype: HostDType) -> Option<HostArray<'static>> {
+pub(in super::super) fn cast(x: &HostArray<'_>, dtype: HostDType) -> Option<HostArray<'static>> {
     let float = dtype.is_float();
     let result = match (numbers(x)?, dtype) {
         (Numbers::Int(values), HostDType::Bool) => Numbers::Bool(values.mapv(|v| v != 0)),

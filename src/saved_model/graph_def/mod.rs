@@ -15,6 +15,7 @@ mod single;
 mod tensor_proto;
 pub(super) mod value;
 
+pub(super) use host::cast;
 pub(super) use single::run_op;
 pub(super) use tensor_proto::open_sizes;
 

@@ -1,7 +1,6 @@
 //! [`Session`]: a graph with the values of its variables and tables, which runs parts of it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{Call, Model, Results};
@@ -12,11 +11,12 @@ use super::proto::Attr;
 use super::tensor_proto::open_sizes;
 use super::value::{Cell, CellState, Table, Value};
 use crate::error::{Error, Result, message};
-use crate::files;
-use crate::host_array::HostDType;
+use crate::host_array::{HostArray, HostDType};
 use crate::runtime::Device;
 use crate::saved_model::budget::Budget;
+use crate::saved_model::model_files::{ModelFiles, stays_inside};
 use crate::saved_model::spec::SavedSpec;
+use crate::saved_model::waiting;
 use crate::train::BundleReader;
 
 /// Larger constants are copied to the device once.
@@ -29,7 +29,7 @@ pub(crate) struct Session {
     variables: Mutex<HashMap<String, Arc<Cell>>>,
     tables: Mutex<HashMap<String, Arc<Table>>>,
     checkpoint: Option<BundleReader<'static>>,
-    assets: PathBuf,
+    files: ModelFiles,
 }
 
 impl Session {
@@ -37,10 +37,10 @@ impl Session {
         library: Library,
         device: Device,
         checkpoint: Option<BundleReader<'static>>,
-        assets: PathBuf,
+        files: ModelFiles,
     ) -> Self {
         let (variables, tables) = (Mutex::default(), Mutex::default());
-        Session { library, device, variables, tables, checkpoint, assets }
+        Session { library, device, variables, tables, checkpoint, files }
     }
 
     /// The result with this name in the graph outside functions.
@@ -169,6 +169,14 @@ impl Session {
         self.device.scope(|| cell.fill(Arc::new(array), trainable(&key))).map_err(named)
     }
 
+    /// Adds the variable that the node of this name is, with its value.
+    pub(crate) fn add_variable(&self, name: String, array: HostArray<'static>) -> Result<()> {
+        let cell = Cell::new(&name, array.dtype());
+        self.device.scope(|| cell.fill(Arc::new(array), true))?;
+        self.lock_variables().insert(name, Arc::new(cell));
+        Ok(())
+    }
+
     /// The variables that nodes have made, by the names that nodes share.
     pub(crate) fn lock_variables(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Cell>>> {
         self.variables.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,7 +223,7 @@ impl Execution<'_> {
                     let mut call = Call { node, inputs, model: self };
                     let entry = ops::find(&node.op)
                         .ok_or_else(|| Error::Data(message!("the op {} is not known.", node.op)))?;
-                    ops::run(entry, &mut call).map_err(|error| {
+                    waiting::node(|| ops::run(entry, &mut call)).map_err(|error| {
                         // A function's error has the name of its own node.
                         let calls = |name: &&str| node.attributes.contains_key(*name);
                         if ops::FUNCTIONS.iter().any(calls) { error } else { named(node, error) }
@@ -262,7 +270,7 @@ impl Model for Execution<'_> {
                 arguments.len()
             )));
         }
-        self.run(&function.graph, &function.steps, arguments)
+        waiting::node(|| self.run(&function.graph, &function.steps, arguments))
     }
 
     fn variable(&self, name: &str, dtype: HostDType) -> Arc<Cell> {
@@ -280,15 +288,12 @@ impl Model for Execution<'_> {
 
     fn asset(&self, name: &[u8]) -> Result<Vec<u8>> {
         let name = String::from_utf8_lossy(name);
-        let path = Path::new(&*name);
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if name.is_empty() || !inside {
+        if !stays_inside(&name) {
             return Err(Error::Data(message!(
                 "the model names the file \"{name}\", which is outside its folder \"assets\"."
             )));
         }
-        let path = self.session.assets.join(path);
-        files::read(&path).map_err(|error| Error::io(&path, error))
+        Ok(self.session.files.read(&format!("assets/{name}"))?.into_owned())
     }
 
     fn turn(&self) -> Result<()> {

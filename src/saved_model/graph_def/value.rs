@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
+use crate::saved_model::waiting::wait;
 use crate::tensor::{HostOptions, Tensor};
 use crate::variable::Variable;
 
@@ -107,7 +108,7 @@ impl Value {
     /// The values on the host: what is on the device, is read.
     pub(crate) fn read(&self) -> Result<Arc<HostArray<'static>>> {
         match self {
-            Value::Tensor(x) => Ok(Arc::new(read(x)?)),
+            Value::Tensor(x) => read(x),
             Value::Host(array) => Ok(array.clone()),
             Value::Variable(cell) => cell.read()?.read(),
             _ => Err(Error::DType(message!("it expects a tensor and gets {}.", self.describe()))),
@@ -163,15 +164,15 @@ fn upload(array: &HostArray<'static>) -> Result<Tensor> {
     }
 }
 
-/// Reads a tensor, unless a function is traced, which has no values.
-fn read(x: &Tensor) -> Result<HostArray<'static>> {
-    if eager::in_trace() {
-        return Err(Error::Trace(message!(
-            "it needs the values of {} on the host, which a trace does not have.",
-            x.spec()
-        )));
+/// Reads a tensor.
+fn read(x: &Tensor) -> Result<Arc<HostArray<'static>>> {
+    let own = x.clone();
+    let values =
+        wait(x, async move { Ok(vec![Value::host(HostArray::from_tensor_async(&own).await?)]) })?;
+    match values.into_iter().next() {
+        Some(Value::Host(array)) => Ok(array),
+        _ => unreachable!("one array was read"),
     }
-    HostArray::from_tensor(x)
 }
 
 impl Cell {

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
 
 use super::call::{Call, Graph, Node, Results, Runner};
 use super::proto::{FunctionProto, GraphProto, NodeProto};
@@ -11,6 +10,8 @@ use crate::error::{Error, Result, message};
 use crate::host_array::HostArray;
 use crate::saved_model::budget::Budget;
 use crate::saved_model::graph_def::value::Value;
+use crate::saved_model::model_files::ModelFiles;
+use crate::saved_model::waiting;
 
 /// Graphs in graphs are refused if they are deeper, as they would need a deep stack.
 const DEEPEST: usize = 24;
@@ -23,7 +24,7 @@ const MOST_LISTED: usize = 20;
 /// [`Error::Data`] if a name has no value, or the graph is damaged.
 pub(super) fn read(
     proto: GraphProto,
-    folder: &Path,
+    files: &ModelFiles,
     depth: usize,
     initializer: &mut dyn FnMut(&str, HostArray<'static>) -> Result<Value>,
 ) -> Result<Graph> {
@@ -35,7 +36,7 @@ pub(super) fn read(
     let mut graph = Graph::default();
     for proto in proto.initializer {
         let name = proto.name.clone();
-        let value = initializer(&name, tensor::array(proto, folder)?)?;
+        let value = initializer(&name, tensor::array(proto, files)?)?;
         graph.initializers.insert(name, value);
     }
     let own = |name: &String| !graph.initializers.contains_key(name);
@@ -43,14 +44,14 @@ pub(super) fn read(
     graph.inputs = proto.input.into_iter().map(|info| info.name).filter(own).collect();
     graph.outputs = proto.output.into_iter().map(|info| info.name).collect();
     for node in proto.node {
-        graph.nodes.push(read_node(node, folder, depth, initializer)?);
+        graph.nodes.push(read_node(node, files, depth, initializer)?);
     }
     find_drops(&mut graph);
     Ok(graph)
 }
 
 /// The graph of a function.
-pub(super) fn read_function(proto: FunctionProto, folder: &Path) -> Result<Graph> {
+pub(super) fn read_function(proto: FunctionProto, files: &ModelFiles) -> Result<Graph> {
     let mut graph = Graph { inputs: proto.input, outputs: proto.output, ..Graph::default() };
     for node in proto.node {
         if node.attribute.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
@@ -60,7 +61,7 @@ pub(super) fn read_function(proto: FunctionProto, folder: &Path) -> Result<Graph
             )));
         }
         let mut constant = |_: &str, array: HostArray<'static>| Ok(Value::host(array));
-        graph.nodes.push(read_node(node, folder, 1, &mut constant)?);
+        graph.nodes.push(read_node(node, files, 1, &mut constant)?);
     }
     find_drops(&mut graph);
     Ok(graph)
@@ -68,7 +69,7 @@ pub(super) fn read_function(proto: FunctionProto, folder: &Path) -> Result<Graph
 
 fn read_node(
     proto: NodeProto,
-    folder: &Path,
+    files: &ModelFiles,
     depth: usize,
     initializer: &mut dyn FnMut(&str, HostArray<'static>) -> Result<Value>,
 ) -> Result<Node> {
@@ -86,10 +87,10 @@ fn read_node(
     for mut attribute in proto.attribute {
         let name = attribute.name.clone();
         if let Some(inner) = attribute.g.take() {
-            node.graphs.insert(name.clone(), read(*inner, folder, depth + 1, initializer)?);
+            node.graphs.insert(name.clone(), read(*inner, files, depth + 1, initializer)?);
         }
         if let Some(value) = attribute.t.take() {
-            node.constants.insert(name.clone(), Value::host(tensor::array(value, folder)?));
+            node.constants.insert(name.clone(), Value::host(tensor::array(value, files)?));
         }
         node.attributes.insert(name, attribute);
     }
@@ -259,7 +260,7 @@ impl<'a> Scope<'a> {
         let call = Call { node, inputs, opset: self.opset, runner: self };
         let run = ops::find(&node.op);
         let run = run.ok_or_else(|| named(Error::Data(message!("the op is not known."))))?;
-        run(&call).map_err(named)
+        waiting::node(|| run(&call)).map_err(named)
     }
 
     fn inner<'b>(&'b self, graph: &'b Graph, around: Option<&'b Scope<'b>>) -> Scope<'b> {
@@ -271,6 +272,6 @@ impl<'a> Scope<'a> {
 
 impl Runner for Scope<'_> {
     fn graph(&self, graph: &Graph, inputs: Vec<Value>) -> Result<Vec<Value>> {
-        self.inner(graph, Some(self)).run(inputs)
+        waiting::node(|| self.inner(graph, Some(self)).run(inputs))
     }
 }

@@ -7,12 +7,16 @@ mod call;
 mod graph;
 mod ops;
 mod proto;
+#[cfg(not(target_family = "wasm"))]
 mod save;
 mod tensor;
 
+#[cfg(not(target_family = "wasm"))]
 pub use save::{OnnxSaveOptions, save, save_with};
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+#[cfg(not(target_family = "wasm"))]
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,10 +24,10 @@ use prost::Message;
 
 use super::budget::Budget;
 use super::graph_def::value::{Cell, Value};
+use super::model_files::{ModelFiles, stays_inside};
 use super::saved_function::{Outputs, SavedFunction, SavedValue};
 use super::spec::SavedSpec;
 use crate::error::{Error, Result, message};
-use crate::files;
 use crate::host_array::HostArray;
 use crate::runtime::Device;
 use crate::tensor::Tensor;
@@ -58,16 +62,80 @@ pub struct OnnxModel {
 /// # Errors
 /// [`Error::Io`] if a file is missing or cannot be read; [`Error::Data`] if one is damaged or of another format, or with all ops
 /// that this crate lacks.
+#[cfg(not(target_family = "wasm"))]
 pub fn load(path: impl AsRef<Path>) -> Result<OnnxModel> {
     let path = path.as_ref();
-    let bytes = files::read(path).map_err(|error| Error::io(path, error))?;
+    let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    OnnxModel::read(&bytes, folder)
+    OnnxModel::read(&bytes, &ModelFiles::Folder(folder.into()))
         .map_err(|error| error.reworded(|text| message!("{}: {text}", path.display())))
 }
 
+/// As [`load`], from the contents of the file. Of a model that names other files, [`load_from_bytes_with`] takes them.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/onnx");
+/// # let bytes = std::fs::read(format!("{folder}/cnn.onnx")).expect("the file is there");
+/// // A program may have the bytes in itself, by include_bytes!.
+/// let model = tf::onnx::load_from_bytes(&bytes)?;
+/// println!("{:?}", model.inputs());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the contents are damaged or of another format, if they name another file, or with all ops that this crate
+/// lacks.
+pub fn load_from_bytes(bytes: &[u8]) -> Result<OnnxModel> {
+    OnnxModel::read(bytes, &ModelFiles::none())
+}
+
+/// As [`load_from_bytes`], with the names and contents of the other files that the model names
+/// ([`external_files`]).
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad as tf;
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/onnx");
+/// # let read = |name: &str| std::fs::read(format!("{folder}/{name}")).expect("the file is there");
+/// let bytes = read("mlp.onnx");
+/// assert_eq!(tf::onnx::external_files(&bytes)?, ["mlp.data"]);
+/// let model = tf::onnx::load_from_bytes_with(&bytes, [("mlp.data", read("mlp.data"))])?;
+/// # let _ = model;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`load_from_bytes`]; [`Error::Data`] if a file is missing.
+pub fn load_from_bytes_with<N: Into<String>, B: Into<Cow<'static, [u8]>>>(
+    bytes: &[u8],
+    files: impl IntoIterator<Item = (N, B)>,
+) -> Result<OnnxModel> {
+    OnnxModel::read(bytes, &ModelFiles::memory(files, ""))
+}
+
+/// The names of the other files that a model with these contents names: where a program cannot look into the folder, as on the web.
+///
+/// # Errors
+/// [`Error::Data`] if the contents are damaged.
+pub fn external_files(bytes: &[u8]) -> Result<Vec<String>> {
+    let proto = proto::ModelProto::decode(bytes)
+        .map_err(|error| Error::Data(message!("it is no ONNX model ({error}).")))?;
+    let tensors = proto.graph.iter().flat_map(|graph| &graph.initializer);
+    let places = tensors.filter(|tensor| tensor.data_location == 1);
+    let places = places.flat_map(|tensor| &tensor.external_data);
+    let names = places.filter(|entry| entry.key == "location").map(|entry| entry.value.clone());
+    let mut names: Vec<String> = names.filter(|name| stays_inside(name)).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
 impl OnnxModel {
-    fn read(bytes: &[u8], folder: &Path) -> Result<Self> {
+    fn read(bytes: &[u8], files: &ModelFiles) -> Result<Self> {
         let proto = proto::ModelProto::decode(bytes)
             .map_err(|error| Error::Data(message!("it is no ONNX model ({error}).")))?;
         let none = || Error::Data(message!("it is no ONNX model: it has no graph."));
@@ -85,15 +153,15 @@ impl OnnxModel {
         let mut functions = HashMap::new();
         for function in proto.functions {
             let name = graph::function_name(&function.domain, &function.name);
-            functions.insert(name, graph::read_function(function, folder)?);
+            functions.insert(name, graph::read_function(function, files)?);
         }
         // Initializers of graphs in nodes may share names with others, and are constants.
         let own = std::mem::take(&mut def.initializer);
         let mut plain = |_: &str, array: HostArray<'static>| Ok(Value::host(array));
-        let mut graph = graph::read(def, folder, 0, &mut plain)?;
+        let mut graph = graph::read(def, files, 0, &mut plain)?;
         for proto in own {
             let name = proto.name.clone();
-            let array = tensor::array(proto, folder)?;
+            let array = tensor::array(proto, files)?;
             let float = array.dtype().is_float() && array.dtype().tensor_dtype().is_some();
             let value = if !float || array.shape().is_empty() || constant.contains(&name) {
                 Value::host(array)
@@ -119,6 +187,11 @@ impl OnnxModel {
         };
         let function = SavedFunction::new(name, inputs, outputs, Box::new(run));
         Ok(OnnxModel { function, variables, producer: proto.producer_name, opset })
+    }
+
+    /// The model's function.
+    pub fn function(&self) -> &SavedFunction {
+        &self.function
     }
 
     /// The inputs.
@@ -241,7 +314,7 @@ mod tests {
         let opset = proto::OperatorSetIdProto { domain: String::new(), version: 18 };
         let model =
             ModelProto { graph: Some(graph), opset_import: vec![opset], ..ModelProto::default() };
-        let model = OnnxModel::read(&model.encode_to_vec(), Path::new("")).unwrap();
+        let model = OnnxModel::read(&model.encode_to_vec(), &ModelFiles::none()).unwrap();
         model.call(Vec::<(&str, SavedValue)>::new()).unwrap_err().to_string()
     }
 
@@ -278,7 +351,7 @@ mod tests {
             };
             let functions = vec![function.clone()];
             let model = ModelProto { graph: Some(graph), functions, ..ModelProto::default() };
-            let model = OnnxModel::read(&model.encode_to_vec(), Path::new(""))?;
+            let model = OnnxModel::read(&model.encode_to_vec(), &ModelFiles::none())?;
             model.call(Vec::<(&str, SavedValue)>::new())?.tensor("y")?.item::<f32>()
         };
         assert_eq!(run(&["x"]).unwrap(), 1.0);

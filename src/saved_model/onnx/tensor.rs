@@ -1,13 +1,9 @@
 //! The array that an ONNX tensor describes, whose bytes may be in another file.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Component, Path, PathBuf};
-
 use super::proto::TensorProto;
 use crate::error::{Error, Result, message};
-use crate::files;
 use crate::host_array::{HostArray, HostDType};
+use crate::saved_model::model_files::{ModelFiles, stays_inside};
 
 /// The dtype with this number in ONNX.
 pub(super) fn dtype(number: i32) -> HostDType {
@@ -32,11 +28,11 @@ pub(super) fn dtype(number: i32) -> HostDType {
     }
 }
 
-/// The array of a tensor. `folder` has the other files of the model.
+/// The array of a tensor. `files` are the other files of the model.
 ///
 /// # Errors
 /// [`Error::Data`] if the tensor is damaged, [`Error::Io`] if another file cannot be read.
-pub(super) fn array(mut proto: TensorProto, folder: &Path) -> Result<HostArray<'static>> {
+pub(super) fn array(mut proto: TensorProto, files: &ModelFiles) -> Result<HostArray<'static>> {
     let name = proto.name.clone();
     let broken = |what: String| Error::Data(message!("the tensor \"{name}\" {what}."));
     let dtype = dtype(proto.data_type);
@@ -51,7 +47,7 @@ pub(super) fn array(mut proto: TensorProto, folder: &Path) -> Result<HostArray<'
         broken(format!("has the sizes {shape:?} of {dtype}, which is not supported"))
     })?;
     let bytes = if proto.data_location == 1 {
-        external(&proto, folder, wanted)?
+        external(&proto, files, wanted)?
     } else if !proto.raw_data.is_empty() {
         std::mem::take(&mut proto.raw_data)
     } else {
@@ -91,7 +87,7 @@ fn fields(proto: &TensorProto, dtype: HostDType) -> Option<Vec<u8>> {
 }
 
 /// The bytes in another file of the model's folder.
-fn external(proto: &TensorProto, folder: &Path, wanted: usize) -> Result<Vec<u8>> {
+fn external(proto: &TensorProto, files: &ModelFiles, wanted: usize) -> Result<Vec<u8>> {
     let broken = |what: String| Error::Data(message!("the tensor \"{}\" {what}.", proto.name));
     let entry = |key: &str| {
         let entry = proto.external_data.iter().find(|entry| entry.key == key);
@@ -102,29 +98,19 @@ fn external(proto: &TensorProto, folder: &Path, wanted: usize) -> Result<Vec<u8>
         None => Ok(default),
     };
     let location = entry("location").unwrap_or("");
-    let path = PathBuf::from(location);
-    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if location.is_empty() || !inside {
+    if !stays_inside(location) {
         return Err(broken(format!(
             "is in the file \"{location}\", which is outside the model's folder"
         )));
     }
-    let path = folder.join(path);
     let (offset, length) = (number("offset", 0)?, number("length", wanted as u64)?);
-    let size = files::look(&path).map_err(|error| Error::io(&path, error))?.len();
+    let size = files.size(location)?;
     let end = offset.checked_add(length).filter(|end| *end <= size);
     if end.is_none() || length != wanted as u64 {
         return Err(broken(format!(
             "should have {wanted} bytes, and {length} from byte {offset} on are named of {}, which has {size}",
-            path.display()
+            files.title(location)
         )));
     }
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(&path)?;
-        file.seek(SeekFrom::Start(offset))?;
-        let mut bytes = vec![0; wanted];
-        file.read_exact(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error| Error::io(&path, error))
+    files.part(location, offset, wanted)
 }

@@ -213,9 +213,9 @@ impl<'a> BundleReader<'a> {
         stored.map(|info| info.shard).collect()
     }
 
-    /// The prefix of the data files' names.
-    #[cfg(not(target_family = "wasm"))]
-    pub(super) fn num_shards(&self) -> u32 {
+    /// The number of data files.
+    #[cfg(any(not(target_family = "wasm"), feature = "saved-model"))]
+    pub(crate) fn num_shards(&self) -> u32 {
         self.num_shards
     }
 

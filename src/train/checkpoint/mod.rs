@@ -14,7 +14,7 @@ mod saved;
 mod snapshot;
 mod source;
 mod status;
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+#[cfg(feature = "saved-model")]
 mod stored_objects;
 
 #[cfg(not(target_family = "wasm"))]
@@ -25,8 +25,10 @@ pub use path::CheckpointPath;
 pub use snapshot::Snapshot;
 use source::Source;
 pub use status::RestoreStatus;
+#[cfg(feature = "saved-model")]
+pub(crate) use stored_objects::StoredObjects;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-pub(crate) use stored_objects::{ObjectsToStore, StoredObjects, StoredVariable};
+pub(crate) use stored_objects::{ObjectsToStore, StoredVariable};
 
 use super::bundle::{BundleReader, BundleWriter};
 #[cfg(not(target_family = "wasm"))]

@@ -14,6 +14,7 @@ use crate::ops::{
     scatter_nd, stack,
 };
 use crate::saved_model::graph_def::value::Value;
+use crate::saved_model::waiting::wait;
 use crate::tensor::Tensor;
 
 pub(super) static OPS: &[Entry] = &[
@@ -245,9 +246,12 @@ pub(super) static OPS: &[Entry] = &[
     }),
     many("Unique", &["y", "idx"], |call| {
         // Their number is a value.
-        call.host(0)?;
-        let (values, places) = call.tensor(0)?.unique()?;
-        Ok(Results::from_iter([Value::Tensor(values), Value::Tensor(places)]))
+        let (x, own) = (call.tensor(0)?, call.tensor(0)?);
+        let results = wait(&x, async move {
+            let (values, places) = own.unique_async().await?;
+            Ok(vec![Value::Tensor(values), Value::Tensor(places)])
+        });
+        Ok(results?.into())
     }),
     many("Unpack", &[], |call| {
         let axis = call.attr_int("axis", 0);
@@ -265,11 +269,12 @@ pub(super) static OPS: &[Entry] = &[
         Ok(call.tensor(0)?.unstack(axis)?.into_iter().map(Value::Tensor).collect())
     }),
     any("UpperBound", |call| searchsorted(call, Side::Right)),
-    any("Where", |call| {
+    many("Where", &[], |call| {
         // Their number is a value.
-        call.host(0)?;
-        let x = call.tensor(0)?;
-        Ok(Value::Tensor(x.where_indices()?))
+        let (x, own) = (call.tensor(0)?, call.tensor(0)?);
+        let results =
+            wait(&x, async move { Ok(vec![Value::Tensor(own.where_indices_async().await?)]) });
+        Ok(results?.into())
     }),
 ];
 

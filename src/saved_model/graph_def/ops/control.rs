@@ -8,8 +8,8 @@ use crate::debugging;
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
-use crate::function::{Branch, cond, switch_case, while_loop};
 use crate::host_array::HostDType;
+use crate::saved_model::control_flow::{Branch, cond, switch_case, while_loop};
 use crate::saved_model::graph_def::value::Value;
 use crate::tensor::Tensor;
 

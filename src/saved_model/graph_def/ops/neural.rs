@@ -4,8 +4,8 @@ use super::call::{Call, Entry, Results, any, many, unsupported};
 use crate::error::{Error, Result, message};
 use crate::ops::{
     Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions, Conv3dTransposeOptions,
-    FusedBatchNormOptions, LocalResponseNormalizationOptions, MaxPoolWithArgmaxOptions, Padding,
-    PoolOptions, PoolingType, softmax_cross_entropy_with_logits,
+    FusedBatchNormOptions, LocalResponseNormalizationOptions, MatmulOptions,
+    MaxPoolWithArgmaxOptions, Padding, PoolOptions, PoolingType, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 };
 use crate::saved_model::graph_def::value::Value;
@@ -23,14 +23,7 @@ pub(super) static OPS: &[Entry] = &[
         shape[1] = bias.len();
         Ok(Value::Tensor(x.add(bias.reshape(shape)?)?))
     }),
-    any("Conv2D", |call| {
-        let layout = Layout::of(call)?;
-        let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
-        let options = Conv2dOptions::new().strides(strides).dilations(dilations);
-        let options = options.padding(layout.padding(call)?);
-        let x = layout.channels_last(&call.tensor(0)?)?;
-        layout.back(&x.conv2d(call.tensor(1)?, options)?)
-    }),
+    any("Conv2D", |call| Layout::of(call)?.back(&conv2d(call)?)),
     any("Conv2DBackpropInput", |call| {
         let layout = Layout::of(call)?;
         let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
@@ -60,14 +53,7 @@ pub(super) static OPS: &[Entry] = &[
         let x = layout.channels_last(&call.tensor(2)?)?;
         layout.back(&x.conv3d_transpose(call.tensor(1)?, options)?)
     }),
-    any("DepthwiseConv2dNative", |call| {
-        let layout = Layout::of(call)?;
-        let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
-        let options = Conv2dOptions::new().strides(strides).dilations(dilations);
-        let options = options.padding(layout.padding(call)?);
-        let x = layout.channels_last(&call.tensor(0)?)?;
-        layout.back(&x.depthwise_conv2d(call.tensor(1)?, options)?)
-    }),
+    any("DepthwiseConv2dNative", |call| Layout::of(call)?.back(&depthwise(call)?)),
     any("Dilation2D", |call| {
         let layout = Layout { first: false };
         let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "rates")?);
@@ -78,6 +64,7 @@ pub(super) static OPS: &[Entry] = &[
     many("FusedBatchNorm", BATCH_NORM, batch_norm),
     many("FusedBatchNormV2", BATCH_NORM, batch_norm),
     many("FusedBatchNormV3", BATCH_NORM, batch_norm),
+    any("FusedDepthwiseConv2dNative", |call| fused(call, &depthwise(call)?)),
     any("LRN", |call| {
         let options = LocalResponseNormalizationOptions::new()
             .depth_radius(call.attr_size("depth_radius", 5)?)
@@ -98,6 +85,7 @@ pub(super) static OPS: &[Entry] = &[
         let (values, places) = x.max_pool_with_argmax(layout.pair(call, "ksize")?, options)?;
         Ok(Results::from_iter([Value::Tensor(values), Value::Tensor(places)]))
     }),
+    any("Prelu", |call| Ok(Value::Tensor(prelu(&call.tensor(0)?, &call.tensor(1)?)?))),
     many("SoftmaxCrossEntropyWithLogits", &["loss", "backprop"], |call| {
         let (logits, labels) = (call.tensor(0)?, call.tensor(1)?);
         let loss = softmax_cross_entropy_with_logits(&labels, &logits)?;
@@ -111,7 +99,72 @@ pub(super) static OPS: &[Entry] = &[
         let backprop = logits.softmax(-1)?.subtract(crate::ops::one_hot(&labels, classes)?)?;
         Ok(Results::from_iter([Value::Tensor(loss), Value::Tensor(backprop)]))
     }),
+    any("_FusedConv2D", |call| fused(call, &conv2d(call)?)),
+    any("_FusedDepthwiseConv2dNative", |call| fused(call, &depthwise(call)?)),
+    any("_FusedMatMul", |call| {
+        let options = MatmulOptions::new()
+            .transpose_a(call.attr_bool("transpose_a", false))
+            .transpose_b(call.attr_bool("transpose_b", false));
+        fused(call, &call.tensor(0)?.matmul_with(call.tensor(1)?, options)?)
+    }),
 ];
+
+/// Of images with their channels last.
+fn conv2d(call: &Call<'_>) -> Result<Tensor> {
+    let layout = Layout::of(call)?;
+    let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
+    let options = Conv2dOptions::new().strides(strides).dilations(dilations);
+    let options = options.padding(layout.padding(call)?);
+    layout.channels_last(&call.tensor(0)?)?.conv2d(call.tensor(1)?, options)
+}
+
+/// Of images with their channels last.
+fn depthwise(call: &Call<'_>) -> Result<Tensor> {
+    let layout = Layout::of(call)?;
+    let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
+    let options = Conv2dOptions::new().strides(strides).dilations(dilations);
+    let options = options.padding(layout.padding(call)?);
+    layout.channels_last(&call.tensor(0)?)?.depthwise_conv2d(call.tensor(1)?, options)
+}
+
+/// `x` above 0, and `alpha x` below, with an `alpha` for each channel.
+fn prelu(x: &Tensor, alpha: &Tensor) -> Result<Tensor> {
+    x.relu()?.subtract(x.negative()?.relu()?.multiply(alpha)?)
+}
+
+/// What a fused op does with the result `y` of its first part, by the inputs after the first two.
+fn fused(call: &Call<'_>, y: &Tensor) -> Result<Value> {
+    let (mut y, mut next) = (y.clone(), 2);
+    let mut input = || {
+        next += 1;
+        call.tensor(next - 1)
+    };
+    for op in call.attr_texts("fused_ops") {
+        y = match &op[..] {
+            "BiasAdd" => y.add(input()?)?,
+            "Relu" => y.relu()?,
+            "Relu6" => y.relu6()?,
+            "Elu" => y.elu()?,
+            "Sigmoid" => y.sigmoid()?,
+            "Tanh" => y.tanh()?,
+            "LeakyRelu" => y.leaky_relu(call.attr_float("leakyrelu_alpha", 0.2))?,
+            "Prelu" => prelu(&y, &input()?)?,
+            "FusedBatchNorm" => {
+                let (scale, offset, mean, variance) = (input()?, input()?, input()?, input()?);
+                let options = FusedBatchNormOptions::new()
+                    .epsilon(call.attr_float("epsilon", 1e-4))
+                    .is_training(false)
+                    .mean(mean)
+                    .variance(variance);
+                let [y, _, _] = y.fused_batch_norm(&scale, &offset, options)?;
+                y
+            }
+            other => return Err(unsupported(format_args!("the fused op {other}"))),
+        };
+    }
+    // A product has no layout.
+    if call.node.op == "_FusedMatMul" { Ok(Value::Tensor(y)) } else { Layout::of(call)?.back(&y) }
+}
 
 /// Where the channels are: after the axes of space, as this crate has them, or before.
 struct Layout {

@@ -7,8 +7,19 @@ use crate::error::{Error, Result, message};
 use crate::host_array::HostDType;
 use crate::ops::{BincountOptions, CumsumOptions};
 use crate::saved_model::graph_def::value::Value;
+use crate::saved_model::waiting::wait;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
+
+/// The number of segments is a value of the last identifier.
+macro_rules! segments {
+    ($call:ident, $method:ident) => {{
+        let (x, ids) = ($call.tensor(0)?, $call.tensor(1)?);
+        let own = ids.clone();
+        let results = wait(&ids, async move { Ok(vec![Value::Tensor(x.$method(&own).await?)]) });
+        Ok(results?.into())
+    }};
+}
 
 pub(super) static OPS: &[Entry] = &[
     any("All", |call| reduce(call, |x, axes| x.reduce_all(axes))),
@@ -22,18 +33,18 @@ pub(super) static OPS: &[Entry] = &[
     any("AddN", |call| Ok(Value::Tensor(crate::ops::add_n(call.tensors(0, call.inputs.len())?)?))),
     any("ArgMax", |call| Ok(Value::Tensor(call.tensor(0)?.argmax(axis(call, 0)?)?))),
     any("ArgMin", |call| Ok(Value::Tensor(call.tensor(0)?.argmin(axis(call, 0)?)?))),
-    any("Bincount", |call| bincount(call, false)),
+    many("Bincount", &[], |call| bincount(call, false)),
     any("Cumprod", |call| cumulate(call, Tensor::cumprod_with)),
     any("Cumsum", |call| cumulate(call, Tensor::cumsum_with)),
     any("CumulativeLogsumexp", |call| cumulate(call, Tensor::cumulative_logsumexp_with)),
-    any("DenseBincount", |call| bincount(call, call.attr_bool("binary_output", false))),
+    many("DenseBincount", &[], |call| bincount(call, call.attr_bool("binary_output", false))),
     any("L2Loss", |call| Ok(Value::Tensor(crate::ops::l2_loss(&call.tensor(0)?)?))),
     any("LogSoftmax", |call| Ok(Value::Tensor(call.tensor(0)?.log_softmax(-1)?))),
-    any("SegmentMax", |call| segments(call, Tensor::segment_max)),
-    any("SegmentMean", |call| segments(call, Tensor::segment_mean)),
-    any("SegmentMin", |call| segments(call, Tensor::segment_min)),
-    any("SegmentProd", |call| segments(call, Tensor::segment_prod)),
-    any("SegmentSum", |call| segments(call, Tensor::segment_sum)),
+    many("SegmentMax", &[], |call| segments!(call, segment_max_async)),
+    many("SegmentMean", &[], |call| segments!(call, segment_mean_async)),
+    many("SegmentMin", &[], |call| segments!(call, segment_min_async)),
+    many("SegmentProd", &[], |call| segments!(call, segment_prod_async)),
+    many("SegmentSum", &[], |call| segments!(call, segment_sum_async)),
     any("Softmax", |call| Ok(Value::Tensor(call.tensor(0)?.softmax(-1)?))),
     any("UnsortedSegmentMax", |call| unsorted(call, Tensor::unsorted_segment_max)),
     any("UnsortedSegmentMin", |call| unsorted(call, Tensor::unsorted_segment_min)),
@@ -92,18 +103,12 @@ fn cumulate(
     Ok(Value::Tensor(f(&call.tensor(0)?, call.int(1)?, options)?))
 }
 
-fn segments(call: &Call<'_>, f: fn(&Tensor, &Tensor) -> Result<Tensor>) -> Result<Value> {
-    // The number of segments is a value of the last identifier.
-    call.host(1)?;
-    Ok(Value::Tensor(f(&call.tensor(0)?, &call.tensor(1)?)?))
-}
-
 fn unsorted(call: &Call<'_>, f: fn(&Tensor, &Tensor, usize) -> Result<Tensor>) -> Result<Value> {
     Ok(Value::Tensor(f(&call.tensor(0)?, &call.tensor(1)?, call.size(2)?)?))
 }
 
 /// How often each number below `size` occurs, along the last axis.
-fn bincount(call: &Call<'_>, binary: bool) -> Result<Value> {
+fn bincount(call: &Call<'_>, binary: bool) -> Result<Results> {
     let (x, size) = (call.tensor(0)?, call.size(1)?);
     let dtype = call.attr_type("T", HostDType::F32).tensor_dtype().unwrap_or(x.dtype());
     let weighted = call.shape_of(2)?.iter().product::<usize>() > 0;
@@ -112,7 +117,11 @@ fn bincount(call: &Call<'_>, binary: bool) -> Result<Value> {
         if weighted {
             options = options.weights(call.tensor(2)?);
         }
-        return Ok(Value::Tensor(x.bincount(options)?.cast(dtype)?));
+        let own = x.clone();
+        let results = wait(&x, async move {
+            Ok(vec![Value::Tensor(own.bincount_async(options).await?.cast(dtype)?)])
+        });
+        return Ok(results?.into());
     }
     // A row of the one-hot form for each number; numbers from `size` on have none.
     let ones = crate::ops::one_hot(&x, size)?;
@@ -121,5 +130,5 @@ fn bincount(call: &Call<'_>, binary: bool) -> Result<Value> {
         false => ones,
     };
     let counts = if binary { ones.reduce_max(-2)? } else { ones.reduce_sum(-2)? };
-    Ok(Value::Tensor(counts.cast(dtype)?))
+    Ok(Results::from_iter([Value::Tensor(counts.cast(dtype)?)]))
 }

@@ -3,8 +3,8 @@
 use super::call::{Call, Results, Table, axis, long, tf};
 use crate::eager;
 use crate::error::{Error, Result, message};
-use crate::function::cond;
 use crate::host_array::HostDType;
+use crate::saved_model::control_flow::cond;
 use crate::saved_model::graph_def::value::Value;
 use crate::tensor::Tensor;
 
