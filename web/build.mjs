@@ -27,7 +27,7 @@ const { values: flags } = parseArgs({
 });
 
 const [pkg, pagePkg, dist] = [here('pkg'), here('page-pkg'), here('dist')];
-for (const file of [pkg, pagePkg].flatMap((folder) => ['wgrad.js', 'wgrad_bg.wasm'].map((name) => join(folder, name)))) {
+for (const file of [pkg, join(pkg, 'models'), pagePkg].flatMap((folder) => ['wgrad.js', 'wgrad_bg.wasm'].map((name) => join(folder, name)))) {
   if (!await exists(file)) {
     console.error(`${file} is missing: build the library first, with \`cargo xtask web\`.`);
     process.exit(1);
@@ -51,8 +51,10 @@ const bundle = (name, entry, options = {}) => build({
 const [golden] = await Promise.all([
   packedCases(),
   build({ ...common, entryPoints: { check: here('engine/check.ts') }, outdir: dist }),
-  build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, 'wgrad.js') }, outdir: join(dist, 'pkg') }),
-  cp(join(pkg, 'wgrad_bg.wasm'), join(dist, 'pkg', 'wgrad_bg.wasm')),
+  ...['', 'models'].flatMap((folder) => [
+    build({ ...common, bundle: false, entryPoints: { wgrad: join(pkg, folder, 'wgrad.js') }, outdir: join(dist, 'pkg', folder) }),
+    cp(join(pkg, folder, 'wgrad_bg.wasm'), join(dist, 'pkg', folder, 'wgrad_bg.wasm')),
+  ]),
 ]);
 await writeFile(join(dist, 'golden.bin.packed'), golden.bytes);
 const define = { CHECK: JSON.stringify({ bytes: await checkBytes(), cases: golden.cases, version: await version() }) };

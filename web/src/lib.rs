@@ -21,6 +21,8 @@ mod fit;
 mod function;
 #[cfg(feature = "ops")]
 mod grads;
+#[cfg(feature = "models")]
+mod graph_model;
 #[cfg(feature = "ops")]
 mod idle;
 mod images;
@@ -28,6 +30,10 @@ mod layer;
 mod losses;
 #[cfg(feature = "ops")]
 mod make;
+#[cfg(feature = "ops")]
+// Most models of other programs have several files, and only they are searched for.
+#[cfg_attr(not(feature = "models"), allow(dead_code))]
+mod model_files;
 #[cfg(feature = "ops")]
 mod ops;
 mod optimizer;
@@ -65,6 +71,8 @@ pub use fit::early_stopping;
 pub use function::tf_function;
 #[cfg(feature = "ops")]
 pub use grads::{grad, grads, value_and_grad, value_and_grads, variable_grads};
+#[cfg(feature = "models")]
+pub use graph_model::{GraphModel, load_graph_model};
 pub use images::Images;
 #[cfg(feature = "ops")]
 pub use layer::layers;

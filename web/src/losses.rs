@@ -112,7 +112,53 @@ static LOSSES: &[Loss] = &[
     },
 ];
 
+/// The losses of models that end with a softmax or a sigmoid, as those of other programs often do.
+#[cfg(feature = "ops")]
+static OF_PROBABILITIES: &[Loss] = &[
+    Loss {
+        name: "sparseCategoricalCrossentropy",
+        call: |y, predicted| {
+            let labels = class_labels(y, predicted)?;
+            losses::SparseCategoricalCrossentropy::new().call(&labels, predicted)
+        },
+        accuracy: class_accuracy,
+    },
+    Loss {
+        name: "binaryCrossentropy",
+        call: |y, predicted| losses::BinaryCrossentropy::new().call(y, predicted),
+        accuracy: half_accuracy,
+    },
+    Loss {
+        name: "binaryFocalCrossentropy",
+        call: |y, predicted| losses::BinaryFocalCrossentropy::new().call(y, predicted),
+        accuracy: half_accuracy,
+    },
+    Loss {
+        name: "categoricalCrossentropy",
+        call: |y, predicted| losses::CategoricalCrossentropy::new().call(y, predicted),
+        accuracy: hot_accuracy,
+    },
+    Loss {
+        name: "categoricalFocalCrossentropy",
+        call: |y, predicted| losses::CategoricalFocalCrossentropy::new().call(y, predicted),
+        accuracy: hot_accuracy,
+    },
+];
+
 impl Loss {
+    /// The loss of this name for predictions that are probabilities, not logits.
+    #[cfg(feature = "ops")]
+    pub(crate) fn of_probabilities(name: Option<&str>) -> error::Result<&'static Loss> {
+        let name = Loss::named(name)?.name;
+        OF_PROBABILITIES.iter().find(|loss| loss.name == name).ok_or_else(|| {
+            let known: Vec<&str> = OF_PROBABILITIES.iter().map(|loss| loss.name).collect();
+            bad_type(format!(
+                "compile: fromLogits is false, and {name} takes any numbers. Leave it out; it is for {}.",
+                known.join(", ")
+            ))
+        })
+    }
+
     /// True if the targets are class indices.
     #[cfg(feature = "ops")]
     pub(crate) fn of_labels(&self) -> bool {
@@ -143,6 +189,12 @@ fn class_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
 fn hot_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
     let hits = predicted.stop_gradient().argmax(-1)?.equal(y.argmax(-1)?)?;
     hits.cast(DType::F32)?.reduce_mean(())
+}
+
+/// The fraction of probabilities on the same side of a half as the target.
+#[cfg(feature = "ops")]
+fn half_accuracy(y: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+    side_accuracy(y, &predicted.subtract(0.5)?)
 }
 
 /// The fraction of predictions on the same side of 0 as the target.

@@ -5,14 +5,16 @@
 
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 use wgrad::Error;
+#[cfg(feature = "models")]
+use wgrad::keras::saving::{self, LoadModelOptions, LoadedModel};
 
 use crate::args::show;
 use crate::device::object;
 use crate::error::{Result, bad_type, promise};
+use crate::model_files::{ModelFiles, dropped};
 use crate::sequential::{Model, Sequential};
-use crate::storage::{Folder, bytes};
+use crate::storage::Folder;
 use crate::weights::{begun, header};
 
 /// The metadata key of the JSON.
@@ -21,8 +23,11 @@ const ENDING: &str = ".safetensors";
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** A model without its weights, as plain data: its layers, and the arguments of `build` and `compile`. */
-export interface SequentialJSON { layers: LayerConfig[]; inputShape?: (number | null)[]; compile?: CompileOptions; }
+/**
+ * A model without its weights, as plain data: its layers, and the arguments of `build` and `compile`. A model of Keras has its JSON
+ * instead of layers.
+ */
+export interface SequentialJSON { layers?: LayerConfig[]; keras?: string; inputShape?: (number | null)[]; compile?: CompileOptions; }
 
 export interface Sequential {
     /**
@@ -38,6 +43,18 @@ export interface Sequential {
     save(place: string): Promise<string>;
 }
 "#;
+
+/// What a model was made of.
+pub(crate) enum Origin {
+    /// The layers' descriptions, as JSON.
+    Layers(String),
+    /// Keras's JSON.
+    #[cfg(feature = "models")]
+    Keras(String),
+    /// A graph, which has no description.
+    #[cfg(feature = "models")]
+    Graph,
+}
 
 /// A value as JSON.
 pub(crate) fn json(value: &JsValue) -> Option<String> {
@@ -128,7 +145,19 @@ impl ModelLocation {
 impl Model {
     /// The result of `toJSON`.
     fn config(&self) -> Result<Object> {
-        let config = object([("layers", parsed(&self.config)?)]);
+        let config = match &self.config {
+            Origin::Layers(text) => object([("layers", parsed(text)?)]),
+            #[cfg(feature = "models")]
+            Origin::Keras(text) => object([("keras", text.into())]),
+            #[cfg(feature = "models")]
+            Origin::Graph => {
+                return Err(bad_type(
+                    "toJSON: the model has a loaded graph, which JSON cannot hold. save() without a location returns its \
+                     weights; load sets them again."
+                        .to_string(),
+                ));
+            }
+        };
         for (key, text) in [("inputShape", &self.input), ("compile", &self.compiled)] {
             if let Some(text) = &*text.borrow() {
                 Reflect::set(&config, &key.into(), &parsed(text)?)?;
@@ -155,16 +184,72 @@ impl Model {
     }
 }
 
+#[cfg(not(feature = "models"))]
+fn from_keras(_: &str) -> Result<Sequential> {
+    Err(bad_type(format!("loadModel: this is a model of Keras. {OTHER_MODULE}")))
+}
+
+/// The model that Keras's JSON describes.
+#[cfg(feature = "models")]
+fn from_keras(text: &str) -> Result<Sequential> {
+    let functional = parsed(text)
+        .map(|value| Reflect::get(&value, &"class_name".into()).unwrap_or_default().as_string());
+    // The text may have numbers that JavaScript cannot parse, such as NaN.
+    let layers = match functional.ok().flatten().as_deref() {
+        Some("Sequential") => wgrad::keras::Sequential::from_json(text)?,
+        Some(_) => as_layer(wgrad::keras::Functional::from_json(text)?)?,
+        None => match wgrad::keras::Sequential::from_json(text) {
+            Ok(model) => model,
+            Err(_) => as_layer(wgrad::keras::Functional::from_json(text)?)?,
+        },
+    };
+    Ok(Sequential::of(layers, Origin::Keras(text.to_string())))
+}
+
+/// A model whose only layer is a functional one.
+#[cfg(feature = "models")]
+fn as_layer(model: wgrad::keras::Functional) -> Result<wgrad::keras::Sequential> {
+    let (inputs, outputs) = (model.inputs().len(), model.outputs().len());
+    if (inputs, outputs) != (1, 1) {
+        return Err(bad_type(format!(
+            "loadModel: the model has {inputs} inputs and {outputs} outputs, and a Sequential has one of each. In Python, \
+             model.export writes it as a SavedModel, which loadGraphModel loads."
+        )));
+    }
+    Ok(wgrad::keras::Sequential::new().add(model))
+}
+
+/// A model of Keras.
+#[cfg(feature = "models")]
+fn of_keras(model: LoadedModel) -> Result<Sequential> {
+    let (layers, text) = match model {
+        LoadedModel::Sequential(model) => {
+            let text = model.to_json()?;
+            (model, text)
+        }
+        LoadedModel::Functional(model) => {
+            let text = model.to_json()?;
+            (as_layer(model)?, text)
+        }
+        _ => return Err(bad_type("loadModel: the model is of an unknown kind.".to_string())),
+    };
+    Ok(Sequential::of(layers, Origin::Keras(text)))
+}
+
 /// The model that a description specifies, compiled and built accordingly.
 fn made(config: &JsValue) -> Result<Sequential> {
     let get = |key: &str| Reflect::get(config, &key.into()).unwrap_or_default();
-    if !config.is_object() || !get("layers").is_instance_of::<Array>() {
+    let keras = get("keras").as_string();
+    if !config.is_object() || (keras.is_none() && !get("layers").is_instance_of::<Array>()) {
         return Err(bad_type(format!(
             "Sequential.fromJSON: {} is no description of a model; give what toJSON returned.",
             show(config)
         )));
     }
-    let model = Sequential::new(&get("layers"))?;
+    let model = match keras {
+        Some(text) => from_keras(&text)?,
+        None => Sequential::new(&get("layers"))?,
+    };
     if !get("compile").is_undefined() {
         model.compile(&get("compile"))?;
     }
@@ -245,69 +330,117 @@ fn download(name: &str, file: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The contents of a file from the web.
-async fn fetched(address: &str) -> Result<Vec<u8>> {
-    let fetch: Function = Reflect::get(&js_sys::global(), &"fetch".into())?.dyn_into()?;
-    let asked: Promise = fetch.call1(&JsValue::UNDEFINED, &address.into())?.dyn_into()?;
-    let response = JsFuture::from(asked).await?;
-    let get = |key: &str| Reflect::get(&response, &key.into()).unwrap_or_default();
-    if !get("ok").is_truthy() {
-        let status = get("status").as_f64().unwrap_or_default();
-        let text = format!("loadModel: {address} was answered with the status {status}.");
-        return Err(Error::Data(text.into()).into());
-    }
-    bytes(response).await
-}
-
 /// The model that `save` stored at a location, with its layers, weights and optimizer. `from` may also be the web address of
-/// such a file, a `Blob`, as an `<input type="file">` has it, or its bytes. The random number generator keeps its state.
+/// such a file, a file that a visitor has chosen or dropped, or its contents. The random number generator keeps its state.
+///
+/// That of the module `wgrad/models` also loads models of Keras: a `.keras` file, an old HDF5 file, or a layers model of
+/// TensorFlow.js (`model.json` with its weights). They are not compiled; a functional one is the only layer of the result.
 /// Rejects with a `DataError` if there is no such file, or if it is damaged or holds weights alone.
 #[wasm_bindgen(js_name = loadModel, unchecked_return_type = "Promise<Sequential>")]
-pub fn load_model(
-    #[wasm_bindgen(unchecked_param_type = "string | Blob | Uint8Array")] from: JsValue,
-) -> Promise {
+pub fn load_model(#[wasm_bindgen(unchecked_param_type = "ModelSource")] from: JsValue) -> Promise {
+    let from = dropped(from);
     promise(async move {
-        let file = match from.as_string() {
-            None => bytes(from).await?,
-            Some(text) => match ModelLocation::of(&text)? {
-                None => fetched(&text).await?,
-                Some(ModelLocation::Kept(folder, name)) => folder.read(&name).await?.ok_or_else(|| {
+        let place = match from.as_string() {
+            Some(text) => ModelLocation::of(&text)?.map(|place| (place, text)),
+            None => None,
+        };
+        let files = match place {
+            None => ModelFiles::of("loadModel", &from).await?,
+            Some((ModelLocation::Kept(folder, name), text)) => {
+                let file = folder.read(&name).await?.ok_or_else(|| {
                     let words = format!("loadModel: there is no model at {text}. model.save('{text}') puts one there.");
                     Error::Data(words.into())
-                })?,
-                Some(ModelLocation::Download(name)) => {
-                    return Err(bad_type(format!(
-                        "loadModel: a page cannot read downloads. Let the visitor choose {name} in an <input type=\"file\">, and \
-                         give its File."
-                    )));
-                }
-            },
+                })?;
+                return own(&file).await;
+            }
+            Some((ModelLocation::Download(name), _)) => {
+                return Err(bad_type(format!(
+                    "loadModel: a page cannot read downloads. Let the visitor choose {name} in an <input type=\"file\">, and \
+                     give its File."
+                )));
+            }
         };
-        let metadata = Reflect::get(&header(&file)?.0, &"__metadata__".into())?;
-        let config = match metadata.is_object() {
-            true => Reflect::get(&metadata, &KEY.into())?.as_string(),
-            false => None,
-        };
-        let Some(config) = config else {
-            let text = "loadModel: the file has weights alone. Make a model of the same layers, and call its load with the \
-                        file's bytes.";
-            return Err(Error::Data(text.into()).into());
-        };
-        // Making the model draws random numbers, and the file holds the generator's state; the page's generator must not
-        // change.
-        let generator = wgrad::train::Checkpoint::new();
-        let kept = generator.to_safetensors_async().await?;
-        let model = made(&parsed(&config)?)?;
-        let training = model.0.training.borrow().clone();
-        let optimizer = training.map(|training| training.optimizer.clone());
-        let mut checkpoint = wgrad::train::Checkpoint::new().with("model", &model.0.layers);
-        if let Some(optimizer) = &optimizer {
-            checkpoint = checkpoint.with("optimizer", optimizer);
+        #[cfg(feature = "models")]
+        let mut files = files;
+        #[cfg(feature = "models")]
+        if let Some(model) = of_other_programs(&mut files).await? {
+            return Ok(model.into());
         }
-        let restored = checkpoint.restore_safetensors(&file);
-        generator.restore_safetensors(&kept)?;
-        restored?;
-        drop(checkpoint);
-        Ok(model.into())
+        let [(name, file)] = &files.files[..] else {
+            return Err(bad_type(
+                "loadModel: it loads one file, or a model.json with its weights. loadGraphModel loads a SavedModel."
+                    .to_string(),
+            ));
+        };
+        let other =
+            [".onnx", ".pb", ".json", ".keras", ".h5"].iter().any(|end| name.ends_with(end));
+        if other {
+            return Err(bad_type(format!(
+                "loadModel: {name} is a model of another program. {OTHER_MODULE}"
+            )));
+        }
+        own(file).await
     })
+}
+
+/// Where models of other programs can be loaded.
+const OTHER_MODULE: &str =
+    "Import loadModel, loadGraphModel and all else from 'wgrad/models', which loads those, too.";
+
+/// The model of Keras or TensorFlow.js in these files, if it is one.
+#[cfg(feature = "models")]
+async fn of_other_programs(files: &mut ModelFiles) -> Result<Option<Sequential>> {
+    if let Some((name, json)) = files.main(|name| name.ends_with(".json")) {
+        if wgrad::tfjs::is_graph_model(&json) == Some(true) {
+            return Err(bad_type(format!(
+                "loadModel: {name} is a graph model. Load it with loadGraphModel."
+            )));
+        }
+        let others = files.others(&name, &wgrad::tfjs::weight_files(&json)?).await?;
+        return Ok(Some(of_keras(wgrad::tfjs::load_layers_model_from_bytes(&json, others)?)?));
+    }
+    let graph = |name: &str| name.ends_with(".onnx") || name.ends_with(".pb");
+    if let Some((name, _)) = files.main(graph) {
+        return Err(bad_type(format!(
+            "loadModel: {name} is a graph. Load it with loadGraphModel."
+        )));
+    }
+    match &files.files[..] {
+        // An archive, or HDF5.
+        [(_, file)] if file.starts_with(b"PK") || file.starts_with(b"\x89HDF") => {
+            let options = LoadModelOptions::new().compile(false);
+            Ok(Some(of_keras(saving::load_model_from_bytes(file, options)?)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The model in a file that `save` wrote.
+async fn own(file: &[u8]) -> Result<JsValue> {
+    let metadata = Reflect::get(&header(file)?.0, &"__metadata__".into())?;
+    let config = match metadata.is_object() {
+        true => Reflect::get(&metadata, &KEY.into())?.as_string(),
+        false => None,
+    };
+    let Some(config) = config else {
+        let text = "loadModel: the file has weights alone. Make a model of the same layers, and call its load with the \
+                    file's bytes.";
+        return Err(Error::Data(text.into()).into());
+    };
+    // Making the model draws random numbers, and the file holds the generator's state; the page's generator must not
+    // change.
+    let generator = wgrad::train::Checkpoint::new();
+    let kept = generator.to_safetensors_async().await?;
+    let model = made(&parsed(&config)?)?;
+    let training = model.0.training.borrow().clone();
+    let optimizer = training.map(|training| training.optimizer.clone());
+    let mut checkpoint = wgrad::train::Checkpoint::new().with("model", &model.0.layers);
+    if let Some(optimizer) = &optimizer {
+        checkpoint = checkpoint.with("optimizer", optimizer);
+    }
+    let restored = checkpoint.restore_safetensors(file);
+    generator.restore_safetensors(&kept)?;
+    restored?;
+    drop(checkpoint);
+    Ok(model.into())
 }

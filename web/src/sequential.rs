@@ -32,9 +32,9 @@ pub(crate) struct Model {
     /// True while `fit` runs.
     #[cfg(feature = "ops")]
     pub(crate) fitting: std::cell::Cell<bool>,
-    /// The layers' descriptions, the shape of `build` and the options of `compile`, as JSON.
+    /// What it was made of, the shape of `build` and the options of `compile`, as JSON.
     #[cfg(feature = "ops")]
-    pub(crate) config: String,
+    pub(crate) config: crate::saved::Origin,
     #[cfg(feature = "ops")]
     pub(crate) input: RefCell<Option<String>>,
     #[cfg(feature = "ops")]
@@ -155,20 +155,17 @@ impl Sequential {
         for config in list.iter() {
             model = add_layer(model, &config)?;
         }
+        #[cfg(not(feature = "ops"))]
         let model = Sequential(Rc::new(Model {
             layers: Arc::new(model),
             training: RefCell::new(None),
-            #[cfg(not(feature = "ops"))]
             function: RefCell::new(None),
-            #[cfg(feature = "ops")]
-            fitting: Default::default(),
-            #[cfg(feature = "ops")]
-            config: crate::saved::json(&list).unwrap_or_default(),
-            #[cfg(feature = "ops")]
-            input: Default::default(),
-            #[cfg(feature = "ops")]
-            compiled: Default::default(),
         }));
+        #[cfg(feature = "ops")]
+        let model = {
+            let layers = crate::saved::json(&list).unwrap_or_default();
+            Sequential::of(model, crate::saved::Origin::Layers(layers))
+        };
         #[cfg(feature = "ops")]
         if let Some(shape) = input {
             model.build(&shape)?;
@@ -183,16 +180,28 @@ impl Sequential {
     ) -> Result<()> {
         #[cfg(feature = "ops")]
         let reported = crate::saved::json(options);
+        #[cfg(not(feature = "ops"))]
         let options = Options::new("compile", options, &["optimizer", "loss", "metrics"])?;
+        #[cfg(feature = "ops")]
+        let options =
+            Options::new("compile", options, &["optimizer", "loss", "fromLogits", "metrics"])?;
         let config = options.required("optimizer", options.get("optimizer"))?;
         let accuracy = options.read("metrics", "a list that may hold 'accuracy'", |value| {
             let names = value.dyn_ref::<Array>()?;
             let known = names.iter().all(|name| name == "accuracy");
             known.then_some(names.length() > 0)
         })?;
+        let loss = options.string("loss")?;
+        #[cfg(not(feature = "ops"))]
+        let loss = Loss::named(loss.as_deref())?;
+        #[cfg(feature = "ops")]
+        let loss = match options.bool("fromLogits")? {
+            Some(false) => Loss::of_probabilities(loss.as_deref())?,
+            _ => Loss::named(loss.as_deref())?,
+        };
         let training = Training {
             optimizer: optimizer(&config)?.into(),
-            loss: Loss::named(options.string("loss")?.as_deref())?,
+            loss,
             accuracy: accuracy.unwrap_or(false),
             config,
         };
@@ -276,6 +285,40 @@ impl Sequential {
             }
         }
         Ok(sums)
+    }
+}
+
+#[cfg(feature = "ops")]
+impl Sequential {
+    pub(crate) fn of(layers: wgrad::keras::Sequential, config: crate::saved::Origin) -> Self {
+        Sequential(Rc::new(Model {
+            layers: Arc::new(layers),
+            training: RefCell::new(None),
+            fitting: Default::default(),
+            config,
+            input: Default::default(),
+            compiled: Default::default(),
+        }))
+    }
+
+    /// A model with further layers after those of a graph.
+    #[cfg(feature = "models")]
+    pub(crate) fn with_first(
+        mut model: wgrad::keras::Sequential,
+        layers: &JsValue,
+    ) -> Result<Self> {
+        if !layers.is_undefined() && !layers.is_null() {
+            let Some(list) = layers.dyn_ref::<Array>() else {
+                return Err(bad_type(format!(
+                    "toSequential: the layers must be a list, not {}.",
+                    show(layers)
+                )));
+            };
+            for config in list.iter() {
+                model = add_layer(model, &config)?;
+            }
+        }
+        Ok(Sequential::of(model, crate::saved::Origin::Graph))
     }
 }
 

@@ -27,14 +27,17 @@ export type Padding = 'same' | 'valid';
 /** One number for both axes, or rows and columns. */
 export type Pair = number | readonly [number, number];
 
-/** The loss that training minimizes. The cross-entropies expect logits: the last layer has no activation. */
+/**
+ * The loss that training minimizes. The cross-entropies expect logits: the last layer has no activation. With `fromLogits: false`, they
+ * expect probabilities: the last layer has a softmax or a sigmoid.
+ */
 export type Loss =
   | 'sparseCategoricalCrossentropy' | 'categoricalCrossentropy' | 'categoricalFocalCrossentropy'
   | 'binaryCrossentropy' | 'binaryFocalCrossentropy' | 'categoricalHinge' | 'hinge' | 'squaredHinge'
   | 'meanSquaredError' | 'meanAbsoluteError' | 'huber' | 'logCosh' | 'cosineSimilarity' | 'poisson';
 
 /** How a model is trained. */
-export interface CompileOptions { optimizer: OptimizerConfig; loss?: Loss; metrics?: readonly 'accuracy'[]; }
+export interface CompileOptions { optimizer: OptimizerConfig; loss?: Loss; fromLogits?: boolean; metrics?: readonly 'accuracy'[]; }
 
 /** The metrics that `fit` reports for a batch or an epoch. */
 export interface Logs { loss: number; accuracy?: number; valLoss?: number; valAccuracy?: number; }

@@ -64,6 +64,7 @@ const SENTENCES: &[(&str, &str)] = &[
          call.",
         ", and batches of one shape.",
     ),
+    ("Take them from call_both, or choose another mode.", "Save the model with another mode."),
 ];
 
 /// Names that are different in JavaScript.
@@ -82,6 +83,10 @@ const NAMES: &[(&str, &str)] = &[
     ("to_vec", "data()"),
     ("to_vec_async", "data()"),
     ("item_async", "item"),
+    ("call_async", "predictAsync"),
+    ("load_graph_model", "loadGraphModel"),
+    ("load_layers_model", "loadModel"),
+    ("to_json", "toJSON"),
     ("to_string_async", "toStringAsync"),
     ("reduce_sum", "sum"),
     ("reduce_mean", "mean"),

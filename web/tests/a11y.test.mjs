@@ -84,7 +84,7 @@ visits('accessibility', (visitor) => {
     await clean('lost for good');
   });
 
-  for (const name of ['examples/index.html', 'examples/xor.html', 'examples/digits.html', 'docs/web.html']) {
+  for (const name of ['examples/index.html', 'examples/xor.html', 'examples/digits.html', 'examples/models.html', 'docs/web.html']) {
     it(`has nothing to find in ${name}`, async () => {
       for (const dark of isChromium ? [false, true] : [false]) {
         visitor.page = await visitor.browser.page({ width: 320, height: 640 });

@@ -29,7 +29,10 @@ async function tool(name, args, options = {}) {
 }
 
 /** The examples of a document as one program: each continues from the previous one. */
-function documented(types, document) {
+function documented(document) {
+  // This one has both modules.
+  const [module, file] = document === 'web.md' ? ['wgrad/models', 'models/wgrad.d.ts'] : ['wgrad', 'wgrad.d.ts'];
+  const types = readFileSync(path.join(pkg, file), 'utf8');
   // A function with overloads is one name.
   const exported = [...types.matchAll(/^export (?:class|function) (\w+)/gm)].map(([, name]) => name);
   const names = [...new Set(exported)].filter((name) => name !== 'initSync');
@@ -38,7 +41,7 @@ function documented(types, document) {
   const examples = [...text.matchAll(/^```js\n(.*?)^```$|^\| `[^\n]*` \| `([^\n]*)` \| `[^\n]*` \|$/gms)].map(([, block, row]) => block ?? `await (${row});\n`);
   assert.ok(examples.length >= 8, `${document}: ${examples.length} examples`);
   return [
-    `import init, { ${names.join(', ')} } from 'wgrad';`,
+    `import init, { ${names.join(', ')} } from '${module}';`,
     // Variables that the reader has.
     'declare const imagesFile: Uint8Array, labelsFile: Uint8Array, kept: Uint8Array, stop: AbortController, input: HTMLInputElement;',
     document === 'web.md' ? '' : 'declare const device: Device;',
@@ -98,7 +101,8 @@ describe(`the npm package in ${browserName}`, () => {
 
   it('holds the module, its types, the wasm and all licences, and nothing else', () => {
     assert.deepEqual(packed.files.map(({ path: name }) => name).sort(), [
-      'LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'THIRD-PARTY-LICENSES.txt', 'package.json', 'tensorflow-js.md',
+      'LICENSE-APACHE', 'LICENSE-MIT', 'README.md', 'THIRD-PARTY-LICENSES.txt', 'models/wgrad.d.ts', 'models/wgrad.js', 'models/wgrad_bg.wasm', 'models/wgrad_bg.wasm.d.ts',
+      'package.json', 'tensorflow-js.md',
       'wgrad.d.ts', 'wgrad.js', 'wgrad_bg.wasm', 'wgrad_bg.wasm.d.ts',
     ]);
     const licences = readFileSync(path.join(folder, 'package/THIRD-PARTY-LICENSES.txt'), 'utf8');
@@ -119,11 +123,13 @@ describe(`the npm package in ${browserName}`, () => {
   });
 
   it('has types without the wasm in them, right for strict programs', { skip: !isChromium && 'once is enough: no browser is in it' }, async () => {
-    const types = readFileSync(path.join(folder, 'package/wgrad.d.ts'), 'utf8');
-    for (const raw of [/r" /, /InitOutput/, /__w/, /[:>] any\b/, /^\s*_\w+\(/m]) assert.equal(types.match(raw)?.[0], undefined);
+    for (const file of ['wgrad.d.ts', 'models/wgrad.d.ts']) {
+      const types = readFileSync(path.join(folder, 'package', file), 'utf8');
+      for (const raw of [/r" /, /InitOutput/, /__w/, /[:>] any\b/, /^\s*_\w+\(/m]) assert.equal(types.match(raw)?.[0], undefined);
+    }
     const at = project('types');
     await tool('tsc', ['--project', at]);
-    for (const name of ['web', 'tensorflow-js']) writeFileSync(path.join(at, `${name}.ts`), documented(types, `${name}.md`));
+    for (const name of ['web', 'tensorflow-js']) writeFileSync(path.join(at, `${name}.ts`), documented(`${name}.md`));
     await tool('tsc', ['--project', path.join(at, 'docs.json')]);
   });
 

@@ -8,8 +8,8 @@ import { root } from './driver.mjs';
 
 /** Folders and files of `src` whose errors a page never sees: other programs' files, summaries, functions for Rust only. */
 const APART = [
-  /^(summary|hdf5|image|plan|saved_model|debugging|wgsl)\//, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
-  /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers|functional)/, /^keras\/layers\/(preprocessing|rnn|core\/(lambda|einsum))/, /^train\/manager/,
+  /^(summary|image|plan|debugging|wgsl)\//, /^saved_model\/((onnx\/)?save|traced|webgpu|rust_source|model\.rs)/, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
+  /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/, /^function\/(control_flow|tensor_array|repeated|difference|taped|selects|concrete_function)/, /^compat\//,
 ];
 
@@ -18,8 +18,8 @@ const STAY = new Set([
   // Functions for Rust programs only.
   'add_loss', 'assert_consumed', 'assert_nontrivial_match', 'expect_partial', 'list_variables', 'set_weights', 'get_weights', 'weight_map', 'predict_all', 'reset_states', 'insert_axis', 'train_on_batch', 'test_on_batch', 'reset_metrics',
   'metrics_of', 'finalize_variable_values', 'exclude_from_weight_decay', 'slot_names', 't_mul', 'drop_remainder', 'central_fraction', 'reverse_sequence', 'kaiser_window',
-  'class_name', 'mixed_float16', 'mixed_bfloat16', 'fan_in', 'fan_out', 'fan_avg', 'implicit_gradients', 'set_trainable', 'from_buffer', 'from_tensors', 'set_iterations', 'load_npz',
-  'load_model', 'load_weights', 'save_file', 'embedding_lookup_with', 'exclude_layers', 'power_factors', 'full_matrices', 'clip_by_norm', 'from_strings', 'apply_gradients', 'while_loop', 'host_call', 'switch_case', 'input_signature', 'get_concrete_function', 'reduce_retracing',
+  'class_name', 'saved_model', 'go_backwards', 'return_sequences', 'mixed_float16', 'mixed_bfloat16', 'fan_in', 'fan_out', 'fan_avg', 'implicit_gradients', 'set_trainable', 'from_buffer', 'from_tensors', 'set_iterations', 'load_npz',
+  'load_model', 'load_weights', 'concrete_functions', 'save_file', 'embedding_lookup_with', 'exclude_layers', 'power_factors', 'full_matrices', 'clip_by_norm', 'from_strings', 'apply_gradients', 'while_loop', 'host_call', 'switch_case', 'input_signature', 'get_concrete_function', 'reduce_retracing',
 ]);
 
 const unescaped = (text) => text.replace(/\\\n\s*/g, '').replace(/\\"/g, '"').replace(/\\\\/g, '\\');
@@ -69,7 +69,7 @@ describe('the words for JavaScript', () => {
   });
 
   it('speak of what there is', () => {
-    const types = readFileSync(path.join(root, 'web/pkg/wgrad.d.ts'), 'utf8');
+    const types = readFileSync(path.join(root, 'web/pkg/models/wgrad.d.ts'), 'utf8');
     for (const [, word] of names) {
       const [, name] = /([a-zA-Z]+)(\(\))?$/.exec(word.replaceAll("'", '')) ?? [];
       if (/^[A-Z]\w+$|^'|^(u?int|float|bool|WebGPU)/.test(word) || word.startsWith("'")) continue;

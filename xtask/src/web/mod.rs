@@ -91,33 +91,40 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
 fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
-    let compile = |pkg: &Path, whole: bool| {
-        let line = cargo.build(package::CRATE, package::PROFILE, whole);
+    let compile = |pkg: &Path, features: &[&str]| {
+        let line = cargo.build(package::CRATE, package::PROFILE, features);
         let status = line.env("CARGO_ENCODED_RUSTFLAGS", &target::remapped_paths()).run()?;
         if !status.is_success() {
             return Ok(status);
         }
-        package::bind(project, pkg)
+        let status = package::bind(project, pkg)?;
+        // The page's calls are type-checked.
+        let guarded = pkg != project.page_pkg();
+        if status.is_success() && guarded { package::guard(project, pkg) } else { Ok(status) }
     };
-    let (whole, page) = (project.pkg(), project.page_pkg());
-    let status = compile(&whole, true)?;
+    let (plain, models, page) = (project.pkg(), project.models_pkg(), project.page_pkg());
+    let status = compile(&plain, &[])?;
     if !status.is_success() {
         return Ok(status);
     }
-    let status = package::guard(project)?;
-    if !status.is_success() {
-        return Ok(status);
-    }
-    // The page uses a part of the package, and its visitors load only that part. Shrinking a wasm uses one core, and so does
-    // compiling the whole package, so they run in parallel.
-    let (shrunk, compiled) = thread::scope(|scope| {
-        let shrunk = scope.spawn(|| package::shrink(project, &whole, false));
-        let compiled = compile(&page, false);
-        (shrunk.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))), compiled)
-    });
-    for status in [shrunk?, compiled?] {
-        if !status.is_success() {
-            return Ok(status);
+    // The package has a module that also loads models of other programs. The page uses a part of the package, and its visitors
+    // load only that part. Shrinking a wasm uses one core, and so does compiling the package, so they run in parallel.
+    let both = |shrinking: &Path, compiling: &Path, features: &[&str]| {
+        thread::scope(|scope| {
+            let shrunk = scope.spawn(|| package::shrink(project, shrinking, false));
+            let compiled = compile(compiling, features);
+            (shrunk.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))), compiled)
+        })
+    };
+    for (shrinking, compiling, features) in [
+        (&plain, &models, &["--features", "models"][..]),
+        (&models, &page, &["--no-default-features"]),
+    ] {
+        let (shrunk, compiled) = both(shrinking, compiling, features);
+        for status in [shrunk?, compiled?] {
+            if !status.is_success() {
+                return Ok(status);
+            }
         }
     }
     let status = package::shrink(project, &page, true)?;
@@ -251,6 +258,11 @@ impl Project {
     /// The npm package.
     fn pkg(&self) -> PathBuf {
         self.web().join("pkg")
+    }
+
+    /// The module of the package that also loads models of other programs.
+    fn models_pkg(&self) -> PathBuf {
+        self.pkg().join(package::MODELS)
     }
 
     /// The part of the package that the page needs.

@@ -17,6 +17,9 @@ pub const PROFILE: &str = "web";
 /// The npm package, and the stem of its files.
 const NAME: &str = "wgrad";
 
+/// The folder of the module that also loads models of other programs.
+pub const MODELS: &str = "models";
+
 /// The placeholder for [`exports`] in the manifest.
 const EXPORTS: &str = "EXPORTS";
 
@@ -26,14 +29,17 @@ fn exports() -> String {
     let entry = |name: &str, file: &str, types: &str| {
         format!("    \"{name}\": {{ \"types\": \"./{types}\", \"default\": \"./{file}\" }},\n")
     };
+    let wasm = format!("{NAME}_bg.wasm");
+    let module = |name: &str, folder: &str| {
+        let inside = |file: &str| format!("{folder}{file}");
+        let path = format!("./{folder}{wasm}");
+        entry(name, &inside(&format!("{NAME}.js")), &inside(&format!("{NAME}.d.ts")))
+            + &entry(&path, &inside(&wasm), &inside(&format!("{wasm}.d.ts")))
+    };
     format!(
         "{{\n{}{}    \"./package.json\": \"./package.json\"\n  }}",
-        entry(".", &format!("{NAME}.js"), &format!("{NAME}.d.ts")),
-        entry(
-            &format!("./{NAME}_bg.wasm"),
-            &format!("{NAME}_bg.wasm"),
-            &format!("{NAME}_bg.wasm.d.ts")
-        ),
+        module(".", ""),
+        module(&format!("./{MODELS}"), &format!("{MODELS}/")),
     )
 }
 
@@ -102,8 +108,8 @@ pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
 }
 
 /// Adds checks to the calls of the package's bindings. The page loads none, as its calls are type-checked.
-pub fn guard(project: &Project) -> Result<Status> {
-    let bindings = project.pkg().join(format!("{NAME}.js")).display().to_string();
+pub fn guard(project: &Project, pkg: &Path) -> Result<Status> {
+    let bindings = pkg.join(format!("{NAME}.js")).display().to_string();
     wasm_tool(["guard", &bindings, &project.web().join("src/guard.js").display().to_string()])
 }
 
@@ -195,8 +201,10 @@ pub fn describe(project: &Project) -> Result<()> {
     }
     // The README links to this page.
     copy(&project.root.join("docs/tensorflow-js.md"), &pkg.join("tensorflow-js.md"))?;
-    let types = pkg.join(format!("{NAME}_bg.wasm.d.ts"));
-    fs::write(&types, ADDRESS).with_context(|| format!("cannot write {}", types.display()))?;
+    for folder in [pkg.clone(), project.models_pkg()] {
+        let types = folder.join(format!("{NAME}_bg.wasm.d.ts"));
+        fs::write(&types, ADDRESS).with_context(|| format!("cannot write {}", types.display()))?;
+    }
     // npm always includes these.
     let known = ["package.json", "README.md"];
     let mut files: Vec<String> = fs::read_dir(&pkg)
@@ -205,7 +213,8 @@ pub fn describe(project: &Project) -> Result<()> {
         .filter(|name| !known.contains(&name.as_str()))
         .collect();
     files.sort();
-    for needed in [format!("{NAME}.js"), format!("{NAME}_bg.wasm"), format!("{NAME}.d.ts")] {
+    let modules = [format!("{NAME}.js"), format!("{NAME}_bg.wasm"), format!("{NAME}.d.ts")];
+    for needed in modules.into_iter().chain([MODELS.to_owned()]) {
         if !files.contains(&needed) {
             bail!("wasm-bindgen wrote no {needed} into {}", pkg.display());
         }
@@ -234,7 +243,8 @@ fn manifest(package: &Value, files: Vec<String>) -> Result<Value> {
     };
     // Snippets are scripts that the bindings import for their side effects.
     let snippets = files.iter().any(|file| file == "snippets");
-    let side_effects = if snippets { json!(["./snippets/*"]) } else { json!(false) };
+    let side_effects =
+        if snippets { json!(["./snippets/*", "./models/snippets/*"]) } else { json!(false) };
     let licence = word("license")?;
     // npm requires brackets around an SPDX expression with two licences.
     let licence = if licence.contains(' ') { format!("({licence})") } else { licence.to_owned() };
@@ -290,9 +300,11 @@ mod tests {
         );
         let exports: Value = serde_json::from_str(&exports()).unwrap();
         assert_eq!(exports["."], json!({"types": "./wgrad.d.ts", "default": "./wgrad.js"}));
+        let models = json!({"types": "./models/wgrad.d.ts", "default": "./models/wgrad.js"});
+        assert_eq!(exports["./models"], models);
         assert!(super::exports().starts_with("{\n    \".\": { \"types\""));
         let snippets = manifest(&package, vec!["snippets".to_owned()]).unwrap();
-        assert_eq!(snippets["sideEffects"], json!(["./snippets/*"]));
+        assert_eq!(snippets["sideEffects"], json!(["./snippets/*", "./models/snippets/*"]));
         assert!(manifest(&json!({"version": "1.2.3"}), Vec::new()).is_err());
     }
 }

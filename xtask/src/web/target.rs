@@ -79,8 +79,8 @@ impl WasmCargo {
         Ok(Self { nightly: true })
     }
 
-    /// The command that builds `package` with `profile`; without its default features unless `whole` is set.
-    pub fn build(&self, package: &str, profile: &str, whole: bool) -> CommandLine {
+    /// The command that builds `package` with `profile`, and arguments that set its features.
+    pub fn build(&self, package: &str, profile: &str, features: &[&str]) -> CommandLine {
         let line = if self.nightly {
             CommandLine::new("rustup").args([
                 "run",
@@ -104,7 +104,7 @@ impl WasmCargo {
             "--target",
             TRIPLE,
         ])
-        .args((!whole).then_some("--no-default-features"))
+        .args(features.iter().copied())
     }
 }
 
@@ -216,14 +216,15 @@ mod tests {
 
     #[test]
     fn a_nightly_builds_the_standard_library_too() {
-        let own = WasmCargo { nightly: false }.build("a", "web", true).to_string();
+        let own = WasmCargo { nightly: false }.build("a", "web", &[]).to_string();
         assert_eq!(
             own,
             format!("cargo build --locked --lib --package a --profile web --target {TRIPLE}")
         );
-        let part = WasmCargo { nightly: false }.build("a", "web", false).to_string();
+        let part =
+            WasmCargo { nightly: false }.build("a", "web", &["--no-default-features"]).to_string();
         assert_eq!(part, format!("{own} --no-default-features"));
-        let nightly = WasmCargo { nightly: true }.build("a", "web", true).to_string();
+        let nightly = WasmCargo { nightly: true }.build("a", "web", &[]).to_string();
         let start = "rustup run nightly cargo build -Zbuild-std=std,panic_abort -Zbuild-std-features=optimize_for_size ";
         assert!(nightly.starts_with(start), "{nightly}");
     }
