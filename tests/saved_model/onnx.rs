@@ -37,12 +37,31 @@ fn compare(name: &str) {
 
 #[test]
 fn layers_have_the_results_of_onnxruntime() {
-    ["mlp", "cnn", "attention", "recurrent"].into_iter().for_each(compare);
+    ["mlp", "cnn", "attention", "recurrent", "attention_23"].into_iter().for_each(compare);
 }
 
 #[test]
 fn branches_and_loops_have_the_results_of_onnxruntime() {
     compare("control");
+}
+
+#[test]
+fn integers_of_8_bits_have_the_results_of_onnxruntime() {
+    compare("quantized");
+    // Scales and zero points are not trained.
+    let model = tf::onnx::load(folder().join("quantized.onnx")).unwrap();
+    let trained: Vec<String> = model
+        .named_variables()
+        .into_iter()
+        .filter(|(_, variable)| variable.trainable())
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(trained, ["b"]);
+}
+
+#[test]
+fn boxes_places_and_losses_have_the_results_of_onnxruntime() {
+    compare("detection");
 }
 
 /// A function may have the name of a standard op.

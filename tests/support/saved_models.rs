@@ -18,6 +18,7 @@ pub fn arrays(path: &Path) -> BTreeMap<String, HostArray<'static>> {
             Dtype::I32 => HostDType::I32,
             Dtype::I64 => HostDType::I64,
             Dtype::BOOL => HostDType::Bool,
+            Dtype::U8 => HostDType::U8,
             other => panic!("{other:?}"),
         };
         HostArray::new(dtype, view.shape(), view.data().to_vec()).unwrap()

@@ -247,6 +247,10 @@ fn roles(graph: &proto::GraphProto) -> (HashSet<String>, HashSet<String>) {
         let from = match &node.op_type[..] {
             "Clip" | "Pad" | "Resize" | "Upsample" | "OneHot" | "Dropout" => 1,
             "Range" => 0,
+            "QuantizeLinear" | "DequantizeLinear" => {
+                fixed.extend(node.input.iter().skip(1).cloned());
+                continue;
+            }
             "BatchNormalization" => {
                 fixed.extend(node.input.iter().skip(3).cloned());
                 continue;

@@ -106,7 +106,7 @@ fn weight(name: &str, spec: &Value, rest: &mut &[u8]) -> Result<HostArray<'stati
         let (found, after) = found.ok_or_else(|| {
             broken(format_args!(
                 "the files end in the weight \"{name}\", {} {shape:?}: {} bytes are left",
-                dtype.name(),
+                dtype.tensorflow_name(),
                 all.len()
             ))
         })?;
@@ -147,7 +147,7 @@ fn weight(name: &str, spec: &Value, rest: &mut &[u8]) -> Result<HostArray<'stati
         _ => {
             return Err(broken(format_args!(
                 "the weight \"{name}\" is quantized as {}, without a scale and a minimum",
-                stored.name()
+                stored.tensorflow_name()
             )));
         }
     };
@@ -159,7 +159,7 @@ fn weight(name: &str, spec: &Value, rest: &mut &[u8]) -> Result<HostArray<'stati
         other => {
             return Err(Error::Data(message!(
                 "the weight \"{name}\" is a quantized {}, which is not supported.",
-                other.name()
+                other.tensorflow_name()
             )));
         }
     };

@@ -193,3 +193,113 @@ write(
     {"x": normal(3, scale=1.0), "i": np.array([4, 9, 17], np.int32)},
     functions=[square],
 )
+
+# Weights and inputs as integers of 8 bits.
+def integers(*shape):
+    return RANDOM.integers(-90, 90, size=shape).astype(np.int8)
+
+
+write(
+    "quantized",
+    [
+        node("QuantizeLinear", "x xs xz", "xq"),
+        node("DequantizeLinear", "xq xs xz", "xd"),
+        node("DequantizeLinear", "k ks kz", "kd", axis=0),
+        node("Conv", "xd kd b", "c", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "a"),
+        node("GlobalAveragePool", "a", "g"),
+        node("Flatten", "g", "f"),
+        node("DequantizeLinear", "w ws", "wd", axis=1, block_size=2),
+        node("MatMul", "f wd", "y"),
+        node("DynamicQuantizeLinear", "f", "fq fs fz"),
+        node("MatMulInteger", "fq m fz", "i"),
+    ],
+    [value("x", 2, 3, 6, 6)],
+    [value("y", 2, 5), value("fq", 2, 4, dtype=T.UINT8), value("i", 2, 2, dtype=T.INT32)],
+    {
+        "xs": np.float32(0.02),
+        "xz": np.uint8(120),
+        "k": integers(4, 3, 3, 3),
+        "ks": np.abs(normal(4)) + np.float32(0.01),
+        "kz": np.array([0, 3, -5, 1], np.int8),
+        "b": normal(4),
+        "w": integers(4, 5),
+        "ws": np.abs(normal(4, 3)) + np.float32(0.01),
+        "m": integers(4, 2),
+    },
+    {"x": normal(2, 3, 6, 6, scale=1.0)},
+    opset=21,
+)
+
+# Grouped attention with a cache and a mask, after a rotation.
+write(
+    "attention_23",
+    [
+        node("RotaryEmbedding", "q cos sin places", "r", num_heads=4),
+        node("Attention", "r k v mask past_key past_value", "y key value", q_num_heads=4, kv_num_heads=2, is_causal=1, softcap=3.0),
+    ],
+    [
+        value("q", 2, 5, 32),
+        value("k", 2, 5, 16),
+        value("v", 2, 5, 16),
+        value("mask", 5, 8),
+        value("past_key", 2, 2, 3, 8),
+        value("past_value", 2, 2, 3, 8),
+        value("places", 2, 5, dtype=T.INT64),
+    ],
+    [value("y", 2, 5, 32), value("key", 2, 2, 8, 8), value("value", 2, 2, 8, 8)],
+    {"cos": np.cos(normal(9, 4, scale=1.0)), "sin": np.sin(normal(9, 4, scale=1.0))},
+    {
+        "q": normal(2, 5, 32, scale=1.0),
+        "k": normal(2, 5, 16, scale=1.0),
+        "v": normal(2, 5, 16),
+        "mask": np.where(RANDOM.random((5, 8)) < 0.2, -np.inf, normal(5, 8)).astype(np.float32),
+        "past_key": normal(2, 2, 3, 8),
+        "past_value": normal(2, 2, 3, 8),
+        "places": RANDOM.integers(0, 9, size=(2, 5)),
+    },
+    opset=23,
+)
+
+# Detected boxes, places in images, and losses.
+corners = RANDOM.random((1, 12, 2)).astype(np.float32)
+write(
+    "detection",
+    [
+        node("NonMaxSuppression", "boxes scores most limit least", "chosen"),
+        node("AffineGrid", "theta size", "grid"),
+        node("GridSample", "x grid", "linear", mode="linear", padding_mode="zeros"),
+        node("GridSample", "x grid", "cubic", mode="cubic", padding_mode="reflection", align_corners=1),
+        node("GridSample", "x grid", "nearest", mode="nearest", padding_mode="border"),
+        node("LpPool", "x", "p", kernel_shape=[2, 3], strides=[2, 1], p=3),
+        node("CenterCropPad", "x other", "crop", axes=[2, 3]),
+        node("SoftmaxCrossEntropyLoss", "linear labels weights", "loss log", ignore_index=1),
+    ],
+    [value("boxes", 1, 12, 4), value("scores", 1, 2, 12), value("x", 2, 3, 5, 6), value("theta", 2, 2, 3), value("labels", 2, 4, 4, dtype=T.INT64)],
+    [
+        value("chosen", "n", 3, dtype=T.INT64),
+        value("linear", 2, 3, 4, 4),
+        value("cubic", 2, 3, 4, 4),
+        value("nearest", 2, 3, 4, 4),
+        value("p", 2, 3, 2, 4),
+        value("crop", 2, 3, 8, 3),
+        value("loss"),
+        value("log", 2, 3, 4, 4),
+    ],
+    {
+        "most": np.array([3], np.int64),
+        "limit": np.array([0.3], np.float32),
+        "least": np.array([0.2], np.float32),
+        "size": np.array([2, 3, 4, 4], np.int64),
+        "other": np.array([8, 3], np.int64),
+        "weights": np.array([0.5, 1.0, 2.0], np.float32),
+    },
+    {
+        "boxes": np.concatenate([corners, corners + np.float32(0.4)], axis=-1),
+        "scores": RANDOM.random((1, 2, 12)).astype(np.float32),
+        "x": normal(2, 3, 5, 6, scale=1.0),
+        "theta": normal(2, 2, 3, scale=1.2),
+        "labels": RANDOM.integers(0, 3, size=(2, 4, 4)),
+    },
+    opset=20,
+)

@@ -35,6 +35,13 @@ pub(super) static OPS: Table = &[
     ("Clip", clip),
     ("Cos", |c| same(c, "Cos")),
     ("Cosh", |c| same(c, "Cosh")),
+    ("CumProd", |c| {
+        let attributes = vec![
+            ("exclusive", Attr::Bool(c.attr_int("exclusive", 0) != 0)),
+            ("reverse", Attr::Bool(c.attr_int("reverse", 0) != 0)),
+        ];
+        one(tf("Cumprod", vec![c.input(0)?, c.input(1)?], attributes)?)
+    }),
     ("CumSum", |c| {
         let attributes = vec![
             ("exclusive", Attr::Bool(c.attr_int("exclusive", 0) != 0)),

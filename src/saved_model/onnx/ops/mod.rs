@@ -1,11 +1,16 @@
 //! ONNX's ops by name. Most are one or a few of TensorFlow's.
 
 mod arrays;
+mod attention;
+mod boxes;
 mod control;
+mod losses;
 mod math;
 mod neural;
+mod quantized;
 mod recurrent;
 mod resize;
+mod sampling;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -13,8 +18,19 @@ use std::sync::OnceLock;
 use super::call;
 use call::{Run, Table};
 
-const TABLES: [Table; 6] =
-    [arrays::OPS, control::OPS, math::OPS, neural::OPS, recurrent::OPS, resize::OPS];
+const TABLES: [Table; 11] = [
+    arrays::OPS,
+    attention::OPS,
+    boxes::OPS,
+    control::OPS,
+    losses::OPS,
+    math::OPS,
+    neural::OPS,
+    quantized::OPS,
+    recurrent::OPS,
+    resize::OPS,
+    sampling::OPS,
+];
 
 /// The op of this name.
 pub(super) fn find(name: &str) -> Option<Run> {

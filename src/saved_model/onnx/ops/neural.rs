@@ -61,6 +61,7 @@ pub(super) static OPS: Table = &[
         Ok(vec![Value::Tensor(y), Value::Tensor(mean), Value::Tensor(deviation)])
     }),
     ("LogSoftmax", |c| along(c, |x, at| x.log_softmax(at))),
+    ("LpPool", lp_pool),
     ("LpNormalization", |c| {
         let x = c.tensor(0)?;
         let axes = Axes::from(c.attr_int("axis", -1)).keepdims(true);
@@ -388,38 +389,67 @@ fn transposed(
     }
 }
 
+/// The windows of a pool.
+struct Windows {
+    space: Space,
+    kernel: Vec<usize>,
+    /// What the last window of each axis needs beyond the pads.
+    extra: Vec<usize>,
+    options: PoolOptions,
+}
+
+impl Windows {
+    fn new(c: &Call<'_>, x: &Tensor) -> Result<Self> {
+        let n = x.rank().saturating_sub(2);
+        let kernel = c.attr_ints("kernel_shape").unwrap_or(&[]);
+        let kernel: Vec<usize> = kernel.iter().map(|v| usize::try_from(*v).unwrap_or(0)).collect();
+        let sound = kernel.iter().all(|size| (1..1 << 20).contains(size));
+        if kernel.len() != n || !sound || !(1..=3).contains(&n) {
+            return Err(unsupported(format_args!("a pool of {:?} by {kernel:?}", x.shape())));
+        }
+        let space = Space::new(c, &x.shape()[2..], &kernel)?;
+        let sizes = &x.shape()[2..];
+        // With ceil_mode, the last window may reach beyond the pads, but not begin there.
+        let extra: Vec<usize> = (0..n)
+            .map(|at| {
+                let (before, after) = space.pads[at];
+                let extent = space.dilations[at] * (kernel[at] - 1) + 1;
+                let Some(room) = (sizes[at] + before + after).checked_sub(extent) else { return 0 };
+                let stride = space.strides[at];
+                let mut windows = room.div_ceil(stride);
+                if c.attr_int("ceil_mode", 0) == 0 || windows * stride >= sizes[at] + before {
+                    windows = room / stride;
+                }
+                (windows * stride + extent).saturating_sub(sizes[at] + before + after)
+            })
+            .collect();
+        let options = PoolOptions::new()
+            .strides(space.strides.clone())
+            .dilations(space.dilations.clone())
+            .padding(Padding::Valid);
+        Ok(Windows { space, kernel, extra, options })
+    }
+}
+
+/// The root of the sum of the powers in each window.
+fn lp_pool(c: &Call<'_>) -> Result<Results> {
+    let x = c.tensor(0)?;
+    let Windows { space, kernel, extra, options } = Windows::new(c, &x)?;
+    let p = c.attr_int("p", 2) as f32;
+    let powers = channels_last(&x)?.abs()?.pow(p)?;
+    let zeros = space.padded(&powers, &extra, Scalar::Float(0.0))?;
+    let count = kernel.iter().product::<usize>() as f32;
+    let sums = zeros.pool(&kernel, PoolingType::Avg, options)?.multiply(count)?;
+    tensor(channels_first(&sums.pow(1.0 / p)?)?)
+}
+
 fn pool(c: &Call<'_>, kind: PoolingType) -> Result<Results> {
     let x = c.tensor(0)?;
-    let n = x.rank().saturating_sub(2);
-    let kernel = c.attr_ints("kernel_shape").unwrap_or(&[]);
-    let kernel: Vec<usize> = kernel.iter().map(|v| usize::try_from(*v).unwrap_or(0)).collect();
-    let sound = kernel.iter().all(|size| (1..1 << 20).contains(size));
-    if kernel.len() != n || !sound || !(1..=3).contains(&n) {
-        return Err(unsupported(format_args!("a pool of {:?} by {kernel:?}", x.shape())));
-    }
+    let Windows { space, kernel, extra, options } = Windows::new(c, &x)?;
+    let n = kernel.len();
     if c.node.outputs.get(1).is_some_and(|name| !name.is_empty()) {
         return Err(unsupported(format_args!("the second result of MaxPool, the indices")));
     }
-    let space = Space::new(c, &x.shape()[2..], &kernel)?;
-    let sizes = &x.shape()[2..];
-    // With ceil_mode, the last window may reach beyond the pads, but not begin there.
-    let extra: Vec<usize> = (0..n)
-        .map(|at| {
-            let (before, after) = space.pads[at];
-            let extent = space.dilations[at] * (kernel[at] - 1) + 1;
-            let Some(room) = (sizes[at] + before + after).checked_sub(extent) else { return 0 };
-            let stride = space.strides[at];
-            let mut windows = room.div_ceil(stride);
-            if c.attr_int("ceil_mode", 0) == 0 || windows * stride >= sizes[at] + before {
-                windows = room / stride;
-            }
-            (windows * stride + extent).saturating_sub(sizes[at] + before + after)
-        })
-        .collect();
-    let options = PoolOptions::new()
-        .strides(space.strides.clone())
-        .dilations(space.dilations.clone())
-        .padding(Padding::Valid);
     let x = channels_last(&x)?;
     if kind == PoolingType::Max {
         let padded = space.padded(&x, &extra, Scalar::Float(f64::NEG_INFINITY))?;
