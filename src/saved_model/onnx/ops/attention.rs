@@ -57,7 +57,7 @@ impl Mask {
             return self.allow(padded(mask.cast(DType::F32)?)?.greater(0.5)?);
         }
         // Minus infinity forbids.
-        let finite = mask.greater(mask.dtype().largest() * -1.0)?;
+        let finite = mask.greater(-mask.dtype().largest())?;
         let bias = where_(&finite, mask, &mask.zeros_like()?)?;
         self.bias = Some(padded(bias)?);
         self.allow(padded(finite.cast(DType::F32)?)?.greater(0.5)?)
