@@ -40,6 +40,14 @@ fn layers_have_the_results_of_onnxruntime() {
     ["mlp", "cnn", "attention", "recurrent", "attention_23"].into_iter().for_each(compare);
 }
 
+/// Models of each family, as PyTorch exports them.
+#[test]
+fn networks_have_the_results_of_onnxruntime() {
+    let images = ["resnet", "mobile", "unet", "densenet", "vision", "upscale", "volume"];
+    let rows = ["encoder", "sequence", "audio", "tabular"];
+    images.into_iter().chain(rows).for_each(compare);
+}
+
 #[test]
 fn branches_and_loops_have_the_results_of_onnxruntime() {
     compare("control");

@@ -194,43 +194,49 @@ fn broken_models_are_errors() {
     assert!(text.contains("'dense_Dense1/bias' is [2]") || text.contains("missing"), "{text}");
 }
 
-/// Whatever the bytes are, a model loads and runs, or is an error.
+/// Whatever the bytes are, a model loads, or is an error.
+fn mutate(name: &str, count: usize) {
+    let json = fs::read(folder().join(name).join("model.json")).unwrap();
+    let files = files(&folder().join(name));
+    for _ in 0..count {
+        let (mut json, mut files) = (json.clone(), files.clone());
+        for _ in 0..fastrand::usize(1..4) {
+            let at = fastrand::usize(..json.len());
+            match fastrand::u8(..4) {
+                0 => json[at] = fastrand::u8(..),
+                1 => json[at] = b'0' + fastrand::u8(..10),
+                2 => drop(json.drain(at..(at + fastrand::usize(1..40)).min(json.len()))),
+                _ => {
+                    let file = &mut files[0].1;
+                    file.truncate(fastrand::usize(..=file.len()));
+                }
+            }
+        }
+        if name.starts_with("graph") {
+            // A loop may have any number of turns, so no model runs.
+            if let Ok(model) = tf::tfjs::load_graph_model_from_bytes(&json, files) {
+                drop(model.signature("serving_default"));
+            }
+        } else {
+            drop(tf::tfjs::load_layers_model_from_bytes(&json, files));
+        }
+    }
+}
+
+const MUTATED: [&str; 3] = ["graph_control", "layers_sequential", "graph_uint8"];
+
 #[test]
 fn mutated_models_are_errors_or_models() {
     fastrand::seed(5);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(
-        tf::tfjs::load_graph_model_from_bytes(
-            deep.as_bytes(),
-            files(&folder().join("graph_uint8"))
-        )
-        .is_err()
-    );
-    for name in ["graph_control", "layers_sequential", "graph_uint8"] {
-        let json = fs::read(folder().join(name).join("model.json")).unwrap();
-        let files = files(&folder().join(name));
-        for _ in 0..150 {
-            let (mut json, mut files) = (json.clone(), files.clone());
-            for _ in 0..fastrand::usize(1..4) {
-                let at = fastrand::usize(..json.len());
-                match fastrand::u8(..4) {
-                    0 => json[at] = fastrand::u8(..),
-                    1 => json[at] = b'0' + fastrand::u8(..10),
-                    2 => drop(json.drain(at..(at + fastrand::usize(1..40)).min(json.len()))),
-                    _ => {
-                        let file = &mut files[0].1;
-                        file.truncate(fastrand::usize(..=file.len()));
-                    }
-                }
-            }
-            if name.starts_with("graph") {
-                // A loop may have any number of turns, so no model runs.
-                if let Ok(model) = tf::tfjs::load_graph_model_from_bytes(&json, files) {
-                    drop(model.signature("serving_default"));
-                }
-            } else {
-                drop(tf::tfjs::load_layers_model_from_bytes(&json, files));
-            }
-        }
-    }
+    let none = Vec::<(String, Vec<u8>)>::new();
+    assert!(tf::tfjs::load_graph_model_from_bytes(deep.as_bytes(), none).is_err());
+    MUTATED.iter().for_each(|name| mutate(name, 150));
+}
+
+#[test]
+#[ignore = "takes some minutes"]
+fn a_hundred_thousand_mutations() {
+    fastrand::seed(6);
+    MUTATED.iter().for_each(|name| mutate(name, 34_000));
 }

@@ -384,6 +384,25 @@ mod tests {
             ("MaxPool", vec![image], vec![ints("kernel_shape", &[huge, 1])], "not supported"),
             ("Pad", vec![&[2]], vec![ints("pads", &[i64::MIN, 0])], "do not fit"),
             ("LSTM", vec![&[1, 1, 1], &[2, 4, 1], &[1, 4, 1]], vec![], "no direction 1"),
+            ("Attention", vec![&[1, 2, 3]; 3], vec![ints("q_num_heads", &[huge])], "not"),
+            ("Attention", vec![image; 3], vec![ints("left_window_size", &[huge])], "i32"),
+            (
+                "RotaryEmbedding",
+                vec![image; 3],
+                vec![ints("rotary_embedding_dim", &[huge])],
+                "a rotation",
+            ),
+            (
+                "LpPool",
+                vec![image],
+                vec![ints("kernel_shape", &[1, 1]), ints("p", &[0])],
+                "the power 0",
+            ),
+            ("GridSample", vec![image, &[1, 2, 2, 3]], vec![], "names no places"),
+            ("AffineGrid", vec![&[1, 3, 3], &[4]], vec![], "do not map"),
+            ("NonMaxSuppression", vec![image, image], vec![], "are not [batch, boxes, 4]"),
+            ("DequantizeLinear", vec![image, &[4]], vec![ints("axis", &[9])], "the axis 9"),
+            ("SoftmaxCrossEntropyLoss", vec![&[2], &[2]], vec![], "axis 1 does not exist"),
         ] {
             let text = error(op, &inputs, attributes);
             assert!(text.contains(words), "{op}: {text}");

@@ -303,3 +303,166 @@ write(
     },
     opset=20,
 )
+
+
+class Net:
+    """A graph that is made node by node; each method returns the name of its result."""
+
+    def __init__(self):
+        self.nodes, self.weights, self.count = [], {}, 0
+
+    def weight(self, array):
+        name = f"w{len(self.weights)}"
+        self.weights[name] = array
+        return name
+
+    def op(self, op, *inputs, **attributes):
+        self.count += 1
+        inputs = [value if isinstance(value, str) else self.weight(np.asarray(value)) for value in inputs]
+        self.nodes.append(h.make_node(op, inputs, [f"v{self.count}"], name=f"{op}_{self.count}", **attributes))
+        return f"v{self.count}"
+
+    def conv(self, x, cin, cout, size=3, **attributes):
+        group = attributes.get("group", 1)
+        return self.op("Conv", x, normal(cout, cin // group, *[size] * attributes.pop("axes", 2)), normal(cout), **attributes)
+
+    def norm(self, x, channels):
+        positive = np.abs(normal(channels, scale=1.0)) + np.float32(0.5)
+        return self.op("BatchNormalization", x, positive, normal(channels), normal(channels), positive + np.float32(0.1))
+
+    def dense(self, x, rows, columns):
+        return self.op("Add", self.op("MatMul", x, normal(rows, columns)), normal(columns))
+
+    def heads(self, x, length, width, heads):
+        """Self-attention, as PyTorch exports it."""
+        q, k, v = [self.op("Reshape", self.dense(x, width, width), np.array([0, 0, heads, width // heads])) for _ in range(3)]
+        q, v = self.op("Transpose", q, perm=[0, 2, 1, 3]), self.op("Transpose", v, perm=[0, 2, 1, 3])
+        scores = self.op("MatMul", q, self.op("Transpose", k, perm=[0, 2, 3, 1]))
+        scores = self.op("Softmax", self.op("Div", scores, np.float32((width // heads) ** 0.5)), axis=-1)
+        y = self.op("Transpose", self.op("MatMul", scores, v), perm=[0, 2, 1, 3])
+        return self.dense(self.op("Reshape", y, np.array([0, 0, width])), width, width)
+
+    def scaled(self, x, width):
+        return self.op("LayerNormalization", x, np.abs(normal(width)) + np.float32(0.5), normal(width), axis=-1)
+
+    def write(self, name, arrays, result, rank):
+        self.nodes.append(h.make_node("Identity", [result], ["y"], name="last"))
+        kinds = {np.float32: T.FLOAT, np.int64: T.INT64}
+        inputs = [value(key, "n", *array.shape[1:], dtype=kinds[array.dtype.type]) for key, array in arrays.items()]
+        write(name, self.nodes, inputs, [value("y", *[None] * rank)], self.weights, arrays, opset=21)
+
+
+def resnet(net):
+    x = net.op("Relu", net.norm(net.conv("x", 3, 8, pads=[1] * 4), 8))
+    for cin, cout, stride in [(8, 8, 1), (8, 12, 2)]:
+        y = net.op("Relu", net.norm(net.conv(x, cin, cout, strides=[stride] * 2, pads=[1] * 4), cout))
+        y = net.norm(net.conv(y, cout, cout, pads=[1] * 4), cout)
+        x = net.op("Relu", net.op("Add", y, x if stride == 1 else net.conv(x, cin, cout, 1, strides=[2, 2])))
+    return net.op("Gemm", net.op("Flatten", net.op("GlobalAveragePool", x)), normal(5, 12), normal(5), transB=1)
+
+
+def mobile(net):
+    x = net.op("Clip", net.conv("x", 3, 8, strides=[2, 2], auto_pad="SAME_UPPER"), np.float32(0), np.float32(6))
+    y = net.op("HardSwish", net.conv(x, 8, 16, 1))
+    y = net.op("HardSwish", net.conv(y, 16, 16, 5, group=16, pads=[2] * 4))
+    gate = net.op("Relu", net.conv(net.op("GlobalAveragePool", y), 16, 4, 1))
+    y = net.op("Mul", y, net.op("HardSigmoid", net.conv(gate, 4, 16, 1), alpha=1 / 6))
+    x = net.op("Add", net.conv(y, 16, 8, 1), x)
+    return net.op("Squeeze", net.op("ReduceMean", x, np.array([2, 3])), np.array([2, 3]))
+
+
+def unet(net):
+    down = net.op("LeakyRelu", net.conv("x", 3, 6, pads=[1] * 4), alpha=0.1)
+    low = net.op("Relu", net.conv(net.op("MaxPool", down, kernel_shape=[2, 2], strides=[2, 2]), 6, 8, pads=[1] * 4))
+    up = net.op("ConvTranspose", low, normal(8, 6, 2, 2), normal(6), strides=[2, 2])
+    other = net.op("Resize", low, "", np.array([1, 1, 2, 2], np.float32), mode="linear", coordinate_transformation_mode="half_pixel")
+    return net.op("Sigmoid", net.conv(net.op("Concat", up, down, other, axis=1), 20, 1, 1))
+
+
+def densenet(net):
+    x = net.conv("x", 3, 6, pads=[1] * 4)
+    for cin in [6, 10, 14]:
+        x = net.op("Concat", x, net.conv(net.op("Relu", net.norm(x, cin)), cin, 4, pads=[2] * 4, dilations=[2, 2]), axis=1)
+    x = net.op("AveragePool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4, count_include_pad=1)
+    return net.op("ReduceMax", x, np.array([2, 3]), keepdims=0)
+
+
+def encoder(net):
+    x = net.op("Add", net.op("Gather", normal(20, 16), "tokens"), normal(7, 16))
+    for _ in range(2):
+        x = net.scaled(net.op("Add", x, net.heads(x, 7, 16, 4)), 16)
+        y = net.op("Mul", net.dense(x, 16, 32), net.op("Sigmoid", net.dense(x, 16, 32)))
+        x = net.scaled(net.op("Add", x, net.dense(y, 32, 16)), 16)
+    return net.op("Tanh", net.dense(net.op("Slice", x, np.array([0]), np.array([1]), np.array([1])), 16, 3))
+
+
+def vision(net):
+    x = net.conv("x", 3, 16, 4, strides=[4, 4])
+    x = net.op("Transpose", net.op("Reshape", x, np.array([0, 0, -1])), perm=[0, 2, 1])
+    first = net.op("Expand", normal(1, 1, 16), net.op("Concat", net.op("Slice", net.op("Shape", "x"), np.array([0]), np.array([1])), np.array([1, 16]), axis=0))
+    x = net.op("Concat", first, x, axis=1)
+    x = net.op("Add", x, net.heads(net.scaled(x, 16), 10, 16, 2))
+    y = net.dense(net.scaled(x, 16), 16, 32)
+    half = net.op("Mul", y, np.float32(0.5))
+    y = net.op("Mul", half, net.op("Add", net.op("Erf", net.op("Div", y, np.float32(2**0.5))), np.float32(1)))
+    x = net.op("Add", x, net.dense(y, 32, 16))
+    return net.dense(net.op("Gather", x, np.array(0), axis=1), 16, 4)
+
+
+def audio(net):
+    x = net.op("Unsqueeze", "x", np.array([1]))
+    for cin, cout in [(1, 6), (6, 8)]:
+        x = net.op("Elu", net.conv(x, cin, cout, 5, axes=1, strides=[2], pads=[2, 2]))
+        x = net.op("InstanceNormalization", x, np.abs(normal(cout)) + np.float32(0.5), normal(cout))
+    x = net.op("Transpose", x, perm=[2, 0, 1])
+    y = net.op("LSTM", x, normal(2, 16, 8), normal(2, 16, 4), normal(2, 32), hidden_size=4, direction="bidirectional")
+    return net.op("ReduceMean", y, np.array([0, 1]), keepdims=0)
+
+
+def volume(net):
+    x = net.op("PRelu", net.conv("x", 2, 4, 3, axes=3, pads=[1] * 6), np.abs(normal(4, 1, 1, 1)))
+    x = net.op("MaxPool", x, kernel_shape=[2, 2, 2], strides=[2, 2, 2])
+    x = net.op("GroupNormalization", x, np.abs(normal(4)) + np.float32(0.5), normal(4), num_groups=2)
+    return net.op("Softplus", net.op("ReduceL2", x, np.array([2, 3, 4]), keepdims=0))
+
+
+def tabular(net):
+    numbers = net.op("Div", net.op("Sub", "x", normal(6)), np.abs(normal(6)) + np.float32(0.5))
+    place = net.op("Gather", normal(9, 3), net.op("Mod", "tokens", np.array(9)))
+    x = net.op("Concat", numbers, net.op("ReduceSum", place, np.array([1]), keepdims=0), axis=-1)
+    return net.op("Selu", net.op("Celu", net.dense(x, 9, 8), alpha=0.7))
+
+
+def upscale(net):
+    x = net.op("Pad", "x", np.array([0, 0, 1, 1, 0, 0, 1, 1]), mode="reflect")
+    x = net.op("Mish", net.conv(x, 3, 12))
+    x = net.op("DepthToSpace", x, blocksize=2, mode="CRD")
+    return net.op("Where", net.op("Greater", x, np.float32(0)), x, net.op("Mul", x, np.float32(0.2)))
+
+
+def sequence(net):
+    x = net.op("Transpose", net.op("Gather", normal(20, 5), "tokens"), perm=[1, 0, 2])
+    y = net.op("GRU", x, normal(1, 12, 5), normal(1, 12, 4), normal(1, 24), hidden_size=4, linear_before_reset=1)
+    y = net.op("Transpose", net.op("Squeeze", y, np.array([1])), perm=[1, 0, 2])
+    weights = net.op("Softmax", net.dense(y, 4, 1), axis=1)
+    y = net.op("Einsum", weights, y, equation="bti,btj->bj")
+    return net.op("LogSoftmax", net.dense(y, 4, 3), axis=-1)
+
+
+IMAGE = {"x": normal(2, 3, 12, 12, scale=1.0)}
+TOKENS = {"tokens": RANDOM.integers(0, 20, size=(2, 7))}
+for body, arrays, rank in [
+    (resnet, IMAGE, 2),
+    (mobile, IMAGE, 2),
+    (unet, IMAGE, 4),
+    (densenet, IMAGE, 2),
+    (vision, IMAGE, 2),
+    (upscale, IMAGE, 4),
+    (encoder, TOKENS, 3),
+    (sequence, TOKENS, 2),
+    (audio, {"x": normal(2, 40, scale=1.0)}, 2),
+    (volume, {"x": normal(2, 2, 6, 6, 4, scale=1.0)}, 2),
+    (tabular, {"x": normal(3, 6, scale=1.0), "tokens": RANDOM.integers(0, 50, size=(3, 4))}, 2),
+]:
+    net = Net()
+    net.write(body.__name__, arrays, body(net), rank)

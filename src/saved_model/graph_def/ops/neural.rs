@@ -109,22 +109,24 @@ pub(super) static OPS: &[Entry] = &[
     }),
 ];
 
-/// Of images with their channels last.
-fn conv2d(call: &Call<'_>) -> Result<Tensor> {
+/// The images of a convolution, with their channels last, and its options.
+fn images(call: &Call<'_>) -> Result<(Tensor, Conv2dOptions)> {
     let layout = Layout::of(call)?;
     let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
     let options = Conv2dOptions::new().strides(strides).dilations(dilations);
-    let options = options.padding(layout.padding(call)?);
-    layout.channels_last(&call.tensor(0)?)?.conv2d(call.tensor(1)?, options)
+    Ok((layout.channels_last(&call.tensor(0)?)?, options.padding(layout.padding(call)?)))
 }
 
-/// Of images with their channels last.
+/// The result has its channels last.
+fn conv2d(call: &Call<'_>) -> Result<Tensor> {
+    let (x, options) = images(call)?;
+    x.conv2d(call.tensor(1)?, options)
+}
+
+/// The result has its channels last.
 fn depthwise(call: &Call<'_>) -> Result<Tensor> {
-    let layout = Layout::of(call)?;
-    let (strides, dilations) = (layout.pair(call, "strides")?, layout.pair(call, "dilations")?);
-    let options = Conv2dOptions::new().strides(strides).dilations(dilations);
-    let options = options.padding(layout.padding(call)?);
-    layout.channels_last(&call.tensor(0)?)?.depthwise_conv2d(call.tensor(1)?, options)
+    let (x, options) = images(call)?;
+    x.depthwise_conv2d(call.tensor(1)?, options)
 }
 
 /// `x` above 0, and `alpha x` below, with an `alpha` for each channel.

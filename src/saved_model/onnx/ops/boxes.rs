@@ -7,8 +7,10 @@ use crate::saved_model::graph_def::value::Value;
 
 pub(super) static OPS: Table = &[("NonMaxSuppression", non_max_suppression)];
 
-/// The most boxes whose pairs are compared.
+/// The most boxes of an image.
 const MOST: usize = 100_000;
+/// The most pairs that a call compares, which takes some seconds.
+const MOST_PAIRS: usize = 2_000_000_000;
 
 /// The corners of a box: `[y1, x1, y2, x2]`, smaller first.
 fn corners(numbers: &[f64], center: bool) -> [f64; 4] {
@@ -52,6 +54,7 @@ fn non_max_suppression(c: &Call<'_>) -> Result<Results> {
     let center = c.attr_int("center_point_box", 0) != 0;
     let (boxes, scores) = (c.floats(0)?, c.floats(1)?);
     let mut chosen: Vec<i64> = Vec::new();
+    let mut pairs = 0;
     for item in 0..batch {
         let own = boxes[item * count * 4..(item + 1) * count * 4].chunks_exact(4);
         let own: Vec<[f64; 4]> = own.map(|numbers| corners(numbers, center)).collect();
@@ -64,6 +67,13 @@ fn non_max_suppression(c: &Call<'_>) -> Result<Results> {
             for at in order {
                 if kept.len() == most {
                     break;
+                }
+                pairs += kept.len();
+                if pairs > MOST_PAIRS {
+                    return Err(Error::Data(message!(
+                        "of {count} boxes and {classes} classes, more than {MOST_PAIRS} pairs are compared. Keep fewer boxes, by \
+                         max_output_boxes_per_class or score_threshold."
+                    )));
                 }
                 if kept.iter().all(|other| overlap(&own[at], &own[*other]) <= limit) {
                     kept.push(at);

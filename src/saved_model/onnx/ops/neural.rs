@@ -435,7 +435,11 @@ impl Windows {
 fn lp_pool(c: &Call<'_>) -> Result<Results> {
     let x = c.tensor(0)?;
     let Windows { space, kernel, extra, options } = Windows::new(c, &x)?;
-    let p = c.attr_int("p", 2) as f32;
+    let p = c.attr_int("p", 2);
+    if p < 1 {
+        return Err(unsupported(format_args!("LpPool with the power {p}")));
+    }
+    let p = p as f32;
     let powers = channels_last(&x)?.abs()?.pow(p)?;
     let zeros = space.padded(&powers, &extra, Scalar::Float(0.0))?;
     let count = kernel.iter().product::<usize>() as f32;

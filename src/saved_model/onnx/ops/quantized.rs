@@ -94,7 +94,8 @@ impl Scale {
             }
             let at = axis(along, x.rank())?;
             if block > 0 && value.rank() == x.rank() {
-                let repeated = value.repeat(&[block], at as i64)?;
+                // No block is longer than the axis.
+                let repeated = value.repeat(&[block.min(x.shape()[at].max(1))], at as i64)?;
                 let mut sizes = vec![-1; x.rank()];
                 sizes[at] = x.shape()[at] as i64;
                 return repeated.slice(&vec![0; x.rank()], &sizes);

@@ -38,6 +38,10 @@ fn affine_grid(c: &Call<'_>) -> Result<Results> {
             theta.shape()
         )));
     }
+    let flat = space.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
+    let flat = flat
+        .filter(|count| *count < 1 << 31)
+        .ok_or_else(|| Error::Shape(message!("a grid of {space:?} places is too large.")))?;
     let corners = c.attr_int("align_corners", 0) != 0;
     // The last axis of space is the first coordinate.
     let mut coordinates = Vec::with_capacity(n + 1);
@@ -47,7 +51,6 @@ fn affine_grid(c: &Call<'_>) -> Result<Results> {
         coordinates.push(places(space[at], corners)?.reshape(shape)?.broadcast_to(space)?);
     }
     coordinates.push(Tensor::full_of(space, 1.0, DType::F32)?);
-    let flat: usize = space.iter().product();
     let grid = stack(&coordinates, -1)?.reshape([flat, n + 1])?;
     let moved = grid.matmul(theta.transpose([0, 2, 1])?)?;
     let shape: Vec<usize> = [*batch].into_iter().chain(space.iter().copied()).chain([n]).collect();
@@ -219,8 +222,9 @@ fn center_crop_pad(c: &Call<'_>) -> Result<Results> {
         return Err(Error::Shape(message!("{sizes:?} are not the sizes of {} axes.", axes.len())));
     }
     for (at, size) in axes.into_iter().zip(sizes) {
-        let wanted = usize::try_from(size)
-            .map_err(|_| Error::Shape(message!("{size} is no size of an axis.")))?;
+        let wanted = usize::try_from(size).ok().filter(|size| *size < 1 << 31);
+        let wanted =
+            wanted.ok_or_else(|| Error::Shape(message!("{size} is no size of an axis.")))?;
         let have = x.shape()[at];
         if wanted < have {
             let (mut begin, mut kept) = (vec![0; rank], vec![-1; rank]);
