@@ -71,6 +71,21 @@ fn loops_and_branches_of_graph_models() {
     compare_graph("graph_control", 1e-5);
 }
 
+/// Tables are filled by a graph of their own.
+#[test]
+fn tables_of_graph_models() {
+    let model = tf::tfjs::load_graph_model(folder().join("graph_tables/model.json")).unwrap();
+    let f = model.signature("serving_default").unwrap();
+    assert_eq!(f.inputs().len(), 1, "{f:?}");
+    let words = [&b"blue"[..], b"red", b"pink"].map(<[u8]>::to_vec).to_vec();
+    let words = HostArray::from_strings([3], words).unwrap();
+    let results = f.call([("s", words)]).unwrap();
+    assert_eq!(results.tensor("place").unwrap().to_vec::<i32>().unwrap(), [2, 0, -1]);
+    let word = results.value("word").unwrap().to_host_array().unwrap();
+    assert_eq!(word.strings().unwrap(), [&b"blau"[..], b"rot", b"?"]);
+    assert_eq!(results.tensor("row").unwrap().to_vec::<f32>().unwrap(), [3.0, 1.0, 1.0]);
+}
+
 /// The weights of a graph model are variables.
 #[test]
 fn a_graph_model_is_trained_further() {

@@ -168,9 +168,6 @@ fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
         Some(graph) => graph_json::graph(graph)?.node,
         None => Vec::new(),
     };
-    let known: std::collections::HashSet<String> =
-        def.node.iter().map(|node| node.name.clone()).collect();
-    initial.retain(|node| !known.contains(&node.name));
     let mut variables = Vec::new();
     for node in &mut def.node {
         let Some(array) = take_weight(node, &mut weights)? else { continue };
@@ -189,6 +186,8 @@ fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
             set_value(node, array)?;
         }
     }
+    initial.iter_mut().for_each(apart);
+    bind_tables(&json, &mut def.node);
     let mut signature = graph_json::signature(&json, &def)?;
     let tables = initial.iter().filter(|node| {
         node.op.starts_with("LookupTableImport") || node.op.starts_with("InitializeTable")
@@ -214,6 +213,44 @@ fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
     let graph =
         MetaGraphDef { graph_def: Some(def), signature_def: signatures, ..MetaGraphDef::default() };
     SavedModel::with_variables(files, graph, variables)
+}
+
+/// Where the nodes of the graph are that fills the tables: it may have names of the other one.
+const INITIALIZER: &str = "initializer/";
+
+/// Moves a node there.
+fn apart(node: &mut NodeDef) {
+    let moved = |name: &str| match name.strip_prefix('^') {
+        Some(name) => format!("^{INITIALIZER}{name}"),
+        None => format!("{INITIALIZER}{name}"),
+    };
+    node.name = moved(&node.name);
+    node.input.iter_mut().for_each(|input| *input = moved(input));
+}
+
+/// Gives the placeholders of tables the tables: both graphs number them.
+fn bind_tables(json: &Value, nodes: &mut [NodeDef]) {
+    let numbered = |place: &str| -> HashMap<u64, String> {
+        let infos = json.pointer(place).and_then(Value::as_object);
+        let infos = infos.into_iter().flat_map(serde_json::Map::values);
+        let one = |info: &Value| {
+            let name = info.get("name")?.as_str()?;
+            Some((info.get("resourceId")?.as_u64()?, name.to_string()))
+        };
+        infos.filter_map(one).collect()
+    };
+    let tables = numbered("/initializerSignature/outputs");
+    let inputs = numbered("/signature/inputs");
+    let bound: HashMap<&str, &String> = inputs
+        .iter()
+        .filter_map(|(id, name)| Some((name.split(':').next()?, tables.get(id)?)))
+        .collect();
+    for node in nodes.iter_mut().filter(|node| node.op == "Placeholder") {
+        if let Some(table) = bound.get(&node.name[..]) {
+            node.op = "Identity".to_string();
+            node.input = vec![format!("{INITIALIZER}{table}")];
+        }
+    }
 }
 
 /// The weight of a node that is a constant.

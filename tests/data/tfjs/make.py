@@ -109,12 +109,31 @@ class Control(tf.Module):
         return {"y": y, "turns": i}
 
 
+class Tables(tf.Module):
+    """The numbers of words, and words for them."""
+
+    def __init__(self):
+        numbers = tf.lookup.KeyValueTensorInitializer(["red", "green", "blue"], tf.constant([0, 1, 2], tf.int64))
+        self.numbers = tf.lookup.StaticHashTable(numbers, -1)
+        words = tf.lookup.KeyValueTensorInitializer(tf.constant([0, 1, 2], tf.int64), ["rot", "gruen", "blau"])
+        self.words = tf.lookup.StaticHashTable(words, "?")
+        self.rows = tf.Variable([[1.0], [2.0], [3.0]])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="s")])
+    def __call__(self, s):
+        place = self.numbers.lookup(s)
+        return {"place": place, "word": self.words.lookup(place), "row": tf.gather(self.rows, tf.maximum(place, 0))}
+
+
 def graph_models():
     with tempfile.TemporaryDirectory() as folder:
+        graph = ["--input_format=tf_saved_model", "--output_format=tfjs_graph_model"]
+        tables = Tables()
+        tf.saved_model.save(tables, os.path.join(folder, "tables"), signatures=tables.__call__)
+        convert(os.path.join(folder, "tables"), "graph_tables", *graph)
         model = pictures()
         x = normal(2, 12, 12, 3)
         model.export(os.path.join(folder, "pictures"), verbose=False)
-        graph = ["--input_format=tf_saved_model", "--output_format=tfjs_graph_model"]
         convert(os.path.join(folder, "pictures"), "graph_pictures", *graph, "--weight_shard_size_bytes=2048")
         for kind in ["uint8", "uint16", "float16"]:
             convert(os.path.join(folder, "pictures"), f"graph_{kind}", *graph, f"--quantize_{kind}=*")
