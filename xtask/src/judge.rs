@@ -9,15 +9,12 @@ use crate::run::{CommandLine, Status, workspace_root};
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
-/// What TensorFlow does not install: Keras 2, the readers of its events, ONNX's own tests and a program that runs its models, and
-/// arrays between Python and the tests.
-const OTHERS: [&str; 5] = [
-    "tf_keras==2.21.0",
-    "tensorboard==2.21.0",
-    "onnx==1.23.2",
-    "onnxruntime==1.32.0",
-    "safetensors==0.8.0",
-];
+/// Keras 2. It asks for the package of TensorFlow that has kernels for GPUs, which are large and of no use here.
+const KERAS_2: &str = "tf_keras==2.21.0";
+/// What TensorFlow does not install: the readers of its events, ONNX's own tests and a program that runs its models, and arrays between
+/// Python and the tests.
+const OTHERS: [&str; 4] =
+    ["tensorboard==2.21.0", "onnx==1.23.2", "onnxruntime==1.32.0", "safetensors==0.8.0"];
 /// The modules of all of them.
 const MODULES: &str = "tensorflow, tf_keras, tensorboard, onnx, onnxruntime, safetensors";
 
@@ -69,6 +66,14 @@ fn environment() -> Result<String> {
         CommandLine::new(python.as_str())
             .args(["-m", "pip", "install", "--quiet", TENSORFLOW])
             .args(OTHERS),
+        CommandLine::new(python.as_str()).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            KERAS_2,
+        ]),
     ];
     for step in steps {
         if !step.run()?.is_success() {
