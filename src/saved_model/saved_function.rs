@@ -229,15 +229,13 @@ impl SavedFunction {
     /// ```
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
-    /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/saved_model/dynamic");
-    /// let model = tf::saved_model::load(folder)?;
-    /// let f = model.signature("serving_default")?;
-    /// let x = tf::constant([[1.0, -1.0, 2.0], [-3.0, 4.0, 5.0]])?;
-    /// # let inputs: Vec<(String, tf::Tensor)> = f.inputs().iter().map(|spec| (spec.name.clone(), x.clone())).collect();
-    /// # fn block_on<R>(future: impl Future<Output = R>) -> R { pollster::block_on(future) }
-    /// let results = block_on(f.call_async(inputs))?;
-    /// # let _ = results;
+    /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/saved_model/cnn");
+    /// # pollster::block_on(async {
+    /// let serve = tf::saved_model::load(folder)?.signature("serving_default")?;
+    /// let results = serve.call_async([("x0", tf::Tensor::zeros([1, 16, 16, 3])?)]).await?;
+    /// assert_eq!(results.tensor("output_0")?.shape(), [1, 5]);
     /// # Ok(())
+    /// # })
     /// # }
     /// ```
     ///

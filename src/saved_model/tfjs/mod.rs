@@ -70,6 +70,7 @@ pub fn load_graph_model_from_bytes<N: Into<String>, B: Into<Cow<'static, [u8]>>>
 /// use wgrad as tf;
 /// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/tfjs/layers_sequential");
 /// # let path = format!("{folder}/model.json");
+/// use tf::Trackable;
 /// let model = tf::tfjs::load_layers_model(path)?.sequential()?;
 /// println!("{}", model.summary());
 /// # Ok(())
