@@ -127,6 +127,8 @@ pub fn load_from_bytes<N: Into<String>, B: Into<Cow<'static, [u8]>>>(
         Some((_, index)) => Some(checkpoint(index, shards)?),
         None => None,
     };
+    // The model keeps only what its tables may read later.
+    files.take(|name| !name.starts_with("assets/"));
     SavedModel::new(files, graph, checkpoint, Device::current()?)
 }
 
@@ -267,11 +269,10 @@ struct Inner {
 impl SavedModel {
     /// A model whose variables have these values and not those of a checkpoint: those of the nodes of these names.
     pub(super) fn with_variables(
-        files: ModelFiles,
         graph: MetaGraphDef,
         variables: Vec<(String, HostArray<'static>)>,
     ) -> Result<Self> {
-        SavedModel::from_parts(files, graph, None, Device::current()?, variables)
+        SavedModel::from_parts(ModelFiles::none(), graph, None, Device::current()?, variables)
     }
 
     fn new(

@@ -233,14 +233,14 @@ impl ModelFiles {
         }
         self.need("saved_model.pb").await?;
         let index = "variables/variables.index";
-        if self.add(index).await? {
-            let rest = wgrad::saved_model::remaining_files(
-                self.find("saved_model.pb").unwrap_or_default(),
-                self.find(index),
-            )?;
-            for name in rest {
-                self.need(&name).await?;
-            }
+        // A model without variables may have assets.
+        self.add(index).await?;
+        let rest = wgrad::saved_model::remaining_files(
+            self.find("saved_model.pb").unwrap_or_default(),
+            self.find(index),
+        )?;
+        for name in rest {
+            self.need(&name).await?;
         }
         Ok(())
     }
@@ -279,7 +279,7 @@ impl ModelFiles {
         self.files.iter().find(|(name, _)| is_main(name)).cloned()
     }
 
-    /// The other files that a file names: all of a model on the web are fetched; those in memory lose their folder's name.
+    /// Takes the other files that a file names: those on the web are fetched; those in memory lose their folder's name.
     pub(crate) async fn others(
         &mut self,
         main: &str,
@@ -292,11 +292,11 @@ impl ModelFiles {
         }
         let folder =
             main.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
-        let own = |(name, bytes): &(String, Vec<u8>)| {
-            let name = name.strip_prefix(&folder[..]).unwrap_or(name);
-            (name.to_string(), bytes.clone())
+        let own = |(name, bytes): (String, Vec<u8>)| {
+            (name.strip_prefix(&folder[..]).unwrap_or(&name).to_string(), bytes)
         };
-        Ok(self.files.iter().filter(|(name, _)| name != main).map(own).collect())
+        let files = std::mem::take(&mut self.files).into_iter();
+        Ok(files.filter(|(name, _)| name != main).map(own).collect())
     }
 }
 

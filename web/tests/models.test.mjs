@@ -148,6 +148,11 @@ describe(`models of other programs in ${browserName}`, () => {
       }, name, x);
       for (const result of got) near(name, result, y);
     }
+    const old = npz('keras_files/nested.npz');
+    near('nested_legacy.h5', await page.eval(async (x) => {
+      const model = await wgrad.loadModel('/keras_files/nested_legacy.h5');
+      return (await plain(model, model.call(tensor(x)))).y;
+    }, old.x0), old.y);
     for (const name of ['layers_functional', 'layers_sequential']) {
       const all = arrays(`tfjs/${name}.safetensors`);
       const y = await page.eval(async (name, x) => {

@@ -37,40 +37,38 @@ pub(crate) fn layers_model(
     Ok(model)
 }
 
-/// The value of an option at which a layer does the same without it.
-#[derive(Clone, Copy, PartialEq)]
-enum Plain {
-    False,
-    One,
-    Any,
+fn is_false(value: &Value) -> bool {
+    value == false
 }
 
-impl Plain {
-    fn value(self) -> Value {
-        match self {
-            Plain::False => json!(false),
-            Plain::One => json!(1),
-            Plain::Any => Value::Null,
-        }
-    }
+fn is_one(value: &Value) -> bool {
+    value == 1
 }
 
-/// Options of Keras 2 that Keras 3 does not have: parts of the classes that have them (none for all), the option, and its value.
-const GONE: &[(&[&str], &str, Plain)] = &[
-    (&["Depthwise", "Separable", "Transpose"], "groups", Plain::One),
-    (&["Depthwise", "Separable"], "kernel_initializer", Plain::Any),
-    (&["Depthwise", "Separable"], "kernel_regularizer", Plain::Any),
-    (&["Depthwise", "Separable"], "kernel_constraint", Plain::Any),
-    (&["BatchNormalization"], "renorm", Plain::False),
-    (&["BatchNormalization"], "fused", Plain::Any),
-    (&["BatchNormalization"], "virtual_batch_size", Plain::Any),
-    (&["MultiHeadAttention"], "softmax_robust_masking", Plain::False),
-    (&["MultiHeadAttention"], "query_shape", Plain::Any),
-    (&["MultiHeadAttention"], "key_shape", Plain::Any),
-    (&["MultiHeadAttention"], "value_shape", Plain::Any),
-    (&[], "time_major", Plain::False),
-    (&[], "implementation", Plain::Any),
-    (&["Embedding"], "input_length", Plain::Any),
+fn any(_: &Value) -> bool {
+    true
+}
+
+/// An option: parts of the names of the classes that have it (none for all), and the values with which a layer does the same as
+/// without it.
+type Gone = (&'static [&'static str], &'static str, fn(&Value) -> bool);
+
+/// Options of Keras 2 that Keras 3 does not have.
+const GONE: &[Gone] = &[
+    (&["Depthwise", "Separable", "Transpose"], "groups", is_one),
+    (&["Depthwise", "Separable"], "kernel_initializer", any),
+    (&["Depthwise", "Separable"], "kernel_regularizer", any),
+    (&["Depthwise", "Separable"], "kernel_constraint", any),
+    (&["BatchNormalization"], "renorm", is_false),
+    (&["BatchNormalization"], "fused", any),
+    (&["BatchNormalization"], "virtual_batch_size", any),
+    (&["MultiHeadAttention"], "softmax_robust_masking", is_false),
+    (&["MultiHeadAttention"], "query_shape", any),
+    (&["MultiHeadAttention"], "key_shape", any),
+    (&["MultiHeadAttention"], "value_shape", any),
+    (&[], "time_major", is_false),
+    (&[], "implementation", any),
+    (&["Embedding"], "input_length", any),
 ];
 
 /// A config of Keras 2 or TensorFlow.js with the keys of Keras 3.
@@ -92,11 +90,9 @@ fn modern(mut value: Value, written_there: bool, depth: usize) -> Result<Value> 
         // What was not specified is null there, where Keras has a default.
         without_nulls(config, 0);
     }
-    for (classes, option, plain) in GONE {
-        let is_plain = config
-            .get(*option)
-            .is_some_and(|value| *plain == Plain::Any || value == &plain.value());
-        if is_plain && (classes.is_empty() || classes.iter().any(|part| class.contains(part))) {
+    for (classes, option, is_plain) in GONE {
+        let has_it = classes.is_empty() || classes.iter().any(|part| class.contains(part));
+        if has_it && config.get(*option).is_some_and(is_plain) {
             config.remove(*option);
         }
     }

@@ -48,7 +48,7 @@ use crate::keras::saving::LoadedModel;
 #[cfg(not(target_family = "wasm"))]
 pub fn load_graph_model(path: impl AsRef<Path>) -> Result<SavedModel> {
     let (json, files) = opened(path.as_ref())?;
-    graph_model(&json, files).map_err(|error| in_file(path.as_ref(), error))
+    graph_model(&json, &files).map_err(|error| in_file(path.as_ref(), error))
 }
 
 /// As [`load_graph_model`], from the contents of `model.json`, and the names and contents of the files with the weights.
@@ -59,7 +59,7 @@ pub fn load_graph_model_from_bytes<N: Into<String>, B: Into<Cow<'static, [u8]>>>
     json: &[u8],
     files: impl IntoIterator<Item = (N, B)>,
 ) -> Result<SavedModel> {
-    graph_model(json, ModelFiles::memory(files, ""))
+    graph_model(json, &ModelFiles::memory(files, ""))
 }
 
 /// Loads a layers model of TensorFlow.js: what `model.save` writes there, and its converter makes of a Keras model. `path` is that of
@@ -109,38 +109,41 @@ fn in_file(path: &Path, error: Error) -> Error {
     error.reworded(|text| message!("{}: {text}", path.display()))
 }
 
-/// The object in `model.json`, which must be of this format.
-fn parse(json: &[u8], format: &str) -> Result<Value> {
-    let json: Value = serde_json::from_slice(json).map_err(|error| {
-        Error::Data(message!(
-            "it is not valid JSON ({error}). Take the model.json of a TensorFlow.js model."
-        ))
-    })?;
-    let found = json.get("format").and_then(Value::as_str);
+/// The object in `model.json`, and its format.
+fn parsed(json: &[u8]) -> Result<(Value, String)> {
+    let json: Value = serde_json::from_slice(json)
+        .map_err(|error| Error::Data(message!("it is not valid JSON ({error}). {ADVICE}")))?;
+    if json.get("modelTopology").is_none() {
+        return Err(Error::Data(message!("it has no \"modelTopology\". {ADVICE}")));
+    }
     // Old files do not name their format.
     let graph = json.pointer("/modelTopology/node").is_some();
-    let found = found.unwrap_or(if graph { GRAPH } else { LAYERS });
-    if found != format {
-        return Err(Error::Data(message!(
-            "it has the format \"{found}\", not \"{format}\": load_graph_model loads graph models, load_layers_model layers models."
-        )));
-    }
-    if json.get("modelTopology").is_none() {
-        return Err(Error::Data(message!(
-            "it has no \"modelTopology\". Take the model.json of a TensorFlow.js model."
-        )));
-    }
-    Ok(json)
+    let format = json.get("format").and_then(Value::as_str);
+    let format = format.unwrap_or(if graph { GRAPH } else { LAYERS }).to_string();
+    Ok((json, format))
 }
 
+/// The object in a `model.json` of this format.
+fn of_format(json: &[u8], format: &str) -> Result<Value> {
+    match parsed(json)? {
+        (json, found) if found == format => Ok(json),
+        (_, found) => Err(Error::Data(message!(
+            "it has the format \"{found}\", not \"{format}\": load_graph_model loads graph models, load_layers_model layers models."
+        ))),
+    }
+}
+
+const ADVICE: &str = "Take the model.json of a TensorFlow.js model.";
 const GRAPH: &str = "graph-model";
 const LAYERS: &str = "layers-model";
 
 /// The format in a `model.json`: true for a graph model, false for a layers model, `None` if it is neither.
 pub fn is_graph_model(json: &[u8]) -> Option<bool> {
-    [(GRAPH, true), (LAYERS, false)]
-        .into_iter()
-        .find_map(|(format, graph)| parse(json, format).ok().map(|_| graph))
+    match &parsed(json).ok()?.1[..] {
+        GRAPH => Some(true),
+        LAYERS => Some(false),
+        _ => None,
+    }
 }
 
 /// The names of the files with the weights of a `model.json`, as its `weightsManifest` has them.
@@ -155,15 +158,15 @@ pub fn weight_files(json: &[u8]) -> Result<Vec<String>> {
 
 #[cfg(feature = "keras-files")]
 fn layers_model(json: &[u8], files: &ModelFiles) -> Result<LoadedModel> {
-    let json = parse(json, LAYERS)?;
+    let json = of_format(json, LAYERS)?;
     let weights = weights::read(&json, files)?;
     crate::keras::saving::layers_model(&json["modelTopology"], weights)
 }
 
-fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
-    let json = parse(json, GRAPH)?;
+fn graph_model(json: &[u8], files: &ModelFiles) -> Result<SavedModel> {
+    let json = of_format(json, GRAPH)?;
     let mut weights: HashMap<String, HostArray<'static>> =
-        weights::read(&json, &files)?.into_iter().collect();
+        weights::read(&json, files)?.into_iter().collect();
     let mut def = graph_json::graph(&json["modelTopology"])?;
     let mut initial = match json.get("modelInitializer") {
         Some(graph) => graph_json::graph(graph)?.node,
@@ -187,9 +190,9 @@ fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
             set_value(node, array)?;
         }
     }
-    initial.iter_mut().for_each(apart);
+    initial.iter_mut().for_each(prefix_names);
     bind_tables(&json, &mut def.node);
-    let mut signature = graph_json::signature(&json, &def)?;
+    let signature = graph_json::signature(&json, &def)?;
     let tables = initial.iter().filter(|node| {
         node.op.starts_with("LookupTableImport") || node.op.starts_with("InitializeTable")
     });
@@ -209,18 +212,17 @@ fn graph_model(json: &[u8], files: ModelFiles) -> Result<SavedModel> {
         signatures.insert(INIT.to_string(), init);
     }
     def.node.extend(initial);
-    signature.method_name = "tensorflow/serving/predict".to_string();
     signatures.insert("serving_default".to_string(), signature);
     let graph =
         MetaGraphDef { graph_def: Some(def), signature_def: signatures, ..MetaGraphDef::default() };
-    SavedModel::with_variables(files, graph, variables)
+    SavedModel::with_variables(graph, variables)
 }
 
 /// Where the nodes of the graph are that fills the tables: it may have names of the other one.
 const INITIALIZER: &str = "initializer/";
 
-/// Moves a node there.
-fn apart(node: &mut NodeDef) {
+/// Moves a node there, with what it reads.
+fn prefix_names(node: &mut NodeDef) {
     let moved = |name: &str| match name.strip_prefix('^') {
         Some(name) => format!("^{INITIALIZER}{name}"),
         None => format!("{INITIALIZER}{name}"),
@@ -229,7 +231,7 @@ fn apart(node: &mut NodeDef) {
     node.input.iter_mut().for_each(|input| *input = moved(input));
 }
 
-/// Gives the placeholders of tables the tables: both graphs number them.
+/// Makes the placeholders of tables read the tables: both graphs give a table the same number.
 fn bind_tables(json: &Value, nodes: &mut [NodeDef]) {
     let numbered = |place: &str| -> HashMap<u64, String> {
         let infos = json.pointer(place).and_then(Value::as_object);

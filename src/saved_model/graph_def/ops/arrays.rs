@@ -246,7 +246,8 @@ pub(super) static OPS: &[Entry] = &[
     }),
     many("Unique", &["y", "idx"], |call| {
         // Their number is a value.
-        let (x, own) = (call.tensor(0)?, call.tensor(0)?);
+        let x = call.tensor(0)?;
+        let own = x.clone();
         let results = wait(&x, async move {
             let (values, places) = own.unique_async().await?;
             Ok(vec![Value::Tensor(values), Value::Tensor(places)])
@@ -271,7 +272,8 @@ pub(super) static OPS: &[Entry] = &[
     any("UpperBound", |call| searchsorted(call, Side::Right)),
     many("Where", &[], |call| {
         // Their number is a value.
-        let (x, own) = (call.tensor(0)?, call.tensor(0)?);
+        let x = call.tensor(0)?;
+        let own = x.clone();
         let results =
             wait(&x, async move { Ok(vec![Value::Tensor(own.where_indices_async().await?)]) });
         Ok(results?.into())

@@ -89,7 +89,7 @@ fn set_diag(call: &Call<'_>) -> Result<Value> {
 }
 
 /// The product of matrices, each transposed if an attribute says so.
-fn matmul(call: &Call<'_>, first: &str, second: &str) -> Result<Value> {
+pub(super) fn matmul(call: &Call<'_>, first: &str, second: &str) -> Result<Value> {
     let options = MatmulOptions::new()
         .transpose_a(call.attr_bool(first, false))
         .transpose_b(call.attr_bool(second, false));

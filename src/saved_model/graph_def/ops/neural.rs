@@ -1,11 +1,12 @@
 //! Ops of neural networks: convolutions, pools, normalizations and losses.
 
 use super::call::{Call, Entry, Results, any, many, unsupported};
+use super::matrices::matmul;
 use crate::error::{Error, Result, message};
 use crate::ops::{
     Conv2dOptions, Conv2dTransposeOptions, Conv3dOptions, Conv3dTransposeOptions,
-    FusedBatchNormOptions, LocalResponseNormalizationOptions, MatmulOptions,
-    MaxPoolWithArgmaxOptions, Padding, PoolOptions, PoolingType, softmax_cross_entropy_with_logits,
+    FusedBatchNormOptions, LocalResponseNormalizationOptions, MaxPoolWithArgmaxOptions, Padding,
+    PoolOptions, PoolingType, softmax_cross_entropy_with_logits,
     sparse_softmax_cross_entropy_with_logits,
 };
 use crate::saved_model::graph_def::value::Value;
@@ -101,12 +102,7 @@ pub(super) static OPS: &[Entry] = &[
     }),
     any("_FusedConv2D", |call| fused(call, &conv2d(call)?)),
     any("_FusedDepthwiseConv2dNative", |call| fused(call, &depthwise(call)?)),
-    any("_FusedMatMul", |call| {
-        let options = MatmulOptions::new()
-            .transpose_a(call.attr_bool("transpose_a", false))
-            .transpose_b(call.attr_bool("transpose_b", false));
-        fused(call, &call.tensor(0)?.matmul_with(call.tensor(1)?, options)?)
-    }),
+    any("_FusedMatMul", |call| fused(call, &matmul(call, "transpose_a", "transpose_b")?.tensor()?)),
 ];
 
 /// The images of a convolution, with their channels last, and its options.
