@@ -1,6 +1,7 @@
 //! ONNX models have onnxruntime's results (tests/data/onnx), can be trained, and broken ones are errors.
 
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
 use wgrad as tf;
@@ -16,23 +17,57 @@ fn folder() -> PathBuf {
 }
 
 /// The inputs of a model on the device, with 64-bit integers as 32 bits.
-fn inputs(name: &str) -> Vec<(String, Tensor)> {
-    let inputs = part(&arrays(&folder().join(format!("{name}.safetensors"))), "in.");
+fn inputs(path: &Path) -> Vec<(String, Tensor)> {
+    let inputs = part(&arrays(&path.with_extension("safetensors")), "in.");
     inputs.into_iter().map(|(name, array)| (name, array.to_tensor().unwrap())).collect()
 }
 
-fn compare(name: &str) {
-    let model = tf::onnx::load(folder().join(format!("{name}.onnx"))).unwrap();
-    let expected = part(&arrays(&folder().join(format!("{name}.safetensors"))), "out.");
+/// Compares a model with the results in the file of its name.
+fn compare_file(path: &Path) {
+    let model = tf::onnx::load(path).unwrap_or_else(|error| panic!("{error}"));
+    let expected = part(&arrays(&path.with_extension("safetensors")), "out.");
     // The first call traces, the second one runs the plan.
     for turn in ["first", "second"] {
-        let results = model.call(inputs(name)).unwrap();
-        assert!(results.names().eq(expected.keys().map(String::as_str)));
+        let what = format!("{}, the {turn} call", path.display());
+        let results = model.call(inputs(path)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let mut names: Vec<&str> = results.names().collect();
+        names.sort_unstable();
+        assert_eq!(names, expected.keys().collect::<Vec<_>>(), "{what}");
         for (key, value) in results {
-            let what = format!("{name}, the {turn} call: {key}");
+            let what = format!("{what}: {key}");
             assert_near(&what, &value.to_host_array().unwrap(), &expected[&key], 1e-5);
         }
     }
+}
+
+fn compare(name: &str) {
+    compare_file(&folder().join(format!("{name}.onnx")));
+}
+
+/// Compares all models in a folder, and lists those that differ.
+fn compare_all(folder: &Path) {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "onnx")).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{} has no models", folder.display());
+    let differ: Vec<&PathBuf> =
+        paths.iter().filter(|path| catch_unwind(|| compare_file(path)).is_err()).collect();
+    println!("{} of {} models agree", paths.len() - differ.len(), paths.len());
+    assert!(differ.is_empty(), "{} of {} models differ: {differ:#?}", differ.len(), paths.len());
+}
+
+/// The models of exporters.py: what PyTorch, scikit-learn and Keras have as layers, their exporters write as ops.
+#[test]
+fn exported_models_have_the_results_of_onnxruntime() {
+    compare_all(&folder().join("exported"));
+}
+
+/// The models that exporters.py writes with --all, or any others with their results.
+#[test]
+#[ignore = "takes a folder of models, in WGRAD_ONNX_FOLDER"]
+fn models_of_a_folder_have_the_results_of_onnxruntime() {
+    compare_all(Path::new(&std::env::var("WGRAD_ONNX_FOLDER").unwrap()));
 }
 
 #[test]
@@ -101,7 +136,7 @@ fn a_model_is_trained_further() {
     let names: Vec<String> = model.named_variables().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["k1", "b1", "scale", "offset", "mean", "variance", "k2", "k3"]);
     assert_eq!(model.trainable_variables().len(), 6);
-    let (_, x) = inputs("cnn").remove(0);
+    let (_, x) = inputs(&folder().join("cnn.onnx")).remove(0);
     let labels = tf::constant([0, 3]).unwrap();
     let sgd = Sgd::new(1.0);
     let mut losses = Vec::new();

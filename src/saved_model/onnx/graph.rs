@@ -15,6 +15,8 @@ use crate::saved_model::waiting;
 
 /// Graphs in graphs are refused if they are deeper, as they would need a deep stack.
 const DEEPEST: usize = 24;
+/// An op whose result no tensor can be.
+const ZIP_MAP: &str = "ai.onnx.ml.ZipMap";
 /// The most ops that an error lists.
 const MOST_LISTED: usize = 20;
 
@@ -136,8 +138,7 @@ fn find_drops(graph: &mut Graph) {
 pub(super) fn unknown(graph: &Graph, functions: &HashMap<String, Graph>, found: &mut Vec<String>) {
     for (at, node) in graph.nodes.iter().enumerate() {
         let standard = matches!(&node.domain[..], "" | "ai.onnx");
-        let known =
-            (standard && ops::find(&node.op).is_some()) || functions.contains_key(&node.function);
+        let known = ops::find(&node.function).is_some() || functions.contains_key(&node.function);
         if !known && found.len() > MOST_LISTED {
             // Only their number is reported.
             found.push(String::new());
@@ -163,9 +164,13 @@ pub(super) fn unknown_error(found: &[String]) -> Error {
         0 => String::new(),
         more => format!("\n  and {more} more"),
     };
-    Error::Data(message!(
-        "it needs ops that wgrad does not have:{listed}{more}\nExport the model without them, for example of another opset."
-    ))
+    let advice = if listed.contains(ZIP_MAP) {
+        "Its probabilities are a list of maps. Export it with zipmap=False, which makes them a tensor: \
+         to_onnx(model, x, options={'zipmap': False})."
+    } else {
+        "Export the model without them, for example of another opset."
+    };
+    Error::Data(message!("it needs ops that wgrad does not have:{listed}{more}\n{advice}"))
 }
 
 /// A graph that runs, its values, and the graphs around it.
@@ -258,7 +263,7 @@ impl<'a> Scope<'a> {
             return self.inner(function, None).run(inputs);
         }
         let call = Call { node, inputs, opset: self.opset, runner: self };
-        let run = ops::find(&node.op);
+        let run = ops::find(&node.function);
         let run = run.ok_or_else(|| named(Error::Data(message!("the op is not known."))))?;
         waiting::node(|| run(&call)).map_err(named)
     }

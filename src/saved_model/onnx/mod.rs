@@ -403,6 +403,10 @@ mod tests {
             ("NonMaxSuppression", vec![image, image], vec![], "are not [batch, boxes, 4]"),
             ("DequantizeLinear", vec![image, &[4]], vec![ints("axis", &[9])], "the axis 9"),
             ("SoftmaxCrossEntropyLoss", vec![&[2], &[2]], vec![], "axis 1 does not exist"),
+            ("DFT", vec![&[2]], vec![], "the axis 1 is out of range"),
+            ("DFT", vec![&[2, 1]], vec![ints("axis", &[-1])], "the parts of complex numbers"),
+            ("STFT", vec![&[1, 4, 1], &[]], vec![], "is 0, which is no size"),
+            ("Col2Im", vec![image, &[2], &[2]], vec![], "no sizes of an image"),
         ] {
             let text = error(op, &inputs, attributes);
             assert!(text.contains(words), "{op}: {text}");

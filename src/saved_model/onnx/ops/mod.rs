@@ -6,11 +6,13 @@ mod boxes;
 mod control;
 mod losses;
 mod math;
+mod ml;
 mod neural;
 mod quantized;
 mod recurrent;
 mod resize;
 mod sampling;
+mod signal;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,7 +20,7 @@ use std::sync::OnceLock;
 use super::call;
 use call::{Run, Table};
 
-const TABLES: [Table; 11] = [
+const TABLES: [Table; 12] = [
     arrays::OPS,
     attention::OPS,
     boxes::OPS,
@@ -30,18 +32,24 @@ const TABLES: [Table; 11] = [
     recurrent::OPS,
     resize::OPS,
     sampling::OPS,
+    signal::OPS,
 ];
 
-/// The op of this name.
+fn tables() -> impl Iterator<Item = &'static (&'static str, Run)> {
+    TABLES.into_iter().chain(ml::TABLES).flatten()
+}
+
+/// The op of this name with its domain, as [`function_name`](super::graph::function_name) has it.
 pub(super) fn find(name: &str) -> Option<Run> {
     static ALL: OnceLock<HashMap<&'static str, Run>> = OnceLock::new();
-    let all = ALL.get_or_init(|| TABLES.into_iter().flatten().copied().collect());
-    all.get(name).copied()
+    let all = ALL.get_or_init(|| tables().copied().collect());
+    // The standard domain has no name.
+    all.get(name.strip_prefix('.').unwrap_or(name)).copied()
 }
 
 /// The names of all ops, sorted.
 pub(super) fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> = TABLES.into_iter().flatten().map(|(name, _)| *name).collect();
+    let mut names: Vec<_> = tables().map(|(name, _)| *name).collect();
     names.sort_unstable();
     names
 }
@@ -54,6 +62,6 @@ mod tests {
     fn each_op_is_in_one_table() {
         let names = names();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "{names:?}");
-        assert!(find("Conv").is_some() && find("Foo").is_none());
+        assert!(find(".Conv").is_some() && find("own.Conv").is_none());
     }
 }
