@@ -286,31 +286,51 @@ pub(crate) fn observe(observer: Rc<dyn Observer>) {
     });
 }
 
+/// The values after a turn of a loop, from its number, a scalar of `i32`, and the values before it.
+pub(crate) type Turn<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<Vec<Tensor>>;
+/// Makes so many turns, from these values.
+pub(crate) type Loop = fn(usize, Vec<Tensor>, Turn<'_>) -> Result<Vec<Tensor>>;
+
+/// How calls for another library are made.
+#[derive(Clone, Copy)]
+#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+struct Composing {
+    repeat: Option<Loop>,
+}
+
 thread_local! {
     /// Whether calls on this thread are for another library.
     #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-    static COMPOSING: Cell<bool> = const { Cell::new(false) };
+    static COMPOSING: Cell<Option<Composing>> = const { Cell::new(None) };
 }
 
-/// Runs `f`, in which an op whose kernels no other library has is composed of ordinary ones.
+/// Runs `f`, in which an op whose kernels no other library has is composed of ordinary ones, and of `repeat` if there is one.
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-pub(crate) fn composing<R>(f: impl FnOnce() -> R) -> R {
-    struct End(bool);
+pub(crate) fn composing<R>(repeat: Option<Loop>, f: impl FnOnce() -> R) -> R {
+    struct End(Option<Composing>);
     impl Drop for End {
         fn drop(&mut self) {
             COMPOSING.set(self.0);
         }
     }
-    let _end = End(COMPOSING.replace(true));
+    let _end = End(COMPOSING.replace(Some(Composing { repeat })));
     f()
 }
 
 /// Whether the calls of this thread are in [`composing`].
 pub(crate) fn is_composing() -> bool {
     #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
-    return COMPOSING.get();
+    return COMPOSING.get().is_some();
     #[cfg(not(all(feature = "saved-model", not(target_family = "wasm"))))]
     return false;
+}
+
+/// The loop that [`composing`] has.
+pub(crate) fn composed_loop() -> Option<Loop> {
+    #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+    return COMPOSING.get().and_then(|composing| composing.repeat);
+    #[cfg(not(all(feature = "saved-model", not(target_family = "wasm"))))]
+    return None;
 }
 
 /// Notifies `observer` of the calls in `f`, which do not begin a new step of the program.

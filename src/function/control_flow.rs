@@ -358,12 +358,17 @@ thread_local! {
     static MAPPING: Cell<usize> = const { Cell::new(0) };
 }
 
-struct Mapping;
+pub(super) struct Mapping;
 
 impl Mapping {
     fn begin() -> Self {
         MAPPING.set(MAPPING.get() + 1);
         Mapping
+    }
+
+    /// Whether the closure of [`vectorized_map`] runs.
+    pub(super) fn is_active() -> bool {
+        MAPPING.get() > 0
     }
 
     /// Refuses a decision by a value that differs from part to part.

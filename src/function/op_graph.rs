@@ -1,9 +1,10 @@
 //! [`OpGraph`]: what a function does, as data that other libraries' formats can be made of.
 
+use super::control_flow::{Mapping, WhileLoopOptions, while_loop_with};
 use super::program::{At, Block, Call, Control, Entry, Program};
 use super::traces::record;
-use crate::eager;
-use crate::error::Result;
+use crate::eager::{self, Turn};
+use crate::error::{Error, Result};
 use crate::graph::Spec;
 use crate::graph::attributes::Value;
 use crate::runtime::Device;
@@ -68,8 +69,11 @@ pub(crate) struct OpCall {
     pub(crate) spec: Spec,
 }
 
+/// Why the gradient of a branch or a loop is [`OpNode::Own`].
+const GRADIENT: &str = "it computes gradients of a branch or a loop";
+
 /// The ops of `body` for arguments of these shapes and dtypes; ops that have kernels for a whole composition, such as a
-/// recurrent layer, are composed of others.
+/// recurrent layer, are composed of others. With `loops`, a recurrent layer is a loop over the steps.
 ///
 /// # Errors
 /// Those of `body`, and of a function that is traced.
@@ -77,13 +81,29 @@ pub(crate) fn op_graph(
     device: &Device,
     arguments: &[Spec],
     body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+    loops: bool,
 ) -> Result<OpGraph> {
     let arguments: Vec<Tensor> =
         arguments.iter().map(|spec| eager::placeholder_on(device, spec.clone())).collect();
     let traced = || record(device, &arguments, &|tensors: Vec<Tensor>| body(&tensors));
-    let (program, _) = eager::composing(traced)?;
+    let (program, _) = eager::composing(loops.then_some(repeated as eager::Loop), traced)?;
     let Program { entries, variables, outputs, .. } = program;
     Ok(OpGraph { body: block(entries, &outputs, &[]), variables })
+}
+
+/// The loop of a recurrent layer.
+fn repeated(count: usize, start: Vec<Tensor>, body: Turn<'_>) -> Result<Vec<Tensor>> {
+    if Mapping::is_active() {
+        return Err(Error::Trace("a loop cannot be mapped.".into()));
+    }
+    let first = start[0].device().scope(|| Tensor::scalar(0_i32))?;
+    let options = WhileLoopOptions::new().maximum_iterations(count as u64);
+    let again = |(turn, _): &(Tensor, Vec<Tensor>)| turn.greater_equal(0);
+    let next = |(turn, values): (Tensor, Vec<Tensor>)| {
+        let after = body(&turn, &values)?;
+        Ok((turn.add(1)?, after))
+    };
+    Ok(while_loop_with(again, next, (first, start), options)?.1)
 }
 
 fn block(entries: Vec<Entry>, outputs: &[At], captures: &[At]) -> OpBlock {
@@ -123,7 +143,7 @@ fn node(entry: Entry) -> OpNode {
             most,
         },
         Entry::Control(Control::Host { .. }) => OpNode::Own("it calls code on the host"),
-        Entry::Gradient { .. } => OpNode::Own("it computes gradients of a branch or a loop"),
+        Entry::Gradient { .. } => OpNode::Own(GRADIENT),
         Entry::Result { of, index } => OpNode::Result { of: at(of), index },
     }
 }
@@ -213,6 +233,22 @@ impl OpBlock {
             }
         }
         needed
+    }
+
+    /// Whether it computes gradients of branches or loops.
+    pub(crate) fn has_gradients(&self) -> bool {
+        self.any(&|node| matches!(node, OpNode::Own(GRADIENT)))
+    }
+
+    /// Whether a turn of a loop assigns variables.
+    pub(crate) fn assigns_in_loops(&self) -> bool {
+        let assigns = |node: &OpNode| matches!(node, OpNode::Assign { .. });
+        self.any(&|node| matches!(node, OpNode::Repeat { body, .. } if body.any(&assigns)))
+    }
+
+    fn any(&self, is: &dyn Fn(&OpNode) -> bool) -> bool {
+        let within = |node: &OpNode| node.blocks().iter().any(|block| block.any(is));
+        self.nodes.iter().any(|node| is(node) || within(node))
     }
 
     /// Whether it assigns variables, or does what cannot be left out.

@@ -124,11 +124,11 @@ pub(crate) use random::{Distribution, multinomial, philox_random, philox_random_
 pub use ranges::{
     Indexing, ReverseSequenceOptions, linspace, linspace_with, meshgrid, meshgrid_with,
 };
-pub(crate) use recurrent::steps_of;
 pub use recurrent::{
     GruOptions, LstmOptions, Recurrence, SimpleRnnOptions, gru, gru_cell, lstm, lstm_cell,
     simple_rnn, simple_rnn_cell,
 };
+pub(crate) use recurrent::{SequenceStep, Steps};
 pub use reshape::broadcast_static_shape;
 pub use scan::CumsumOptions;
 pub use scatter_nd::scatter_nd;

@@ -6,9 +6,10 @@ use wgrad as tf;
 use wgrad::keras::Activation;
 use wgrad::keras::layers::{
     AveragePooling2D, BatchNormalization, Bidirectional, Conv1D, Conv2D, Conv2DTranspose, Conv3D,
-    Dense, DepthwiseConv2D, Dropout, Embedding, Flatten, GlobalAveragePooling1D,
-    GlobalAveragePooling2D, GroupNormalization, Gru, Layer, LayerNormalization, Lstm, MaxPooling2D,
-    MultiHeadAttention, SeparableConv2D, SimpleRnn, UpSampling2D,
+    ConvLstm1D, Dense, DepthwiseConv2D, Dropout, Embedding, Flatten, GlobalAveragePooling1D,
+    GlobalAveragePooling2D, GroupNormalization, Gru, GruCell, Layer, LayerNormalization, Lstm,
+    LstmCell, MaxPooling2D, MultiHeadAttention, Rnn, SeparableConv2D, SimpleRnn, StackedRnnCells,
+    UpSampling2D,
 };
 use wgrad::keras::{INFERENCE, Sequential};
 use wgrad::onnx::OnnxSaveOptions;
@@ -149,15 +150,31 @@ pub fn all() -> Vec<Written> {
         ),
         sequential(
             "gru",
-            batch(&[6, 5]),
+            f32s(&[None, None, Some(5)]),
             Sequential::new().add(Gru::new(4).return_sequences(true)).add(SimpleRnn::new(3)),
+        ),
+        sequential(
+            "cells",
+            f32s(&[None, None, Some(5)]),
+            Sequential::new()
+                .add(
+                    Rnn::new(StackedRnnCells::new().add(LstmCell::new(4)).add(GruCell::new(3)))
+                        .return_sequences(true),
+                )
+                .add(Lstm::new(3).activation(Activation::Relu).go_backwards(true).unroll(false)),
+        ),
+        sequential(
+            "films",
+            f32s(&[None, Some(3), Some(5), Some(2)]),
+            Sequential::new().add(ConvLstm1D::new(3, [2]).padding(Padding::Same)),
         ),
     ];
     let text = Sequential::new()
         .add(Embedding::new(11, 6).mask_zero(true))
-        .add(Gru::new(4))
+        .add(Bidirectional::new(Gru::new(4).return_sequences(true)))
+        .add(Lstm::new(4))
         .add(Dense::new(1));
-    models.push(sequential("text", ids(&[None, Some(9)]), text));
+    models.push(sequential("text", ids(&[None, None]), text));
     models.push(transformer());
     models.extend(functions());
     models

@@ -1,7 +1,7 @@
 //! Recurrent layers: LSTM, GRU and the simple RNN, as functions of a whole sequence and as cells of one step.
 //!
 //! All steps' inputs are multiplied by the kernel in one product, before the first step. `fused.rs` then computes all
-//! steps as one op with custom kernels; if it has none, or on request, the cells of `cells.rs` are called.
+//! steps as one op with custom kernels; if it has none, or on request, `steps.rs` calls the cells of `cells.rs`.
 
 mod cells;
 mod check;
@@ -9,6 +9,7 @@ pub(super) mod fused;
 mod kernels;
 mod layout;
 mod second_order;
+mod steps;
 mod team;
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,9 @@ mod tests;
 pub use cells::{gru_cell, lstm_cell, simple_rnn_cell};
 
 use self::layout::Cell;
+pub(crate) use self::steps::{Step as SequenceStep, Steps};
 use super::inventory::{ANY, Answer, Args, Entry, Input, Make, OpKind, Values, one};
-use super::{concat, expect_dtype, select, stack};
+use super::{concat, expect_dtype, select};
 use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
@@ -291,36 +293,17 @@ impl SequenceRun {
         if fused && kernels::fits(self.cell, [batch, steps, wide], masked, caps) {
             return self.run_fused(&products, &start, recurrent, bias, wide);
         }
-        let mut order: Vec<usize> = (0..steps).collect();
-        if self.backwards {
-            order.reverse();
-        }
-        let products = steps_of(&products)?;
-        let mask = self.mask.as_ref().map(|mask| mask.unstack(1)).transpose()?;
-        let mut state = start;
-        let mut output: Option<Tensor> = None;
-        let mut outputs = Vec::new();
-        for place in order {
-            let mut next = step(&products[place], &state)?;
-            let mut now = next[0].clone();
-            if let Some(mask) = &mask {
-                let seen = mask[place].expand_dims(1)?;
-                // As in Keras, the result before the first step that counts is zeros.
-                let before = output.as_ref().map_or_else(|| now.zeros_like(), |y| Ok(y.clone()))?;
-                now = select(&seen, &now, &before)?;
-                for (next, before) in next.iter_mut().zip(&state) {
-                    *next = select(&seen, next, before)?;
-                }
-            }
-            state = next;
-            output = Some(now.clone());
-            outputs.push(now);
-        }
-        let output = match (self.sequences, output) {
-            (false, Some(last)) => last,
-            _ => stack(&outputs, 1)?,
+        let steps = Steps {
+            x: &products,
+            mask: self.mask.as_ref(),
+            backwards: self.backwards,
+            sequences: self.sequences,
+            unroll: !self.fused,
         };
-        Ok(Recurrence { output, state })
+        steps.run(start, &|x, state| {
+            let next = step(x, state)?;
+            Ok((next[0].clone(), next))
+        })
     }
 
     /// `wide` is the number of units in the kernels.
@@ -395,28 +378,6 @@ fn widen(x: &Tensor, parts: usize, wide: usize, rows: usize) -> Result<Tensor> {
     edges[lead.len() + 1].1 = wide - units;
     let padded = apart.pad(&edges)?;
     padded.reshape_to([&padded.shape()[..lead.len()], &[parts * wide]].concat().into())
-}
-
-/// The steps of `[B,T,..]`, each `[B,..]`.
-pub(crate) fn steps_of(x: &Tensor) -> Result<Vec<Tensor>> {
-    steps_along(x, 1)
-}
-
-/// The slices of `x` along an axis. They are taken from pieces of it: each slice's gradient has the size of the tensor
-/// that it was taken from, so taking all from the whole would cost the square of their number.
-fn steps_along(x: &Tensor, axis: usize) -> Result<Vec<Tensor>> {
-    let (count, along) = (x.shape()[axis], axis as i64);
-    if count <= 8 {
-        return x.unstack(along);
-    }
-    let piece = count.isqrt().max(2);
-    let mut sizes = vec![piece; count / piece];
-    sizes.extend((!count.is_multiple_of(piece)).then_some(count % piece));
-    let mut steps = Vec::with_capacity(count);
-    for part in x.split_sizes(&sizes, along)? {
-        steps.extend(part.unstack(along)?);
-    }
-    Ok(steps)
 }
 
 /// The kernel, the recurrent kernel and the bias, if there is one, by Keras's names.

@@ -6,7 +6,7 @@
 //! computed for all steps at once.
 
 use super::layout::{Cell, SequenceAttributes};
-use super::steps_along;
+use super::steps::along;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::{Backward, Grads, MatmulOptions, concat, fill, stack};
@@ -168,10 +168,9 @@ impl<'a> Call<'a> {
         let (parts, carry) = cell.passed();
         let gates = cell.gates();
         let given: Vec<Vec<Tensor>> =
-            (0..parts).map(|part| steps_along(&self.given(part)?, 0)).collect::<Result<_>>()?;
-        let slopes: Vec<Vec<Tensor>> =
-            slopes.iter().map(|x| steps_along(x, 0)).collect::<Result<_>>()?;
-        let seen = self.seen.as_ref().map(|seen| steps_along(seen, 0)).transpose()?;
+            (0..parts).map(|part| along(&self.given(part)?, 0)).collect::<Result<_>>()?;
+        let slopes: Vec<Vec<Tensor>> = slopes.iter().map(|x| along(x, 0)).collect::<Result<_>>()?;
+        let seen = self.seen.as_ref().map(|seen| along(seen, 0)).transpose()?;
         let mut all: Vec<Vec<Tensor>> = vec![Vec::new(); parts];
         let mut results: Vec<Vec<Tensor>> = vec![Vec::new(); cell.states()];
         let mut before: Option<Vec<Tensor>> = None;

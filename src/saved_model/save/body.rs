@@ -12,7 +12,7 @@ use crate::host_array::{HostArray, HostDType};
 use crate::saved_model::graph_def::proto::{
     ArgDef, Attr, FunctionDef, HandleData, ListValue, NameAttrList, NodeDef, OpDef,
 };
-use crate::saved_model::traced::{Site, Traces};
+use crate::saved_model::traced::{Number, Site, Traces};
 use crate::variable::Variable;
 
 /// `DT_RESOURCE`: a variable itself, not its value.
@@ -330,11 +330,13 @@ impl Library {
         let own = nodes[0].blocks();
         let (mut used, mut assigned) = (BTreeSet::new(), BTreeSet::new());
         own.iter().for_each(|block| variables_of(block, &mut used, &mut assigned));
-        let (start, most) = match nodes[0] {
-            OpNode::Repeat { start, most, .. } => (&start[..], *most),
-            _ => (&[][..], u64::MAX),
-        };
-        let bounded = most != u64::MAX;
+        let start = if let OpNode::Repeat { start, .. } = nodes[0] { &start[..] } else { &[][..] };
+        let most = traces.most_turns(nodes).unwrap_or_else(|why| {
+            self.problem(why);
+            None
+        });
+        let is_loop = matches!(nodes[0], OpNode::Repeat { .. });
+        let bounded = most.is_some();
         let mut inputs: Vec<Out> = Vec::new();
         let mut arguments: Vec<ArgDef> = Vec::new();
         let add = |out: Out, dtype: DType, inputs: &mut Vec<Out>, arguments: &mut Vec<ArgDef>| {
@@ -343,9 +345,13 @@ impl Library {
             arguments.push(argument(&name, dtype));
             name
         };
-        if bounded {
-            let zero = builder.i32(0);
-            add(zero, DType::I32, &mut inputs, &mut arguments);
+        if is_loop {
+            // TensorFlow's gradient of a loop takes its first values as the number of turns and the most of them, or -1.
+            let counter = builder.i32(0);
+            let most = builder.number(&most.unwrap_or(Number::Known(-1)));
+            for out in [counter, most] {
+                add(out, DType::I32, &mut inputs, &mut arguments);
+            }
         }
         let mut values = Vec::new();
         for at in start {
@@ -392,14 +398,12 @@ impl Library {
             let written = self.block(&mut body, traces, &blocks, &inner);
             let mut outs: Vec<Out> = written.results;
             let mut own_kinds: Vec<i32> = Vec::new();
-            let is_cond = matches!(nodes[0], OpNode::Repeat { .. }) && place == 0;
-            let is_body = matches!(nodes[0], OpNode::Repeat { .. }) && place == 1;
+            let (is_cond, is_body) = (is_loop && place == 0, is_loop && place == 1);
             if is_cond {
                 let goes_on = truth(&mut body, &outs[0], written.specs[0][0].dtype);
                 outs = vec![match bounded {
                     true => {
-                        let most = body.i32(most.min(i32::MAX as u64) as i64);
-                        let counter = "in0".to_string();
+                        let (counter, most) = ("in0".to_string(), "in1".to_string());
                         let less =
                             body.op("Less", &[&counter, &most], [("T", type_of(DType::I32))]);
                         body.op("LogicalAnd", &[&goes_on, &less], [])
@@ -408,15 +412,15 @@ impl Library {
                 }];
                 own_kinds.push(HostDType::Bool.number());
             } else {
-                if is_body && bounded {
+                if is_body {
                     let (counter, one) = ("in0".to_string(), body.i32(1));
                     let next = body.op("AddV2", &[&counter, &one], [("T", type_of(DType::I32))]);
-                    outs.insert(0, next);
+                    outs.splice(0..0, [next, "in1".to_string()]);
+                    own_kinds.extend([HostDType::I32.number(); 2]);
                 }
                 let dtypes =
                     written.specs.iter().map(|specs| HostDType::from(specs[0].dtype).number());
-                let counter = (is_body && bounded).then_some(HostDType::I32.number());
-                own_kinds.extend(counter.into_iter().chain(dtypes));
+                own_kinds.extend(dtypes);
                 if is_body {
                     // What does not change is passed on.
                     let more = arguments[outs.len()..].iter();
@@ -482,7 +486,7 @@ impl Library {
                     ("body", function(&names[1])),
                 ];
                 let inputs = inputs.into_iter().chain(before);
-                (builder.node(&format!("{stateless}While"), inputs, attrs), usize::from(bounded))
+                (builder.node(&format!("{stateless}While"), inputs, attrs), 2)
             }
         };
         for variable in &used {

@@ -1,6 +1,7 @@
 //! [`Traces`]: a closure traced with several sizes, so that what depends on open sizes shows.
 
-use super::number::Samples;
+use super::number::{Number, Samples};
+use super::site::Found;
 use crate::error::{Error, Result, message};
 use crate::function::TensorSpec;
 use crate::function::op_graph::{OpBlock, OpGraph, OpNode, op_graph};
@@ -70,6 +71,8 @@ impl OpenSizes {
     }
 }
 
+type Body<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
+
 /// What a closure does, traced once for each of the [`Samples`].
 pub(in crate::saved_model) struct Traces {
     pub(in crate::saved_model) samples: Samples,
@@ -78,6 +81,8 @@ pub(in crate::saved_model) struct Traces {
     pub(in crate::saved_model) graphs: Vec<OpGraph>,
     /// The specs of each argument, in each trace.
     pub(in crate::saved_model) arguments: Vec<Vec<Spec>>,
+    /// Whether recurrent layers are loops.
+    loops: bool,
 }
 
 impl Traces {
@@ -86,8 +91,27 @@ impl Traces {
     pub(in crate::saved_model) fn new(
         device: &Device,
         specs: &[TensorSpec],
-        body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        body: Body,
     ) -> Result<Self> {
+        let looped = Traces::agreeing(device, specs, body, true);
+        let mut assigns = false;
+        if let Ok(traces) = &looped {
+            let body = &traces.graphs[0].body;
+            assigns = body.assigns_in_loops();
+            if !assigns && !body.has_gradients() {
+                return looped;
+            }
+        }
+        // Step by step, the gradient of a recurrent layer can be written. And a step that assigns variables is called only as
+        // often as it runs, while the trace of a loop calls it once more, for the shape of its result.
+        match (Traces::agreeing(device, specs, body, false), assigns) {
+            (Ok(unrolled), _) => Ok(unrolled),
+            (Err(error), true) => Err(error),
+            (Err(_), false) => looped,
+        }
+    }
+
+    fn agreeing(device: &Device, specs: &[TensorSpec], body: Body, loops: bool) -> Result<Self> {
         // As few sizes as the function needs to agree.
         let mut tried = usize::MAX;
         let mut found = Err(different("cannot be traced"));
@@ -95,7 +119,7 @@ impl Traces {
             let open = OpenSizes::new(specs, shared);
             if open.places.len() < tried {
                 tried = open.places.len();
-                found = Traces::of(device, specs, body, open);
+                found = Traces::of(device, specs, body, open, loops);
             }
             if found.is_ok() {
                 break;
@@ -107,14 +131,16 @@ impl Traces {
     fn of(
         device: &Device,
         specs: &[TensorSpec],
-        body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        body: Body,
         open: OpenSizes,
+        loops: bool,
     ) -> Result<Self> {
         let mut samples = open.samples(LAST[0]);
         let mut traces = Traces {
             samples: Samples(Vec::new()),
             sources: open.places.iter().map(|places| places[0]).collect(),
             graphs: Vec::new(),
+            loops,
             arguments: vec![Vec::new(); specs.len()],
         };
         let last = samples.0.pop().unwrap_or_default();
@@ -139,12 +165,36 @@ impl Traces {
         first.map(|()| traces)
     }
 
+    /// The most turns of a loop; `None` for a loop without a limit.
+    ///
+    /// # Errors
+    /// The reason why it cannot be written, a clause.
+    pub(in crate::saved_model) fn most_turns(&self, nodes: &[&OpNode]) -> Found<Option<Number>> {
+        let most: Vec<u64> = nodes
+            .iter()
+            .filter_map(
+                |node| if let OpNode::Repeat { most, .. } = node { Some(*most) } else { None },
+            )
+            .collect();
+        if most.iter().all(|most| *most == u64::MAX) {
+            return Ok(None);
+        }
+        // Graphs count turns with `int32`.
+        let most: Vec<i64> = most.iter().map(|most| (*most).min(i32::MAX as u64) as i64).collect();
+        let number = self.samples.number(&most);
+        number.map(Some).ok_or_else(|| {
+            format!(
+                "it has a loop whose most turns are neither a sum nor a product of the open sizes ({most:?})"
+            )
+        })
+    }
+
     /// Traces the function with these sizes.
     fn add(
         &mut self,
         device: &Device,
         specs: &[TensorSpec],
-        body: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>,
+        body: Body,
         open: &OpenSizes,
         sizes: Vec<usize>,
     ) -> Result<()> {
@@ -162,7 +212,7 @@ impl Traces {
                 own[*argument].shape = shape.into();
             }
         }
-        let graph = op_graph(device, &own, body).map_err(|error| match sizes.is_empty() {
+        let graph = op_graph(device, &own, body, self.loops).map_err(|error| match sizes.is_empty() {
             true => error,
             false => {
                 let shapes: Vec<String> = own.iter().map(Spec::to_string).collect();
@@ -212,6 +262,9 @@ fn same_block(one: &OpBlock, two: &OpBlock) -> Result<()> {
             | (OpNode::Outer(a), OpNode::Outer(b)) => a == b,
             (OpNode::Assign { variable: a, .. }, OpNode::Assign { variable: b, .. }) => a == b,
             (OpNode::Result { index: a, .. }, OpNode::Result { index: b, .. }) => a == b,
+            (OpNode::Repeat { most: a, .. }, OpNode::Repeat { most: b, .. }) => {
+                (*a == u64::MAX) == (*b == u64::MAX)
+            }
             _ => std::mem::discriminant(a) == std::mem::discriminant(b),
         };
         if !same || a.inputs() != b.inputs() || a.blocks().len() != b.blocks().len() {

@@ -1,11 +1,10 @@
-//! [`SequenceOptions`]: the options of running over a sequence, and the step-by-step implementation.
+//! [`SequenceOptions`]: the options of running over a sequence, and [`Sequence`], a run of a cell.
 
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
 use crate::keras::Regularizer;
-use crate::ops::{Recurrence, stack, steps_of, where_};
-use crate::shape::Shape;
+use crate::ops::{Recurrence, SequenceStep, Steps};
 use crate::tensor::Tensor;
 
 /// The options of all recurrent layers.
@@ -93,9 +92,6 @@ pub struct Sequence<'a> {
     pub(super) how: &'a SequenceOptions,
 }
 
-/// The output and the states after a step.
-pub(super) type Step<'a> = &'a dyn Fn(&Tensor, &[Tensor]) -> Result<(Tensor, Vec<Tensor>)>;
-
 impl Sequence<'_> {
     pub(super) fn start_or(
         &self,
@@ -109,48 +105,21 @@ impl Sequence<'_> {
         &self,
         x: &Tensor,
         start: Vec<Tensor>,
-        step: Step<'_>,
+        step: SequenceStep<'_>,
     ) -> Result<Recurrence> {
-        let mut inputs = steps_of(x)?;
-        let mut masks = self.mask.map(steps_of).transpose()?;
-        if self.how.go_backwards {
-            inputs.reverse();
-            masks.iter_mut().for_each(|masks| masks.reverse());
-        }
-        let mut states = start;
-        let mut outputs: Vec<Tensor> = Vec::with_capacity(inputs.len());
-        for (place, input) in inputs.iter().enumerate() {
-            let (mut output, mut next) = step(input, &states)?;
-            same_states(&states, &next)?;
-            if let Some(masks) = &masks {
-                let seen = &masks[place];
-                // As in Keras: before the first unmasked step there is no result, and zeros are used instead.
-                let before =
-                    outputs.last().map_or_else(|| output.zeros_like(), |y| Ok(y.clone()))?;
-                output = chosen(seen, &output, &before)?;
-                for (next, before) in next.iter_mut().zip(&states) {
-                    *next = chosen(seen, next, before)?;
-                }
-            }
-            states = next;
-            outputs.push(output);
-        }
-        let output = match (self.how.return_sequences, outputs.pop()) {
-            (false, Some(last)) => last,
-            (_, last) => {
-                outputs.extend(last);
-                stack(&outputs, 1)?
-            }
+        let steps = Steps {
+            x,
+            mask: self.mask,
+            backwards: self.how.go_backwards,
+            sequences: self.how.return_sequences,
+            unroll: self.how.unroll,
         };
-        Ok(Recurrence { output, state: states })
+        steps.run(start, &|input, states| {
+            let (output, next) = step(input, states)?;
+            same_states(states, &next)?;
+            Ok((output, next))
+        })
     }
-}
-
-/// The rows of `new` where `seen` `[B]` is true, those of `old` elsewhere.
-fn chosen(seen: &Tensor, new: &Tensor, old: &Tensor) -> Result<Tensor> {
-    let mut shape = Shape::new(seen.shape());
-    (1..new.rank()).for_each(|_| shape.push(1));
-    where_(&seen.reshape_to(shape)?, new, old)
 }
 
 fn same_states(before: &[Tensor], after: &[Tensor]) -> Result<()> {

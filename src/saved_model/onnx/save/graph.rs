@@ -205,7 +205,7 @@ impl Writer<'_> {
 
     /// `Loop`: the condition is computed before it, and at the end of each turn.
     fn repeat(&mut self, b: &mut Builder, nodes: &[&OpNode], made: &[Made]) -> Made {
-        let OpNode::Repeat { start, most, .. } = nodes[0] else { return Vec::new() };
+        let OpNode::Repeat { start, .. } = nodes[0] else { return Vec::new() };
         let values: Vec<Value> = start.iter().map(|at| made[*at][0].clone()).collect();
         let blocks = |place: usize| -> Vec<&OpBlock> {
             nodes.iter().map(|node| node.blocks()[place]).collect()
@@ -232,9 +232,13 @@ impl Writer<'_> {
         let goes_on = truth(&mut inner, &goes_on[0]);
         let outs = [goes_on].into_iter().chain(next.into_iter().map(|(out, _)| out)).collect();
         let body = finished(b, inner, "body", inputs, outs);
-        let most = match i64::try_from(*most) {
-            Ok(most) => b.i64(most),
-            Err(_) => Out::new(),
+        let most = match self.traces.most_turns(nodes) {
+            Ok(Some(most)) => b.number(&most),
+            Ok(None) => Out::new(),
+            Err(why) => {
+                self.problem(why);
+                Out::new()
+            }
         };
         let outs: Vec<Out> = values.iter().map(|_| b.name("Loop")).collect();
         let inputs = [most, first].into_iter().chain(values.iter().map(|(out, _)| out.clone()));
