@@ -49,7 +49,7 @@ mod operations;
 pub mod optimizers;
 mod pad_sequences;
 #[cfg(feature = "json")]
-mod python_json;
+pub(crate) mod python_json;
 pub mod regularizers;
 #[cfg(feature = "json")]
 pub mod saving;

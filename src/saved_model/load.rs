@@ -132,12 +132,12 @@ pub fn load_from_bytes<N: Into<String>, B: Into<Cow<'static, [u8]>>>(
     SavedModel::new(files, graph, checkpoint, Device::current()?)
 }
 
-const MAIN: &str = "saved_model.pb";
-const INDEX: &str = "variables/variables.index";
-const SHARDS: &str = "variables/variables.data-";
+pub(super) const MAIN: &str = "saved_model.pb";
+pub(super) const INDEX: &str = "variables/variables.index";
+pub(super) const SHARDS: &str = "variables/variables.data-";
 
 /// A checkpoint in memory, whose data files are sorted by name.
-fn checkpoint(
+pub(super) fn checkpoint(
     index: &[u8],
     shards: Vec<(String, Cow<'static, [u8]>)>,
 ) -> Result<BundleReader<'static>> {
@@ -178,7 +178,7 @@ pub fn remaining_files(saved_model: &[u8], index: Option<&[u8]>) -> Result<Vec<S
 }
 
 /// The graph with the wanted tags.
-fn meta_graph(files: &ModelFiles, options: &LoadOptions) -> Result<MetaGraphDef> {
+pub(super) fn meta_graph(files: &ModelFiles, options: &LoadOptions) -> Result<MetaGraphDef> {
     let (bytes, name) = (files.read(MAIN)?, files.title(MAIN));
     let proto = SavedModelProto::decode(&bytes[..]).map_err(|error| {
         Error::Data(message!(
@@ -694,7 +694,7 @@ fn variable_of(objects: &SavedObjectGraph, at: usize) -> Option<(bool, &str)> {
 
 /// The name in the checkpoint of each object that is a variable. Both files have the objects in a graph from the model on, with
 /// the same names for parts.
-fn variable_keys(
+pub(super) fn variable_keys(
     objects: &SavedObjectGraph,
     stored: Option<&StoredObjects>,
 ) -> HashMap<usize, String> {

@@ -4,6 +4,8 @@
 mod budget;
 mod control_flow;
 mod graph_def;
+#[cfg(feature = "keras-files")]
+mod keras_model;
 #[cfg(feature = "keras")]
 mod layer;
 mod load;
@@ -24,6 +26,10 @@ mod waiting;
 #[cfg(not(target_family = "wasm"))]
 mod webgpu;
 
+#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+pub use keras_model::load_keras_model;
+#[cfg(feature = "keras-files")]
+pub use keras_model::load_keras_model_from_bytes;
 #[cfg(feature = "keras")]
 pub use layer::SavedModelLayer;
 pub use load::{

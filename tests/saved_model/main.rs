@@ -9,6 +9,8 @@ mod support;
 
 mod errors;
 mod functions;
+#[cfg(feature = "keras-files")]
+mod keras_2;
 mod memory;
 mod onnx;
 mod page;

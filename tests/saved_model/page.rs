@@ -3,6 +3,8 @@
 use wgrad as tf;
 use wgrad::keras::layers::{Dense, Layer};
 use wgrad::keras::optimizers::{Adam, Optimizer};
+#[cfg(feature = "keras-files")]
+use wgrad::keras::{CompileOptions, FitOptions, Model};
 use wgrad::keras::{INFERENCE, Sequential};
 use wgrad::saved_model::Signature;
 use wgrad::{HostArray, Trackable};
@@ -128,6 +130,30 @@ fn an_onnx_model_is_loaded_and_trained() -> tf::Result<()> {
     adam.minimize(&loss, tape, &model)?;
     assert_eq!(model.inputs()[0].to_string(), "x: float32[?, 6]");
     assert_eq!(adam.iterations(), 1);
+    Ok(())
+}
+
+#[test]
+fn a_forest_of_scikit_learn_is_loaded() -> tf::Result<()> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/onnx/exported");
+    let path = format!("{folder}/sklearn_forest_two.onnx");
+    let rows = tf::Tensor::zeros([3, 5])?;
+    let results = tf::onnx::load(path)?.call([("X", &rows)])?;
+    let (labels, probabilities) = (results.tensor("label")?, results.tensor("probabilities")?);
+    assert_eq!((labels.shape(), probabilities.shape()), (&[3][..], &[3, 2][..]));
+    Ok(())
+}
+
+#[cfg(feature = "keras-files")]
+#[test]
+fn models_of_keras_2() -> tf::Result<()> {
+    let keras_2 = folder().join("keras_2_sequential");
+
+    let layers = tf::saved_model::load_keras_model(keras_2)?.sequential()?;
+    layers.compile(Adam::new(1e-3), "sparse_categorical_crossentropy", CompileOptions::new())?;
+
+    let (x, labels) = (tf::Tensor::zeros([4, 8, 8, 2])?, tf::constant([0, 1, 2, 0])?);
+    layers.fit((&x, &labels), FitOptions::new().verbose(0))?;
     Ok(())
 }
 

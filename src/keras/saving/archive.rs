@@ -66,6 +66,13 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<LoadedModel> {
 #[cfg(not(target_family = "wasm"))]
 pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Result<LoadedModel> {
     let path = path.as_ref();
+    if path.is_dir() {
+        return Err(Error::Data(message!(
+            "{}: load_model: it is a folder, not a file. If it is a SavedModel, saved_model::load_keras_model loads its layers, and \
+             saved_model::load its functions (feature saved-model).",
+            path.display()
+        )));
+    }
     let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
     crate::trackable::weights::in_file(path, loaded(&bytes, path, &options))
 }
