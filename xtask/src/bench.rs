@@ -20,6 +20,9 @@ const ALONE: [&str; 3] = ["planning", "cold", "lengths"];
 /// Measures in a browser instead, next to TensorFlow.js and jax-js.
 const WEB: &str = "--web";
 
+/// Times the loading of ONNX models: the first argument. It builds tract and Burn's import in place of Burn.
+const LOADING: &str = "loading";
+
 /// Runs the benchmark. The arguments are those of the program, `--without-burn` and `--spirv`; or `--web` with its own.
 pub fn run(arguments: &[String]) -> Result<Status> {
     if arguments.iter().any(|argument| argument == WEB) {
@@ -50,10 +53,18 @@ struct Commands {
 
 fn commands(arguments: &[String]) -> Commands {
     let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let help = given("--help") || given("-h");
     let cargo = |command: &str| {
         let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
         // The help is the same without Burn and is available sooner.
-        if given(WITHOUT_BURN) || given("--help") || given("-h") || is_alone(arguments) {
+        if arguments.first().is_some_and(|first| first == LOADING) {
+            let features = match (help, given(WITHOUT_BURN)) {
+                (true, _) => "loading",
+                (_, true) => "tract",
+                _ => "tract,burn-onnx",
+            };
+            line = line.args(["--no-default-features", "--features", features]);
+        } else if given(WITHOUT_BURN) || help || is_alone(arguments) {
             line = line.args(["--no-default-features"]);
         } else if given(SPIRV) {
             line = line.args(["--features", "spirv"]);
@@ -97,6 +108,13 @@ mod tests {
         let [build, measure] = lines(&["--quick", "--without-burn"]);
         assert!(build.ends_with("--no-default-features"), "{build}");
         assert!(measure.ends_with("--no-default-features --quiet -- --quick"), "{measure}");
+        let [build, measure] = lines(&["loading", "time", "folder", "--without-burn"]);
+        assert!(build.ends_with("--no-default-features --features tract"), "{build}");
+        assert!(measure.ends_with("--features tract --quiet -- loading time folder"), "{measure}");
+        let [build, _] = lines(&["loading", "nodes", "folder"]);
+        assert!(build.ends_with("--features tract,burn-onnx"), "{build}");
+        let [build, _] = lines(&["loading", "--help"]);
+        assert!(build.ends_with("--features loading"), "{build}");
         let [build, _] = lines(&["--only", "planning_chain,cold"]);
         assert!(build.ends_with("--no-default-features"), "{build}");
         let [build, _] = lines(&["--only", "planning,matmul"]);

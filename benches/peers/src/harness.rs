@@ -375,7 +375,7 @@ fn ratio(a: Option<&[f64]>, b: Option<&[f64]>) -> Option<report::Ratio> {
     Some(report::Ratio { median: median(ratios), low, high })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     match values.len() {
         0 => f64::NAN,

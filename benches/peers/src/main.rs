@@ -2,7 +2,8 @@
 //!
 //! Without a subcommand (as in `cargo xtask bench`), this program is the harness: it starts itself as one child process for
 //! each library and case, lets the children repeat the case alternately, and prints ratios. `wgrad-peers engine NAME --case
-//! CASE` is such a child. `facts`, `variants` and `cases` serve `cargo xtask report`.
+//! CASE` is such a child. `facts`, `variants` and `cases` serve `cargo xtask report`; `loading`
+//! times ONNX models.
 
 mod adapter;
 mod alone;
@@ -13,6 +14,8 @@ mod child;
 mod copy_engine;
 mod harness;
 mod inputs;
+#[cfg(feature = "loading")]
+mod loading;
 mod options;
 mod process;
 mod report;
@@ -31,6 +34,10 @@ fn main() -> ExitCode {
         Some("facts") => adapter::facts(),
         Some("variants") => adapter::variants(&arguments[1..]),
         Some("cases") => cases(),
+        #[cfg(feature = "loading")]
+        Some("loading") => loading::run(&arguments[1..]),
+        #[cfg(not(feature = "loading"))]
+        Some("loading") => Err("this program was built without the feature `loading`".into()),
         _ => match options::Options::parse(&arguments) {
             Ok(options::Parsed::Help) => {
                 print!("{}", options::help());
