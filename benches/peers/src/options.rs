@@ -211,7 +211,7 @@ mod tests {
             ("--onyl x", "`--onyl` is not an option"),
             ("--json", "`--json` needs a value behind it"),
             ("--sizes huge", "`--sizes` takes `gpu`, not `huge`"),
-            ("--repetitions many", "`many` is not a whole number"),
+            ("--repetitions many", "`many` is not a whole number from 1 on"),
         ] {
             assert_eq!(parse(line).unwrap_err(), reason);
         }
