@@ -49,11 +49,11 @@ impl Gpu {
             self.submit_timed(launches, clock)?;
             rest = &[];
         } else if launches.len() >= LONG && self.is_idle() {
-            let mut most = FIRST;
-            while let Some(len) = first_submission(rest.iter().map(|launch| launch.bytes), most) {
+            let bytes: Vec<u64> = launches.iter().map(|launch| launch.bytes).collect();
+            for len in submissions_before_the_last(&bytes) {
                 let (first, later) = rest.split_at(len);
                 self.send(first, None);
-                (rest, most) = (later, 2 * most);
+                rest = later;
             }
         }
         let index = self.send(rest, read);
@@ -223,18 +223,26 @@ fn first_submission(mut bytes: impl ExactSizeIterator<Item = u64>, most: usize) 
     (all >= len + FIRST).then_some(len)
 }
 
+/// The lengths of all submissions but the last, for kernels that move these bytes.
+fn submissions_before_the_last(mut bytes: &[u64]) -> Vec<usize> {
+    let (mut most, mut lengths) = (FIRST, Vec::new());
+    while let Some(len) = first_submission(bytes.iter().copied(), most) {
+        lengths.push(len);
+        bytes = &bytes[len..];
+        // Heavy kernels make many short ones.
+        most = most.saturating_mul(2);
+    }
+    lengths
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// The number of kernels in each submission, if each kernel moves `bytes`.
     fn submissions(kernels: usize, bytes: u64) -> Vec<usize> {
-        let (mut rest, mut most, mut lengths) = (kernels, FIRST, Vec::new());
-        while let Some(len) = first_submission(vec![bytes; rest].into_iter(), most) {
-            lengths.push(len);
-            (rest, most) = (rest - len, 2 * most);
-        }
-        lengths.push(rest);
+        let mut lengths = submissions_before_the_last(&vec![bytes; kernels]);
+        lengths.push(kernels - lengths.iter().sum::<usize>());
         lengths
     }
 
@@ -253,5 +261,7 @@ mod tests {
         assert_eq!(submissions(96, 16 << 20), [16, 16, 16, 16, 32]);
         // Even the heaviest kernels are submitted a few at a time.
         assert_eq!(submissions(50, u64::MAX), [8, 8, 34]);
+        // As for a recurrent layer of a thousand steps.
+        assert_eq!(submissions(8 * 1000 + 32, 256 << 20), [vec![8; 1000], vec![32]].concat());
     }
 }
