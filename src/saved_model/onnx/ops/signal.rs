@@ -7,7 +7,7 @@ use std::f64::consts::TAU;
 use super::call::{Call, Results, Table, axis, cast, tensor, unsupported};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
-use crate::ops::stack;
+use crate::ops::signal;
 use crate::saved_model::graph_def::value::Value;
 use crate::tensor::Tensor;
 
@@ -50,51 +50,37 @@ struct Form {
 fn spectrum(x: &Tensor, at: usize, form: &Form) -> Result<Tensor> {
     let Form { length, inverse, onesided } = *form;
     let rank = x.rank();
-    let bins = if onesided { length / 2 + 1 } else { length };
-    // A longer signal is cut off, and a shorter one has zeros behind it, which no row of the matrices needs.
-    let (have, parts) = (x.shape()[at].min(length), x.shape()[rank - 1]);
-    let count = have.checked_mul(bins).filter(|count| *count <= MOST);
-    let Some(count) = count.filter(|_| length > 0 && have > 0) else {
-        return Err(unsupported(format_args!("a spectrum of {length} values")));
-    };
+    let (have, parts) = (x.shape()[at], x.shape()[rank - 1]);
     if !(1..=2).contains(&parts) {
         return Err(Error::Shape(message!(
             "the last axis of {:?} has {parts} elements, not 1 of real or 2 of complex numbers.",
             x.shape()
         )));
     }
-    let (mut cosines, mut sines) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for row in 0..have {
-        for bin in 0..bins {
-            let place = (row as u64 * bin as u64) % length as u64;
-            let (sine, cosine) = (TAU * place as f64 / length as f64).sin_cos();
-            let scale = if inverse { 1.0 / length as f64 } else { 1.0 };
-            cosines.push((scale * cosine) as f32);
-            sines.push(if inverse { -scale * sine } else { scale * sine } as f32);
-        }
+    // The axis becomes the one before the parts.
+    let (mut there, mut back): (Vec<usize>, Vec<usize>) =
+        ((0..rank - 1).filter(|axis| *axis != at).collect(), (0..rank - 2).collect());
+    there.extend([at, rank - 1]);
+    back.insert(at, rank - 2);
+    back.push(rank - 1);
+    let mut x = x.transpose(there)?;
+    // A longer signal is cut off, and a shorter one gets zeros behind it.
+    if have > length {
+        let mut sizes = vec![-1; rank];
+        sizes[rank - 2] = length as i64;
+        x = x.slice(&vec![0; rank], &sizes)?;
     }
-    let cosines = Tensor::from_slice(&cosines, [have, bins])?;
-    let sines = Tensor::from_slice(&sines, [have, bins])?;
-    // The axis becomes the last one, after the parts.
-    let mut perm: Vec<usize> = (0..rank - 1).filter(|axis| *axis != at).collect();
-    perm.insert(0, rank - 1);
-    perm.push(at);
-    let mut sizes = vec![-1i64; rank];
-    sizes[rank - 1] = have as i64;
-    let moved = x.transpose(perm)?.slice(&vec![0; rank], &sizes)?;
-    let moved = moved.unstack(0)?;
-    let (mut real, mut imaginary) =
-        (moved[0].matmul(&cosines)?, moved[0].matmul(&sines)?.negative()?);
-    if let Some(other) = moved.get(1) {
-        real = real.add(other.matmul(&sines)?)?;
-        imaginary = imaginary.add(other.matmul(&cosines)?)?;
+    let mut more = vec![(0, 0); rank];
+    more[rank - 2].1 = length.saturating_sub(have);
+    more[rank - 1].1 = 2 - parts;
+    let pairs = x.pad(&more)?;
+    let mut whole = if inverse { signal::ifft(&pairs)? } else { signal::fft(&pairs)? };
+    if onesided {
+        let mut sizes = vec![-1; rank];
+        sizes[rank - 2] = (length / 2 + 1) as i64;
+        whole = whole.slice(&vec![0; rank], &sizes)?;
     }
-    let both = stack(&[real, imaginary], -1)?;
-    // Back to its place: the axes are the others, the bins, and the parts.
-    let mut perm: Vec<usize> = (0..rank - 2).collect();
-    perm.insert(at, rank - 2);
-    perm.push(rank - 1);
-    both.transpose(perm)
+    whole.transpose(back)
 }
 
 /// A size that an input has.
@@ -133,7 +119,7 @@ fn dft(c: &Call<'_>) -> Result<Results> {
 fn stft(c: &Call<'_>) -> Result<Results> {
     let x = c.tensor(0)?;
     let x = if x.rank() == 2 { x.expand_dims(-1)? } else { x };
-    let [batch, samples, parts] = x.shape()[..] else {
+    let [_, samples, _] = x.shape()[..] else {
         return Err(Error::Shape(message!("{:?} are no signals [batch, samples, 1].", x.shape())));
     };
     let step = size(c, 1)?
@@ -154,13 +140,8 @@ fn stft(c: &Call<'_>) -> Result<Results> {
             "frames of {length} samples do not fit its window or {samples} samples. Pass longer signals."
         )));
     }
-    let frames = (samples - length) / step + 1;
-    let count = frames.checked_mul(length).filter(|count| *count <= MOST);
-    let count =
-        count.ok_or_else(|| unsupported(format_args!("{frames} frames of {length} samples")))?;
-    let places: Vec<i32> = (0..count).map(|at| (at / length * step + at % length) as i32).collect();
-    let cut = x.gather(&Tensor::from_slice(&places, [count])?, 1)?;
-    let mut cut = cut.reshape([batch, frames, length, parts])?;
+    let frames = signal::frame(&x.transpose([0, 2, 1])?, length, step)?;
+    let mut cut = frames.transpose([0, 2, 3, 1])?;
     if let Some(window) = window {
         cut = cut.multiply(window.cast(DType::F32)?.reshape([length, 1])?)?;
     }

@@ -128,7 +128,7 @@ fn replaced_on_device(
     if x.dtype() != own.dtype() {
         (x, own) = (as_floats(&x)?, as_floats(&own)?);
     }
-    bounded(&x, keys.len())?;
+    bounded(x.shape(), keys.len())?;
     let wide = x.expand_dims(-1)?;
     let mut equal = wide.equal(&own)?;
     if let Entries::Floats(all) = keys {
@@ -145,13 +145,12 @@ fn replaced_on_device(
     where_(&found, &chosen, &default)
 }
 
-fn bounded(x: &Tensor, keys: usize) -> Result<()> {
-    let count = x.shape().iter().try_fold(keys, |all, size| all.checked_mul(*size));
+fn bounded(shape: &[usize], keys: usize) -> Result<()> {
+    let count = shape.iter().try_fold(keys, |all, size| all.checked_mul(*size));
     match count.filter(|count| *count <= MOST) {
         Some(_) => Ok(()),
         None => Err(Error::Shape(message!(
-            "{:?} elements are compared with {keys} keys each, which is too much. Pass fewer rows.",
-            x.shape()
+            "{shape:?} elements are compared with {keys} keys each, which is too much. Pass fewer rows."
         ))),
     }
 }
@@ -231,6 +230,7 @@ fn one_hot_encoder(c: &Call<'_>) -> Result<Results> {
     };
     if !categories.is_empty() {
         let x = x.read()?;
+        bounded(x.shape(), categories.len())?;
         let found = places(categories.to_vec(), texts(&x)?);
         if refused && found.contains(&None) {
             return Err(unknown());
@@ -250,11 +250,11 @@ fn one_hot_encoder(c: &Call<'_>) -> Result<Results> {
     }
     let x = x.tensor()?;
     let x = if x.dtype() == DType::I32 { x } else { x.cast(DType::I32)? };
-    bounded(&x, categories.len())?;
+    bounded(x.shape(), categories.len())?;
     let categories = Tensor::from_slice(&categories, [categories.len()])?;
     let hot = x.expand_dims(-1)?.equal(categories)?.cast(DType::F32)?;
-    // Only a call without a plan has the values.
-    if refused && !crate::eager::in_trace() {
+    // Such a model runs op by op, as this needs the values.
+    if refused {
         let sums = Value::Tensor(hot.reduce_sum(-1)?).read()?;
         if sums.to_f64().is_some_and(|sums| sums.iter().any(|sum| *sum == 0.0)) {
             return Err(unknown());

@@ -90,10 +90,11 @@ fn decisions(c: &Call<'_>, x: &Tensor, sizes: &[usize]) -> Result<Tensor> {
     let (classes, coefficients, rho) = (sizes.len(), floats(c, "coefficients"), floats(c, "rho"));
     let count = sizes.iter().try_fold(0usize, |sum, size| sum.checked_add(*size));
     let contests = classes.saturating_mul(classes - 1) / 2;
-    let fits = |count: &usize| contests.checked_mul(*count).is_some_and(|all| all <= MOST);
+    let fits =
+        |count: &usize| contests.checked_mul((*count).max(classes)).is_some_and(|all| all <= MOST);
     let Some(count) = count.filter(fits) else {
         return Err(unsupported(format_args!(
-            "a machine of {classes} classes with so many vectors"
+            "a machine of {classes} classes whose vectors and pairs of classes make more than {MOST} numbers"
         )));
     };
     if coefficients.len() / (classes - 1) != count || coefficients.len() % (classes - 1) != 0 {

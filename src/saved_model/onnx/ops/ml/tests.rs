@@ -49,9 +49,13 @@ fn numbers(name: &str, numbers: &[f32]) -> AttributeProto {
 
 /// The results `y` and `z` of a model of one node.
 fn run(op: &str, input: impl Into<SavedValue>, attributes: Vec<AttributeProto>) -> Result<Outputs> {
-    let names = if op.contains("Classifier") { vec!["y", "z"] } else { vec!["y"] };
     let input = input.into();
-    let elem_type = match &input {
+    model(op, &input, attributes)?.call([("x", input)])
+}
+
+fn model(op: &str, input: &SavedValue, attributes: Vec<AttributeProto>) -> Result<OnnxModel> {
+    let names = if op.contains("Classifier") { vec!["y", "z"] } else { vec!["y"] };
+    let elem_type = match input {
         SavedValue::Tensor(x) if x.dtype() == DType::I32 => 6,
         SavedValue::Tensor(_) => 1,
         SavedValue::Host(_) => 8,
@@ -75,8 +79,7 @@ fn run(op: &str, input: impl Into<SavedValue>, attributes: Vec<AttributeProto>) 
         ..GraphProto::default()
     };
     let model = ModelProto { graph: Some(graph), ..ModelProto::default() };
-    let model = OnnxModel::read(&model.encode_to_vec(), &ModelFiles::none())?;
-    model.call([("x", input)])
+    OnnxModel::read(&model.encode_to_vec(), &ModelFiles::none())
 }
 
 fn y(op: &str, input: impl Into<SavedValue>, attributes: Vec<AttributeProto>) -> Vec<f64> {
@@ -271,6 +274,20 @@ fn labels_and_categories_may_be_strings() {
     assert_eq!(y("LabelEncoder", rows(), nan), [-0.0, 8.0, -0.0, 7.0, -0.0, -0.0]);
     let text = error("LabelEncoder", words(&["a"]), vec![keys(), ints("values_int64s", &[4])]);
     assert!(text.contains("2 keys and 1 values"), "{text}");
+}
+
+#[test]
+fn an_unknown_category_is_refused_in_each_call() {
+    let rows = |last: i32| crate::tensor::constant([0, 1, last]).unwrap();
+    let attributes = vec![ints("cats_int64s", &[0, 1, 2]), ints("zeros", &[0])];
+    let model = model("OneHotEncoder", &rows(2).into(), attributes).unwrap();
+    for last in [2, 0, 1, 2] {
+        let y = model.call([("x", rows(last))]).unwrap();
+        let hot = y.tensor("y").unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(hot[6 + last as usize], 1.0);
+        let text = model.call([("x", rows(3))]).map(drop).unwrap_err().to_string();
+        assert!(text.contains("handle_unknown='ignore'"), "{text}");
+    }
 }
 
 #[test]
