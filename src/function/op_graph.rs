@@ -94,7 +94,9 @@ pub(crate) fn op_graph(
 /// The loop of a recurrent layer.
 fn repeated(count: usize, start: Vec<Tensor>, body: Turn<'_>) -> Result<Vec<Tensor>> {
     if Mapping::is_active() {
-        return Err(Error::Trace("a loop cannot be mapped.".into()));
+        return Err(Error::Trace(
+            "vectorized_map cannot map the loop over a recurrent layer's steps. Give its sequences a known length.".into(),
+        ));
     }
     let first = start[0].device().scope(|| Tensor::scalar(0_i32))?;
     let options = WhileLoopOptions::new().maximum_iterations(count as u64);

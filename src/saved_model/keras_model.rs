@@ -36,8 +36,6 @@ struct SavedObject {
 }
 
 const METADATA: &str = "keras_metadata.pb";
-/// The deepest models in models.
-const DEEPEST: usize = 32;
 
 /// Loads the model of a SavedModel that Keras 2 wrote by `model.save(folder)`, with its layers and their weights. A model whose
 /// layers the folder does not describe, which Keras 3 and `tf.saved_model.save` write, is loaded by [`load`](super::load), as
@@ -128,8 +126,9 @@ fn model(
         let objects = meta_graph(files, &LoadOptions::new())?.object_graph_def.unwrap_or_default();
         let keys = variable_keys(&objects, StoredObjects::read(bundle)?.as_ref());
         let children = children(&objects);
-        Weights { bundle, keys, objects: &objects, children, arrays: &mut arrays }
-            .add(&topology, 0, "", 0)?;
+        let seen = HashSet::new();
+        Weights { bundle, keys, objects: &objects, children, seen, arrays: &mut arrays }
+            .add(&topology, 0, "")?;
     }
     crate::keras::saving::layers_model(&topology, arrays)
 }
@@ -182,17 +181,14 @@ struct Weights<'a> {
     keys: HashMap<usize, String>,
     objects: &'a SavedObjectGraph,
     children: Children<'a>,
+    /// The objects that belong to a layer: a file cannot have the work done, or a variable read, for each of many layers.
+    seen: HashSet<usize>,
     arrays: &'a mut Vec<(String, HostArray<'static>)>,
 }
 
 impl Weights<'_> {
-    /// Adds those of a model, which is the object `at`.
-    fn add(&mut self, model: &Value, at: usize, path: &str, depth: usize) -> Result<()> {
-        if depth > DEEPEST {
-            return Err(Error::Data(message!(
-                "the model has models in models, more than {DEEPEST} deep, which is not supported."
-            )));
-        }
+    /// Adds those of a model, which is the object `at`. The parser of JSON limits the depth.
+    fn add(&mut self, model: &Value, at: usize, path: &str) -> Result<()> {
         let sequential = model.get("class_name").and_then(Value::as_str) == Some("Sequential");
         let mut place = 0;
         for layer in layers_of(model).into_iter().flatten() {
@@ -207,7 +203,7 @@ impl Weights<'_> {
             let path = if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
             let Some(&at) = self.children.get(&(at, &own[..])) else { continue };
             if has_layers(class) && layers_of(layer).is_some() {
-                self.add(layer, at, &path, depth + 1)?;
+                self.add(layer, at, &path)?;
                 continue;
             }
             for (number, key) in self.keys_of(at).into_iter().enumerate() {
@@ -218,12 +214,12 @@ impl Weights<'_> {
     }
 
     /// The names in the checkpoint of a layer's variables, in Keras's order.
-    fn keys_of(&self, layer: usize) -> Vec<String> {
+    fn keys_of(&mut self, layer: usize) -> Vec<String> {
         // A model that was saved without its functions lacks the list, and has the variables in the layer's parts.
         let first = self.children.get(&(layer, "variables")).copied().unwrap_or(layer);
-        let (mut open, mut seen, mut keys) = (vec![first], HashSet::new(), Vec::new());
+        let (mut open, mut keys) = (vec![first], Vec::new());
         while let Some(at) = open.pop() {
-            if !seen.insert(at) {
+            if !self.seen.insert(at) {
                 continue;
             }
             keys.extend(self.keys.get(&at).cloned());

@@ -19,7 +19,7 @@ const STAY = new Set([
   'add_loss', 'assert_consumed', 'assert_nontrivial_match', 'expect_partial', 'list_variables', 'set_weights', 'get_weights', 'weight_map', 'predict_all', 'reset_states', 'insert_axis', 'train_on_batch', 'test_on_batch', 'reset_metrics',
   'metrics_of', 'finalize_variable_values', 'exclude_from_weight_decay', 'slot_names', 't_mul', 'drop_remainder', 'central_fraction', 'reverse_sequence', 'kaiser_window',
   'class_name', 'saved_model', 'go_backwards', 'return_sequences', 'max_output_boxes_per_class', 'score_threshold', 'to_onnx', 'handle_unknown', 'mixed_float16', 'mixed_bfloat16', 'fan_in', 'fan_out', 'fan_avg', 'implicit_gradients', 'set_trainable', 'from_buffer', 'from_tensors', 'set_iterations', 'load_npz',
-  'load_model', 'load_keras_model', 'load_weights', 'concrete_functions', 'save_file', 'embedding_lookup_with', 'exclude_layers', 'power_factors', 'full_matrices', 'clip_by_norm', 'from_strings', 'apply_gradients', 'while_loop', 'host_call', 'switch_case', 'input_signature', 'get_concrete_function', 'reduce_retracing',
+  'load_model', 'load_keras_model', 'vectorized_map', 'load_weights', 'concrete_functions', 'save_file', 'embedding_lookup_with', 'exclude_layers', 'power_factors', 'full_matrices', 'clip_by_norm', 'from_strings', 'apply_gradients', 'while_loop', 'host_call', 'switch_case', 'input_signature', 'get_concrete_function', 'reduce_retracing',
 ]);
 
 const unescaped = (text) => text.replace(/\\\n\s*/g, '').replace(/\\"/g, '"').replace(/\\\\/g, '\\');

@@ -67,8 +67,7 @@ impl Steps<'_> {
     /// As [`unrolled`](Steps::unrolled): what another library runs then has one step, for sequences of any length.
     fn looped(&self, repeat: Loop, start: Vec<Tensor>, step: Step<'_>) -> Result<Recurrence> {
         let by_step = |x: &Tensor| -> Result<Tensor> {
-            let axes: Vec<i64> = [1, 0].into_iter().chain(2..x.rank() as i64).collect();
-            let x = x.transpose(axes)?;
+            let x = swapped(x)?;
             if self.backwards { x.reverse(0) } else { Ok(x) }
         };
         let x = by_step(self.x)?;
@@ -102,15 +101,15 @@ impl Steps<'_> {
         };
         let mut values = repeat(count, values, &turn)?;
         let state = values.split_off(states);
-        let output = match self.sequences {
-            true => {
-                let axes: Vec<i64> = [1, 0].into_iter().chain(2..values[1].rank() as i64).collect();
-                values[1].transpose(axes)?
-            }
-            false => values.swap_remove(0),
-        };
+        let output = if self.sequences { swapped(&values[1])? } else { values.swap_remove(0) };
         Ok(Recurrence { output, state })
     }
+}
+
+/// `x` with its first two axes, those of the batch and the steps, in the other order.
+fn swapped(x: &Tensor) -> Result<Tensor> {
+    let axes: Vec<usize> = [1, 0].into_iter().chain(2..x.rank()).collect();
+    x.transpose(axes)
 }
 
 /// The rows of `new` where `seen` `[B]` is true, those of `old` elsewhere.
