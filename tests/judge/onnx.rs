@@ -1,57 +1,16 @@
 //! The node tests of the package `onnx`: at least 70 % of those with dtypes of this crate must pass. `WGRAD_JUDGE_FOLDER` keeps the
 //! models and a report, `report.txt`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use safetensors::{Dtype, SafeTensors};
 use wgrad as tf;
 use wgrad::saved_model::SavedValue;
-use wgrad::{HostArray, HostDType};
 
 use crate::support::folder::Folder;
+use crate::support::node_tests::{Arrays, near, numbers, read};
 
-/// The arrays of a test; `None` if one has another dtype than this crate.
-fn arrays(path: &Path) -> Option<BTreeMap<String, HostArray<'static>>> {
-    let bytes = std::fs::read(path).unwrap();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let array = |view: &safetensors::tensor::TensorView<'_>| {
-        let dtype = match view.dtype() {
-            Dtype::F32 => HostDType::F32,
-            Dtype::F16 => HostDType::F16,
-            Dtype::I32 => HostDType::I32,
-            Dtype::I64 => HostDType::I64,
-            Dtype::U32 => HostDType::U32,
-            Dtype::U8 => HostDType::U8,
-            Dtype::BOOL => HostDType::Bool,
-            _ => return None,
-        };
-        HostArray::new(dtype, view.shape(), view.data().to_vec()).ok()
-    };
-    file.tensors().iter().map(|(name, view)| Some((name.clone(), array(view)?))).collect()
-}
-
-/// Whether a result is the expected one, with the tolerance of the package's own runner.
-fn near(actual: &HostArray<'_>, expected: &HostArray<'_>) -> Result<(), String> {
-    if actual.shape() != expected.shape() {
-        return Err(format!("the shape {:?}, not {:?}", actual.shape(), expected.shape()));
-    }
-    let (actual, expected) = (actual.to_f64().unwrap(), expected.to_f64().unwrap());
-    for (a, b) in actual.iter().zip(&expected) {
-        let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-5 + 1e-3 * b.abs();
-        if !same {
-            return Err(format!("{a}, not {b}"));
-        }
-    }
-    Ok(())
-}
-
-fn run(
-    folder: &Path,
-    name: &str,
-    arrays: &BTreeMap<String, HostArray<'static>>,
-) -> Result<(), String> {
+fn run(folder: &Path, name: &str, arrays: &Arrays) -> Result<(), String> {
     let model = tf::onnx::load(folder.join(format!("{name}.onnx"))).map_err(|e| e.to_string())?;
     let inputs = arrays.iter().filter_map(|(name, array)| {
         let name = name.strip_prefix("in.")?.to_string();
@@ -66,7 +25,8 @@ fn run(
     for (key, expected) in arrays {
         let Some(key) = key.strip_prefix("out.") else { continue };
         let actual = results.value(key).and_then(SavedValue::to_host_array);
-        near(&actual.map_err(|e| e.to_string())?, expected)
+        let actual = actual.map_err(|e| e.to_string())?;
+        near(actual.shape(), &numbers(&actual).unwrap(), expected)
             .map_err(|why| format!("{key} is {why}"))?;
     }
     Ok(())
@@ -90,7 +50,7 @@ fn node_tests() {
     names.sort();
     let (mut passed, mut failed, mut other) = (0, Vec::new(), 0);
     for name in &names {
-        match arrays(&folder.join(format!("{name}.safetensors"))) {
+        match read(&folder.join(format!("{name}.safetensors"))).unwrap() {
             None => other += 1,
             Some(arrays) => match run(&folder, name, &arrays) {
                 Ok(()) => passed += 1,

@@ -7,6 +7,8 @@ pub mod compare;
 pub mod datasets;
 pub mod driver;
 pub mod folder;
+#[cfg(feature = "saved-model")]
+pub mod node_tests;
 pub mod numbers;
 pub mod root;
 #[cfg(feature = "saved-model")]

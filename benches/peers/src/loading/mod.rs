@@ -8,6 +8,7 @@
 mod burn;
 mod child;
 mod nodes;
+#[path = "../../../../tests/support/node_tests.rs"]
 mod tensors;
 #[cfg(feature = "tract")]
 mod tract;

@@ -1,4 +1,4 @@
-//! The arrays of a test: those of its `.safetensors` file, and how results are compared with them.
+//! The node tests of the package `onnx`: their arrays, and how results are compared with them. `benches/peers` uses this, too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,12 +7,12 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use wgrad::{HostArray, HostDType};
 
-use crate::Result;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// By name; `in.*` are inputs and `out.*` are results.
 pub type Arrays = BTreeMap<String, HostArray<'static>>;
 
-/// `None` if an array has a dtype that wgrad lacks.
+/// The arrays of a `.safetensors` file; `None` if one has a dtype that wgrad lacks.
 pub fn read(path: &Path) -> Result<Option<Arrays>> {
     let bytes = std::fs::read(path)?;
     let file = SafeTensors::deserialize(&bytes)?;
@@ -37,7 +37,7 @@ pub fn numbers(array: &HostArray<'_>) -> Result<Vec<f64>> {
     Ok(array.to_f64().ok_or("the array has no numbers")?.iter().copied().collect())
 }
 
-/// Whether a result is the expected one, within 1e-3 of the number and 1e-5, as in tests/judge/onnx.rs.
+/// Whether a result is the expected one, within 1e-3 of the number and 1e-5.
 pub fn near(shape: &[usize], actual: &[f64], expected: &HostArray<'_>) -> Result<()> {
     if shape != expected.shape() {
         return Err(format!("wrong: the shape {shape:?}, not {:?}", expected.shape()).into());
@@ -49,19 +49,4 @@ pub fn near(shape: &[usize], actual: &[f64], expected: &HostArray<'_>) -> Result
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_compared_by_shape_and_within_a_thousandth() {
-        let bytes: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
-        let expected = HostArray::new(HostDType::F32, [2], bytes).unwrap();
-        assert!(near(&[2], &[1.0005, 2.0], &expected).is_ok());
-        assert!(near(&[2], &[1.01, 2.0], &expected).unwrap_err().to_string().contains("1.01"));
-        assert!(near(&[1, 2], &[1.0, 2.0], &expected).unwrap_err().to_string().contains("shape"));
-    }
 }
