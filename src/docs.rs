@@ -5,6 +5,7 @@
 /// [accuracy]: crate::docs::accuracy
 /// [autodiff]: crate::docs::autodiff
 /// [benchmarks]: crate::docs::benchmarks
+/// [devices]: crate::docs::devices
 /// [embedding]: crate::docs::embedding
 /// [export]: crate::docs::export
 /// [onnx]: crate::docs::onnx
@@ -75,6 +76,10 @@ pub mod web {}
 
 #[doc = include_str!("../docs/tuning.md")]
 pub mod tuning {}
+
+/// [benchmarks]: crate::docs::benchmarks
+#[doc = include_str!("../docs/devices.md")]
+pub mod devices {}
 
 #[doc = include_str!("../docs/benchmarks.md")]
 pub mod benchmarks {}

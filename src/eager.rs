@@ -82,6 +82,8 @@ fn push(
         return value;
     }
     mark_turn(device);
+    #[cfg(not(target_family = "wasm"))]
+    crate::runtime::context::log_placement(op.name(), device);
     device.push(op, inputs, spec)
 }
 

@@ -3,6 +3,7 @@
 //! [autodiff]: docs::autodiff
 //! [benchmarks]: docs::benchmarks
 //! [contributing]: docs::contributing
+//! [devices]: docs::devices
 //! [embedding]: docs::embedding
 //! [features]: docs::features
 //! [guide]: docs::guide
@@ -39,6 +40,8 @@ extern crate self as wgrad;
 mod compare;
 #[cfg(all(feature = "keras", not(target_family = "wasm")))]
 pub mod compat;
+#[cfg(not(target_family = "wasm"))]
+pub mod config;
 #[cfg(feature = "data")]
 pub mod data;
 pub mod debugging;
@@ -105,9 +108,11 @@ mod warnings;
 pub mod weights;
 mod wgsl;
 
+#[cfg(not(target_family = "wasm"))]
+pub use config::device;
 pub use device::{
-    AdapterInfo, AdapterKind, Backend, DeviceOptions, DeviceStats, MatmulPrecision, Profile,
-    ProfiledKernel,
+    AdapterInfo, AdapterKind, Backend, DeviceOptions, DeviceStats, MatmulPrecision, MemoryInfo,
+    Profile, ProfiledKernel,
 };
 pub use dtype::{DType, Scalar};
 pub use error::{DeviceFault, Error, IoError, Message, Result};

@@ -5,7 +5,11 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod blocking;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) mod context;
+mod copies;
 mod cut;
+mod device_name;
 mod flush;
 #[cfg(test)]
 mod flush_tests;
@@ -33,13 +37,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::device::platform::{self, env_var};
 use crate::device::{
-    AdapterInfo, Caps, Counter, DeviceOptions, DeviceStats, Gpu, SafelyDropped, Staging,
-    check_thread, is_set,
+    AdapterInfo, Buffer, Caps, Counter, DeviceOptions, DeviceStats, Gpu, MemoryInfo, SafelyDropped,
+    Staging, is_set,
 };
-use crate::error::{DeviceFault, Error, Result};
+use crate::error::{Error, Result};
 use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState, outside_its_trace};
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
+use device_name::DeviceName;
 use flush::{never_ran, ready};
 pub(crate) use functions::{FunctionGraph, FunctionLeaf};
 pub use inspect::Profiler;
@@ -72,6 +77,8 @@ struct Shared {
     sync: bool,
     /// Which device of the process it is, from 1 on, in the order in which they were opened.
     number: usize,
+    /// The name of a logical device.
+    name: Option<DeviceName>,
     /// Functions are traced again at each call, and compared.
     #[cfg(not(target_family = "wasm"))]
     check_traces: bool,
@@ -91,6 +98,9 @@ struct DeviceState {
     fusion: bool,
     /// An error that no caller has seen yet: an automatic flush failed, or a call received a value that had failed.
     failure: Option<Error>,
+    /// Values on their way from other devices.
+    #[cfg(not(target_family = "wasm"))]
+    incoming: Vec<copies::Incoming>,
     /// Small results that the program may keep, and those that it has kept for long.
     kept: Kept,
     /// Bytes uploaded since the last flush; waiting ops hold them on the device.
@@ -117,10 +127,10 @@ impl Device {
     /// # Errors
     /// As [`Device::open`].
     pub async fn open_async(options: &DeviceOptions) -> Result<Self> {
-        Ok(Device::with(Gpu::open(options).await?))
+        Ok(Device::with(Gpu::open(options).await?, None))
     }
 
-    fn with(gpu: Gpu) -> Self {
+    fn with(gpu: Gpu, name: Option<DeviceName>) -> Self {
         let sync = is_set("WGRAD_EAGER_SYNC");
         let fusion = env_var("WGRAD_FUSION").is_none_or(|value| value != "0");
         let tuner = Tuner::new(Identity::new(&gpu.info, &gpu.caps));
@@ -133,6 +143,8 @@ impl Device {
             caps: gpu.caps.clone(),
             fusion,
             failure: None,
+            #[cfg(not(target_family = "wasm"))]
+            incoming: Vec::new(),
             kept: Kept::default(),
             uploaded: 0,
             reports: None,
@@ -146,6 +158,7 @@ impl Device {
             state,
             sync,
             number,
+            name,
             #[cfg(not(target_family = "wasm"))]
             check_traces: is_set("WGRAD_TRACE_CHECK"),
         };
@@ -153,7 +166,8 @@ impl Device {
     }
 
     /// The device that new tensors are made on: that of the innermost [`Device::scope`] on this thread, else the
-    /// default device. Natively this opens the default device if there is none yet.
+    /// default device. Natively this opens the default device if there is none yet: the first visible GPU, or else the CPU,
+    /// unless `WGRAD_ADAPTER` names another (see [`config`](crate::config)).
     ///
     /// # Errors
     /// As [`Device::new`]; in a browser, an error if no default was set.
@@ -164,21 +178,20 @@ impl Device {
             return Ok(device);
         }
         platform::wait_at_thread_end(wait_for_default);
+        #[cfg_attr(target_family = "wasm", expect(unused_mut))]
         let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*default {
             return Ok(device.clone());
         }
-        if !platform::MAY_BLOCK {
-            return Err(Error::Device(
-                DeviceFault::NoAdapter,
-                "Device: a browser opens devices asynchronously; await Device::open_async and give the \
-                 device to Device::set_default first."
-                    .into(),
-            ));
-        }
-        check_thread(|| ())?;
-        let device = pollster::block_on(Self::open_async(&DeviceOptions::default()))?;
-        Ok(default.insert(device).clone())
+        #[cfg(not(target_family = "wasm"))]
+        return Ok(default.insert(context::default_device()?).clone());
+        #[cfg(target_family = "wasm")]
+        Err(Error::Device(
+            crate::error::DeviceFault::NoAdapter,
+            "Device: a browser opens devices asynchronously; await Device::open_async and give the \
+             device to Device::set_default first."
+                .into(),
+        ))
     }
 
     /// Makes `device` the one that new tensors are made on, in every thread.
@@ -222,6 +235,12 @@ impl Device {
     /// The adapter that this device runs on.
     pub fn adapter(&self) -> &AdapterInfo {
         &self.0.gpu.info
+    }
+
+    /// TensorFlow's name of the device, such as `/job:localhost/replica:0/task:0/device:GPU:0`; `None` for a device that the
+    /// program opened itself, which is not one of the [logical devices](crate::config).
+    pub fn name(&self) -> Option<String> {
+        self.0.name.map(DeviceName::full)
     }
 
     /// Counters of work and memory.
@@ -280,9 +299,57 @@ impl Device {
         self.0.gpu.destroy();
     }
 
-    /// Limits the bytes that buffers may occupy; `None` removes the limit. Existing buffers stay.
-    pub fn set_memory_limit(&self, bytes: Option<u64>) {
-        self.0.gpu.pool.set_limit(bytes);
+    /// Limits the bytes that tensors may occupy; `None` removes the limit. See [`DeviceOptions::memory_limit`].
+    ///
+    /// A call that reaches the limit returns an error that names the ten largest tensors, with the ops that made them, and the
+    /// device continues to work: a training can continue with a smaller batch.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// device.set_memory_limit(Some(8 << 20))?;
+    /// device.scope(|| {
+    ///     let kept = Tensor::ones([1 << 20])?.square()?;
+    ///     kept.reduce_sum(())?.item::<f32>()?;
+    ///     let error = Tensor::zeros([1 << 21])?.to_vec::<f32>().unwrap_err().to_string();
+    ///     assert!(error.contains("4194304 bytes: f32 [1048576] made by Square"), "{error}");
+    ///     assert_eq!(Tensor::zeros([1 << 19])?.to_vec::<f32>()?[0], 0.0);     // smaller: there is room
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Device`] if more bytes are in use than `bytes`; the limit then stays as it was.
+    pub fn set_memory_limit(&self, bytes: Option<u64>) -> Result<()> {
+        self.0.gpu.pool.set_limit(bytes)
+    }
+
+    /// The memory of the device's tensors, in bytes (TensorFlow's `tf.config.experimental.get_memory_info`).
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::new()?;
+    /// let x = device.scope(|| Tensor::ones([1024]))?;
+    /// device.flush()?;                                    // a tensor takes memory once its op has run
+    /// assert_eq!(device.memory_info().current, 4096);
+    /// drop(x);
+    /// assert_eq!((device.memory_info().current, device.memory_info().peak), (0, 4096));
+    /// device.reset_memory_stats();
+    /// assert_eq!(device.memory_info().peak, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn memory_info(&self) -> MemoryInfo {
+        let [current, peak] = self.0.gpu.pool.live();
+        MemoryInfo { current, peak }
+    }
+
+    /// Sets [`MemoryInfo::peak`] to the bytes that are in use now (TensorFlow's `tf.config.experimental.reset_memory_stats`).
+    pub fn reset_memory_stats(&self) {
+        self.0.gpu.pool.reset_peak();
     }
 
     /// Sets whether one kernel may compute several ops. By default it may, unless `WGRAD_FUSION=0` is set. Without
@@ -345,7 +412,8 @@ impl Device {
             Ok(default) if is(&default) => ", the default device",
             _ => "",
         };
-        format!("device {} of this program ({}{role})", self.0.number, self.adapter())
+        let name = self.0.name.map(|name| format!(", {name}")).unwrap_or_default();
+        format!("device {} of this program ({}{name}{role})", self.0.number, self.adapter())
     }
 
     /// The number that the program's messages name it by.
@@ -439,33 +507,37 @@ impl Device {
         let gpu = &self.0.gpu;
         gpu.check_thread()?;
         let mut state = self.state();
-        let untold = state.failure.is_some();
+        let buffer = self.room_for(&mut state, &spec)?;
+        gpu.upload(&buffer, bytes)?;
+        let value = Value::new("Const", spec, ValueState::Ready(buffer.clone()));
+        buffer.holds(value.op, value.spec.dtype, &value.spec.shape);
+        state.kept.note(&value, &buffer);
+        Ok(value)
+    }
+
+    /// A buffer for a value that is uploaded or copied to the device.
+    fn room_for(&self, state: &mut DeviceState, spec: &Spec) -> Result<Arc<Buffer>> {
+        let gpu = &self.0.gpu;
+        let unreported = state.failure.is_some();
         state.uploaded += spec.bytes();
         // A flush itself needs memory, so it happens long before the limit is reached.
         let quarter = gpu.pool.limit().map_or(UPLOAD_LIMIT, |limit| limit / 4);
         if state.uploaded > quarter.min(UPLOAD_LIMIT) {
-            self.flush_unasked(&mut state);
+            self.flush_unasked(state);
         }
         let mut acquired = gpu.pool.acquire(spec.bytes(), &[]);
         if acquired.as_ref().is_err_and(Error::is_out_of_memory) {
             // The waiting ops may be the only holders of other buffers; a flush frees those.
-            self.flush_unasked(&mut state);
+            self.flush_unasked(state);
             acquired = gpu.pool.acquire(spec.bytes(), &[]);
         }
-        let buffer = match acquired {
-            Ok(buffer) => buffer,
-            Err(error) => {
-                // This error covers it: the waiting ops ran out of memory, too.
-                if !untold && state.failure.as_ref().is_some_and(Error::is_out_of_memory) {
-                    state.failure = None;
-                }
-                return Err(self.reported(&mut state, error));
+        acquired.map_err(|error| {
+            // This error covers it: the waiting ops ran out of memory, too.
+            if !unreported && state.failure.as_ref().is_some_and(Error::is_out_of_memory) {
+                state.failure = None;
             }
-        };
-        gpu.upload(&buffer, bytes)?;
-        let value = Value::new("Const", spec, ValueState::Ready(buffer.clone()));
-        state.kept.note(&value, &buffer);
-        Ok(value)
+            self.reported(state, error)
+        })
     }
 
     /// The stored bytes of `value`.
@@ -489,6 +561,7 @@ impl Device {
             let mut parts = Vec::with_capacity(values.len());
             for value in values {
                 let buffer = ready(value).map_err(|error| self.reported(&mut state, error))?;
+                self.land(&mut state, &buffer)?;
                 parts.push((buffer, words(value) as u64));
             }
             let staging = self.0.gpu.staging(values.iter().map(|value| words(value)).sum())?;
@@ -522,7 +595,10 @@ impl Device {
         self.flush_reports(&mut state);
         let staging = gpu.staging(bytes)?;
         let index = match value.state() {
-            ValueState::Ready(buffer) => gpu.submit(&[], Some((&buffer, &staging)))?,
+            ValueState::Ready(buffer) => {
+                self.land(&mut state, &buffer)?;
+                gpu.submit(&[], Some((&buffer, &staging)))?
+            }
             ValueState::Failed(error) => return Err(self.reported(&mut state, error)),
             ValueState::Traced(_) => return Err(outside_its_trace(value)),
             ValueState::Waiting(_) => {

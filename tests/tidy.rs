@@ -226,7 +226,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("warnings", &["device"]),
     ("graph", &["error", "support", "wgsl", "shape", "dtype", "device"]),
     ("plan", &["error", "support", "files", "wgsl", "shape", "dtype", "device", "graph"]),
-    ("runtime", &["error", "dtype", "device", "graph", "plan"]),
+    ("runtime", &["error", "support", "dtype", "device", "graph", "plan"]),
     // An op is a method of tensors, an operator calls an op, and both use the single entry point, which notifies observers of
     // tensors and variables: these four depend on each other.
     (
@@ -271,6 +271,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "variable", "eager",
         ],
     ),
+    ("config", &["error", "device", "runtime"]),
     (
         "function",
         &[

@@ -9,6 +9,7 @@ fn example(name: &str) -> Command {
     let mut command = Command::new(match name {
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
         "datasets" => env!("CARGO_BIN_EXE_datasets"),
+        "devices" => env!("CARGO_BIN_EXE_devices"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
         "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
@@ -71,6 +72,30 @@ fn an_embedded_network_draws_what_it_should() {
     let bytes = std::fs::read(&picture).unwrap();
     assert!(bytes.starts_with(b"P6 64 64 255\n") && bytes.len() == 13 + 64 * 64 * 3);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn devices_are_listed_divided_and_limited() {
+    let output = run("devices", &[]);
+    let (text, placed) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}{placed}");
+    for words in [
+        "Physical devices:\n  PhysicalDevice(name='/physical_device:",
+        "Num GPUs Available: ",
+        "1 physical, 2 logical ",
+        "[[22, 28],\n [49, 64]]",
+        "10 loops: ",
+        ":1: 14\n",
+        ":0: [2.0, 4.0, 6.0]\n",
+        "MemoryInfo { current: 1048576, peak: 1048576 }",
+        "the largest tensors are 1048576 bytes: f32 [256, 1024] made by Square.",
+        "it is still there: 1\n",
+    ] {
+        assert!(text.contains(words), "{words:?} is missing: {text}");
+    }
+    let line = "Executing op MatMul in device /job:localhost/replica:0/task:0/device:";
+    assert_eq!(placed.matches(line).count(), 1, "{placed}");
 }
 
 /// The grey values of a picture, and its width.

@@ -1,7 +1,8 @@
 //! Chooses an adapter and opens a device on it.
 //!
 //! It prefers discrete to integrated to virtual to software adapters, unless the caller, `WGRAD_ADAPTER` (a part of the
-//! name, or an index) or wgpu's `WGPU_BACKEND` selects another.
+//! name, or an index) or wgpu's `WGPU_BACKEND` selects another. Adapters that `WGRAD_VISIBLE_DEVICES` does not name do not
+//! exist for the process.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -95,6 +96,17 @@ pub enum AdapterKind {
 }
 
 impl AdapterKind {
+    /// The order in which kinds are preferred, the fastest first.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            AdapterKind::DiscreteGpu => 0,
+            AdapterKind::IntegratedGpu => 1,
+            AdapterKind::VirtualGpu => 2,
+            AdapterKind::Other => 3,
+            AdapterKind::Cpu => 4,
+        }
+    }
+
     fn from_wgpu(kind: wgpu::DeviceType) -> Self {
         match kind {
             wgpu::DeviceType::DiscreteGpu => AdapterKind::DiscreteGpu,
@@ -209,22 +221,45 @@ impl fmt::Display for AdapterInfo {
     }
 }
 
-/// All adapters that this process can see, in the driver's order.
-pub(crate) async fn list() -> Vec<wgpu::Adapter> {
-    platform::adapters(instance()).await
+/// An adapter that devices can be opened on.
+#[derive(Clone)]
+pub(crate) struct Adapter {
+    pub(super) raw: wgpu::Adapter,
+    pub(crate) info: AdapterInfo,
 }
 
-/// Chooses an adapter and opens a device with the adapter's own limits and the features that kernels use.
-pub(super) async fn open(
-    options: &DeviceOptions,
-) -> Result<(wgpu::Adapter, wgpu::Device, wgpu::Queue)> {
-    let adapters = list().await;
-    let infos: Vec<AdapterInfo> =
-        adapters.iter().map(|a| AdapterInfo::new(&a.get_info())).collect();
-    let wanted = options.adapter.clone().or_else(|| platform::env_var("WGRAD_ADAPTER"));
-    let index = choose(&infos, wanted.as_deref())?;
-    let adapter = &adapters[index];
+impl Adapter {
+    fn new(raw: wgpu::Adapter) -> Self {
+        let info = AdapterInfo::new(&raw.get_info());
+        Adapter { raw, info }
+    }
 
+    /// Vendor and model, which are the same for one GPU under several graphics APIs.
+    pub(crate) fn model(&self) -> [u32; 2] {
+        let raw = self.raw.get_info();
+        [raw.vendor, raw.device]
+    }
+}
+
+/// The adapters of this process: those that `WGRAD_VISIBLE_DEVICES` names, in its order, or all, in the driver's order.
+pub(crate) async fn list() -> Result<Vec<Adapter>> {
+    let all: Vec<Adapter> =
+        platform::adapters(instance()).await.into_iter().map(Adapter::new).collect();
+    let Some(visible) = platform::env_var("WGRAD_VISIBLE_DEVICES") else { return Ok(all) };
+    let infos: Vec<AdapterInfo> = all.iter().map(|adapter| adapter.info.clone()).collect();
+    Ok(visible_adapters(&infos, &visible)?.into_iter().map(|at| all[at].clone()).collect())
+}
+
+/// The index of the adapter that `options` or `WGRAD_ADAPTER` selects.
+pub(crate) fn choose_for(adapters: &[Adapter], options: &DeviceOptions) -> Result<usize> {
+    let infos: Vec<AdapterInfo> = adapters.iter().map(|adapter| adapter.info.clone()).collect();
+    let wanted = options.adapter.clone().or_else(|| platform::env_var("WGRAD_ADAPTER"));
+    choose(&infos, wanted.as_deref())
+}
+
+/// Opens a device with the adapter's own limits and the features that kernels use.
+pub(super) async fn open(adapter: &Adapter) -> Result<(wgpu::Device, wgpu::Queue)> {
+    let Adapter { raw: adapter, info } = adapter;
     let useful = wgpu::Features::SHADER_F16
         | wgpu::Features::SUBGROUP
         | wgpu::Features::TIMESTAMP_QUERY
@@ -260,15 +295,11 @@ pub(super) async fn open(
     let (device, queue) = opened.map_err(|e| {
         Error::Device(
             DeviceFault::NoAdapter,
-            message!(
-                "Device: {} refused to open: {e}. {}",
-                infos[index],
-                platform::TRY_ANOTHER_ADAPTER
-            ),
+            message!("Device: {info} refused to open: {e}. {}", platform::TRY_ANOTHER_ADAPTER),
         )
     })?;
-    log::info!("wgrad runs on {} with {features:?}", infos[index]);
-    Ok((adapter.clone(), device, queue))
+    log::info!("wgrad runs on {info} with {features:?}");
+    Ok((device, queue))
 }
 
 fn instance() -> &'static wgpu::Instance {
@@ -286,50 +317,86 @@ fn instance() -> &'static wgpu::Instance {
 /// The index of the adapter to use: the one that `wanted` names, or the first of the fastest kind.
 fn choose(adapters: &[AdapterInfo], wanted: Option<&str>) -> Result<usize> {
     if adapters.is_empty() {
-        return Err(Error::Device(DeviceFault::NoAdapter, platform::NO_ADAPTER.into()));
+        return Err(none());
     }
     if !platform::SHOWS_ALL_ADAPTERS {
         // A browser shows one adapter, so there is nothing to choose.
         return Ok(0);
     }
     let Some(wanted) = wanted.map(str::trim).filter(|w| !w.is_empty()) else {
-        let rank = |info: &AdapterInfo| match info.kind {
-            AdapterKind::DiscreteGpu => 0,
-            AdapterKind::IntegratedGpu => 1,
-            AdapterKind::VirtualGpu => 2,
-            AdapterKind::Other => 3,
-            AdapterKind::Cpu => 4,
-        };
-        let best = (0..adapters.len()).min_by_key(|&i| rank(&adapters[i]));
+        let best = (0..adapters.len()).min_by_key(|&i| adapters[i].kind.rank());
         return Ok(best.unwrap_or(0));
     };
-    // A string of digits is an index, even if a name contains these digits.
-    let is_index = wanted.bytes().all(|byte| byte.is_ascii_digit());
-    let found = match is_index {
-        true => wanted.parse().ok().filter(|&i| i < adapters.len()),
-        false => {
-            let lower = wanted.to_lowercase();
-            adapters.iter().position(|info| info.name.to_lowercase().contains(&lower))
+    named(adapters, wanted).first().copied().ok_or_else(|| unknown(adapters, wanted, ""))
+}
+
+/// The error where there is no adapter.
+pub(crate) fn none() -> Error {
+    let text = match platform::env_var("WGRAD_VISIBLE_DEVICES").filter(|value| value.contains("-1"))
+    {
+        Some(value) => message!(
+            "Device: WGRAD_VISIBLE_DEVICES={value} hides all adapters. Remove the variable, or list the adapters that this \
+             program may use by their indices or parts of their names."
+        ),
+        None => platform::NO_ADAPTER.into(),
+    };
+    Error::Device(DeviceFault::NoAdapter, text)
+}
+
+/// The adapters that `wanted` names: by its index, if it is a string of digits (even if a name contains them), else by a
+/// part of the name.
+fn named(adapters: &[AdapterInfo], wanted: &str) -> Vec<usize> {
+    if is_index(wanted) {
+        return wanted.parse().ok().filter(|&at| at < adapters.len()).into_iter().collect();
+    }
+    let lower = wanted.to_lowercase();
+    let has = |info: &AdapterInfo| info.name.to_lowercase().contains(&lower);
+    (0..adapters.len()).filter(|&at| has(&adapters[at])).collect()
+}
+
+fn is_index(wanted: &str) -> bool {
+    wanted.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The adapters that the value of `WGRAD_VISIBLE_DEVICES` names, each once.
+fn visible_adapters(adapters: &[AdapterInfo], value: &str) -> Result<Vec<usize>> {
+    let entries: Vec<&str> =
+        value.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if entries.is_empty() {
+        return Ok((0..adapters.len()).collect());
+    }
+    let mut visible = Vec::new();
+    // As in CUDA_VISIBLE_DEVICES, -1 names none.
+    for entry in entries.into_iter().filter(|&entry| entry != "-1") {
+        let found = named(adapters, entry);
+        if found.is_empty() {
+            return Err(unknown(adapters, entry, "WGRAD_VISIBLE_DEVICES: "));
+        }
+        visible.extend(found.into_iter().filter(|at| !visible.contains(at)).collect::<Vec<_>>());
+    }
+    Ok(visible)
+}
+
+/// The error for a name that no adapter has.
+fn unknown(adapters: &[AdapterInfo], wanted: &str, of: &str) -> Error {
+    let is_index = is_index(wanted);
+    let lacks = match (is_index, adapters.len()) {
+        (false, _) => format!("no adapter is called {wanted:?}"),
+        (true, 0) => format!("there is no adapter {wanted}, as there is none"),
+        (true, 1) => format!("there is no adapter {wanted}, as there is one, of index 0"),
+        (true, n) => {
+            format!("there is no adapter {wanted}, as there are {n}, of indices 0 to {}", n - 1)
         }
     };
-    found.ok_or_else(|| {
-        let lacks = match (is_index, adapters.len()) {
-            (false, _) => format!("no adapter is called {wanted:?}"),
-            (true, 1) => format!("there is no adapter {wanted}, as there is one, of index 0"),
-            (true, n) => {
-                format!("there is no adapter {wanted}, as there are {n}, of indices 0 to {}", n - 1)
-            }
-        };
-        let list: Vec<String> =
-            adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
-        Error::Device(
-            DeviceFault::NoAdapter,
-            message!(
-                "Device: {lacks}. Name one of these by its index or by a part of its name: {}.",
-                list.join("; ")
-            ),
-        )
-    })
+    let list: Vec<String> =
+        adapters.iter().enumerate().map(|(i, info)| format!("{i}: {info}")).collect();
+    Error::Device(
+        DeviceFault::NoAdapter,
+        message!(
+            "Device: {of}{lacks}. Name one of these by its index or by a part of its name: {}.",
+            list.join("; ")
+        ),
+    )
 }
 
 #[cfg(test)]
@@ -393,6 +460,25 @@ mod tests {
             error.starts_with("Device: there is no adapter 99999999999999999999999, as"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn visible_devices_are_named_in_their_order_and_once() {
+        let visible = |value| visible_adapters(&some(), value);
+        assert_eq!(visible("2,0").unwrap(), [2, 0]);
+        assert_eq!(visible(" nvidia , 2, arc").unwrap(), [2, 1]);
+        assert_eq!(visible("").unwrap(), [0, 1, 2]);
+        assert_eq!(visible("-1").unwrap(), [0usize; 0]);
+        let error = visible("0,7").unwrap_err().to_string();
+        assert!(
+            error.starts_with(
+                "Device: WGRAD_VISIBLE_DEVICES: there is no adapter 7, as there are 3"
+            ),
+            "{error}"
+        );
+        // Two cards of one name are both visible.
+        let twice = [&some()[2..], &some()[2..]].concat();
+        assert_eq!(visible_adapters(&twice, "rtx").unwrap(), [0, 1]);
     }
 
     #[test]

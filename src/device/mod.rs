@@ -30,6 +30,7 @@ mod trusted;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use adapter::Adapter;
 pub use adapter::{AdapterInfo, AdapterKind, Backend, DeviceOptions};
 pub(crate) use cooperative::Cooperative;
 pub use cooperative::MatmulPrecision;
@@ -45,8 +46,8 @@ pub use profile::{Profile, ProfiledKernel};
 pub(crate) use safely_dropped::SafelyDropped;
 pub(crate) use shader_source::{Access, ShaderSource};
 pub(crate) use shelf::Shelf;
-pub use stats::DeviceStats;
 pub(crate) use stats::{Counter, Counters};
+pub use stats::{DeviceStats, MemoryInfo};
 pub(crate) use transfer::{Arriving, Staging};
 
 use crate::error::{DeviceFault, Error, Result, message};
@@ -59,7 +60,7 @@ pub(crate) struct Gpu {
     pub(crate) info: AdapterInfo,
     pub(crate) caps: Caps,
     pub(crate) pool: Arc<Pool>,
-    pub(crate) pipelines: Pipelines,
+    pub(crate) pipelines: Arc<Pipelines>,
     pub(crate) counters: Counters,
     faults: Arc<Faults>,
     transfer: transfer::Transfer,
@@ -71,17 +72,49 @@ pub(crate) struct Gpu {
 
 impl Gpu {
     pub(crate) async fn open(options: &DeviceOptions) -> Result<Self> {
-        let (adapter, device, queue) = adapter::open(options).await?;
+        let adapters = adapter::list().await?;
+        let at = adapter::choose_for(&adapters, options)?;
+        Gpu::open_on(&adapters[at], options).await
+    }
+
+    /// Opens a device on `adapter`, whichever `options` names.
+    pub(crate) async fn open_on(adapter: &Adapter, options: &DeviceOptions) -> Result<Self> {
+        let (device, queue) = adapter::open(adapter).await?;
         if platform::SHOWS_ALL_ADAPTERS {
             limits::check(&device.limits(), platform::TRY_ANOTHER_ADAPTER)?;
         }
-        let mut gpu = Gpu::new(&adapter, device, queue, options);
+        let mut gpu = Gpu::new(&adapter.raw, device, queue, options);
         #[cfg(feature = "kernel-hooks")]
         rewriter::override_caps(&mut gpu.caps)?;
         if gpu.info.name.is_empty() {
             gpu.info.name = platform::adapter_name();
         }
         Ok(gpu)
+    }
+
+    /// Another user of the same driver's device: with memory, a limit and counters of its own. Both submit to one queue,
+    /// share the compiled kernels, and are lost together.
+    pub(crate) fn sibling(&self, memory_limit: Option<u64>) -> Self {
+        let faults = &self.faults;
+        Gpu {
+            pool: Arc::new(Pool::new(self.device.clone(), faults.clone(), memory_limit)),
+            pipelines: self.pipelines.clone(),
+            counters: Counters::default(),
+            transfer: transfer::Transfer::new(faults),
+            in_flight: submit::InFlight::default(),
+            timer: kernel_timer::KernelTimer::default(),
+            immortal: std::sync::Once::new(),
+            device: self.device.clone(),
+            queue: self.queue.clone(),
+            info: self.info.clone(),
+            caps: self.caps.clone(),
+            faults: faults.clone(),
+        }
+    }
+
+    /// Whether both use one device of the driver, so that one command can use buffers of both.
+    pub(crate) fn is_sibling_of(&self, other: &Gpu) -> bool {
+        Arc::ptr_eq(&self.faults, &other.faults)
     }
 
     /// Uses a device that an application created.
@@ -119,7 +152,7 @@ impl Gpu {
         let faults = Faults::watch(&device, &queue);
         Gpu {
             pool: Arc::new(Pool::new(device.clone(), faults.clone(), options.memory_limit)),
-            pipelines: Pipelines::new(&device, &adapter.get_info()),
+            pipelines: Arc::new(Pipelines::new(&device, &adapter.get_info())),
             counters: Counters::default(),
             transfer: transfer::Transfer::new(&faults),
             in_flight: submit::InFlight::default(),

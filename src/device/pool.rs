@@ -3,14 +3,18 @@
 //! Reuse needs no waiting: all work goes through one queue, so work that still reads a freed buffer was submitted
 //! before the work that writes it next.
 
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::board::{Board, PLACE};
 use super::faults::{Faults, out_of_memory};
-use super::platform::keeps_what_wgpu_needs;
 use super::safely_dropped::SafelyDropped;
 use super::stats::DeviceStats;
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{DeviceFault, Error, Result, message};
+use crate::shape::Shape;
 
 /// A device buffer; it returns to its pool when the last holder drops it.
 pub(crate) struct Buffer {
@@ -19,6 +23,26 @@ pub(crate) struct Buffer {
     /// The bytes that the pool counts for it; for an application's buffer, its size.
     bytes: u64,
     home: Home,
+    /// What the bytes are, if they are so many that an error should name them.
+    contents: Option<Arc<Mutex<Contents>>>,
+}
+
+/// What a large buffer holds, for the error when memory runs out.
+#[derive(Clone, Default)]
+struct Contents {
+    /// The op that made the tensor; empty while a plan computes in the buffer.
+    op: &'static str,
+    dtype: &'static str,
+    shape: Option<Shape>,
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.shape {
+            Some(shape) => write!(f, "{} {} made by {}", self.dtype, shape, self.op),
+            None => f.write_str("a value of the running plan"),
+        }
+    }
 }
 
 /// The owner of a buffer.
@@ -32,19 +56,29 @@ enum Home {
 impl Buffer {
     /// Wraps an application's buffer, which no pool may reuse.
     pub(crate) fn foreign(raw: wgpu::Buffer) -> Self {
-        Buffer { bytes: raw.size(), raw, id: super::fresh_id(), home: Home::Application }
+        let (id, bytes) = (super::fresh_id(), raw.size());
+        Buffer { raw, id, bytes, home: Home::Application, contents: None }
     }
 
     /// A place on a board.
     pub(super) fn placed(board: Arc<Board>, place: u32) -> Self {
         let raw = board.raw.clone();
-        Buffer { raw, id: super::fresh_id(), bytes: PLACE, home: Home::Board(board, place) }
+        let (id, home) = (super::fresh_id(), Home::Board(board, place));
+        Buffer { raw, id, bytes: PLACE, home, contents: None }
     }
 
     /// True if plans may write into it. They may not write into an application's buffer, which only the application
     /// writes, or into a place on a board, because other places may be read at the same time.
     pub(crate) fn is_pooled(&self) -> bool {
         matches!(self.home, Home::Pool(_))
+    }
+
+    /// Records that the buffer now holds a tensor that `op` made.
+    pub(crate) fn holds(&self, op: &'static str, dtype: DType, shape: &Shape) {
+        if let Some(contents) = &self.contents {
+            let now = Contents { op, dtype: dtype.name(), shape: Some(shape.clone()) };
+            *contents.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        }
     }
 
     /// True for a place on a board.
@@ -80,7 +114,8 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         match &self.home {
             Home::Pool(pool) => {
-                pool.release(Idle { raw: self.raw.clone(), id: self.id }, self.bytes);
+                let idle = Idle { raw: self.raw.clone(), id: self.id };
+                pool.release(idle, self.bytes, self.contents.is_some());
             }
             Home::Board(board, place) => board.give_back(*place),
             Home::Application => {}
@@ -116,10 +151,18 @@ struct State {
     live: u64,
     pooled: u64,
     peak: u64,
+    /// The most live bytes since the program last reset it.
+    live_peak: u64,
+    /// The large live buffers, by id.
+    large: HashMap<u64, (u64, Arc<Mutex<Contents>>)>,
 }
 
 /// The pool releases freed memory that exceeds the live memory by more than this.
 const SPARE_BYTES: u64 = 256 << 20;
+
+/// The pool knows the contents of buffers of at least this many bytes, and an error names this many of them.
+const LARGE: u64 = 64 << 10;
+const NAMED: usize = 10;
 
 impl Pool {
     pub(super) fn new(device: wgpu::Device, faults: Arc<Faults>, limit: Option<u64>) -> Self {
@@ -169,8 +212,13 @@ impl Pool {
         };
         state.live += class;
         state.peak = state.peak.max(state.live + state.pooled);
+        state.live_peak = state.live_peak.max(state.live);
         let home = Home::Pool(self.clone());
-        Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, home }))
+        let contents: Option<Arc<Mutex<Contents>>> = (class >= LARGE).then(Arc::default);
+        if let Some(contents) = &contents {
+            state.large.insert(idle.id, (class, contents.clone()));
+        }
+        Ok(Arc::new(Buffer { raw: idle.raw, id: idle.id, bytes: class, home, contents }))
     }
 
     /// Returns freed buffers to the driver. Returns how many bytes were freed.
@@ -178,11 +226,39 @@ impl Pool {
         self.lock().trim_to(0)
     }
 
-    /// Limits the bytes of live and pooled buffers together. Live buffers stay.
-    pub(crate) fn set_limit(&self, limit: Option<u64>) {
+    /// Limits the bytes of live and pooled buffers together; an error if the live ones alone are more.
+    pub(crate) fn set_limit(&self, limit: Option<u64>) -> Result<()> {
         let mut state = self.lock();
+        if let Some(bytes) = limit.filter(|&bytes| bytes < state.live) {
+            return Err(Error::Device(
+                DeviceFault::OutOfMemory,
+                message!(
+                    "Device: a memory limit of {bytes} bytes is less than the {} bytes in use{}. Drop tensors first, \
+                     or set a limit of at least {} bytes; the limit is as before.",
+                    state.live,
+                    state.holders(),
+                    state.live
+                ),
+            ));
+        }
         state.limit = limit;
-        state.heed_limit();
+        if let Some(bytes) = limit {
+            let room = bytes - state.live;
+            state.trim_to(room);
+        }
+        Ok(())
+    }
+
+    /// The live bytes now, and the most since the last reset.
+    pub(crate) fn live(&self) -> [u64; 2] {
+        let state = self.lock();
+        [state.live, state.live_peak]
+    }
+
+    /// Makes the present live bytes the most that there were.
+    pub(crate) fn reset_peak(&self) {
+        let mut state = self.lock();
+        state.live_peak = state.live;
     }
 
     pub(crate) fn limit(&self) -> Option<u64> {
@@ -210,8 +286,9 @@ impl Pool {
             }
             if class > room {
                 return Err(out_of_memory(&format!(
-                    "{class} bytes are requested, {} are in use and the limit is {limit}",
-                    state.live
+                    "{class} bytes are requested, {} are in use and the limit is {limit}{}",
+                    state.live,
+                    state.holders()
                 )));
             }
             state.trim_to(room - class);
@@ -221,9 +298,9 @@ impl Pool {
             Err(error) if error.is_out_of_memory() && state.trim_to(0) > 0 => {
                 // The driver reclaims the memory when the work that uses it is done.
                 let _ = self.owned.faults.poll(wgpu::PollType::wait_indefinitely());
-                self.try_create(class)?
+                self.try_create(class).map_err(|error| state.explained(error, class))?
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(state.explained(error, class)),
         };
         state.created += 1;
         Ok((Idle { raw, id: super::fresh_id() }, class))
@@ -244,17 +321,16 @@ impl Pool {
         Ok(raw)
     }
 
-    fn release(&self, idle: Idle, class: u64) {
+    fn release(&self, idle: Idle, class: u64, large: bool) {
         let mut state = self.lock();
+        if large {
+            state.large.remove(&idle.id);
+        }
         state.live -= class;
         state.pooled += class;
         match state.class(class) {
             Ok(at) => state.idle[at].1.push(idle),
             Err(at) => state.idle.insert(at, (class, vec![idle])),
-        }
-        // If this thread has lost what wgpu needs, memory over the limit is freed with the next buffer.
-        if keeps_what_wgpu_needs() {
-            state.heed_limit();
         }
     }
 
@@ -269,11 +345,46 @@ impl State {
         self.idle.binary_search_by_key(&class, |(class, _)| *class)
     }
 
-    /// Releases pooled buffers beyond the limit, which may now be lower than the live memory.
-    fn heed_limit(&mut self) {
-        if let Some(limit) = self.limit {
-            self.trim_to(limit.saturating_sub(self.live));
+    /// What holds the memory, for an error: the largest buffers, the largest first, equal ones together.
+    fn holders(&self) -> String {
+        let mut held = Vec::with_capacity(self.large.len());
+        for (bytes, contents) in self.large.values() {
+            let contents = contents.lock().unwrap_or_else(PoisonError::into_inner);
+            // Buffers of one size hold tensors of different sizes.
+            let elements: usize = contents.shape.as_ref().map_or(0, |shape| shape.iter().product());
+            held.push((Reverse(*bytes), Reverse(elements), contents.to_string()));
         }
+        held.sort_unstable();
+        let mut groups: Vec<(usize, u64, &String)> = Vec::new();
+        for (bytes, _, contents) in held.iter().take(NAMED) {
+            match groups.last_mut() {
+                Some((count, same, last)) if (*same, *last) == (bytes.0, contents) => *count += 1,
+                _ => groups.push((1, bytes.0, contents)),
+            }
+        }
+        let words: Vec<String> = groups
+            .into_iter()
+            .map(|(count, bytes, contents)| match count {
+                1 => format!("{bytes} bytes: {contents}"),
+                _ => format!("{count} times {bytes} bytes: {contents}"),
+            })
+            .collect();
+        match words.is_empty() {
+            true => String::new(),
+            false => format!("; the largest tensors are {}", words.join("; ")),
+        }
+    }
+
+    /// The driver's error, with what holds the memory.
+    fn explained(&self, error: Error, bytes: u64) -> Error {
+        if !error.is_out_of_memory() {
+            return error;
+        }
+        out_of_memory(&format!(
+            "the driver refuses {bytes} bytes, and {} are in use{}",
+            self.live,
+            self.holders()
+        ))
     }
 
     /// Destroys freed buffers, the largest first, until at most `keep` bytes of them are left.

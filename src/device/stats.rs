@@ -61,6 +61,18 @@ pub struct DeviceStats {
     pub peak_bytes: u64,
 }
 
+/// The memory of a device's tensors, in bytes; [`Device::memory_info`](crate::Device::memory_info) returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryInfo {
+    /// Bytes that tensors and running plans hold. Freed memory that is kept for reuse
+    /// ([`DeviceStats::pooled_bytes`]) does not count.
+    pub current: u64,
+    /// The most that `current` was since the device was opened, or since
+    /// [`Device::reset_memory_stats`](crate::Device::reset_memory_stats).
+    pub peak: u64,
+}
+
 /// The counters; those of memory are the pool's.
 #[derive(Default)]
 pub(crate) struct Counters([AtomicU64; 14]);

@@ -106,7 +106,7 @@ impl Gpu {
     }
 
     /// For each pair, copies the given number of bytes from the first buffer to the second.
-    pub(super) fn copy<'a>(
+    pub(crate) fn copy<'a>(
         &self,
         buffers: impl Iterator<Item = (&'a Buffer, &'a Buffer)>,
         bytes: u64,

@@ -50,6 +50,10 @@ impl Staging {
 /// Uploads stay in host memory until the next submission carries them; beyond this many bytes they get their own
 /// submission.
 const PENDING_LIMIT: u64 = 64 << 20;
+/// What a callback for a mapped buffer has reported.
+type Mapped =
+    std::result::Result<std::result::Result<(), wgpu::BufferAsyncError>, oneshot::Canceled>;
+
 /// How many staging buffers are kept for later reads, and the size of the largest one kept.
 const IDLE_LIMIT: usize = 8;
 const IDLE_BYTES: u64 = 16 << 20;
@@ -129,6 +133,16 @@ impl Gpu {
         staging: Staging,
         index: wgpu::SubmissionIndex,
     ) -> Result<Vec<u8>> {
+        self.deliver(staging, index, <[u8]>::to_vec)
+    }
+
+    /// Waits for the submission that fills `staging`, and calls `f` with the bytes. Blocks the thread.
+    pub(crate) fn deliver<R>(
+        &self,
+        staging: Staging,
+        index: wgpu::SubmissionIndex,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
         let mut mapped = self.start_map(&staging);
         self.wait(Some(index))?;
         let result = match mapped.try_recv() {
@@ -137,7 +151,7 @@ impl Gpu {
             Ok(None) => self.wait(None).map(|()| pollster::block_on(mapped))?,
             Err(canceled) => Err(canceled),
         };
-        self.finish_read(staging, result)
+        self.finish_read_with(staging, result, f)
     }
 
     /// Requests the bytes of `staging`; the submission that fills it has been made.
@@ -201,14 +215,16 @@ impl Gpu {
         receiver
     }
 
-    fn finish_read(
+    fn finish_read(&self, staging: Staging, result: Mapped) -> Result<Vec<u8>> {
+        self.finish_read_with(staging, result, <[u8]>::to_vec)
+    }
+
+    fn finish_read_with<R>(
         &self,
         staging: Staging,
-        result: std::result::Result<
-            std::result::Result<(), wgpu::BufferAsyncError>,
-            oneshot::Canceled,
-        >,
-    ) -> Result<Vec<u8>> {
+        result: Mapped,
+        f: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R> {
         // wgpu can report a successful map on a lost device, so this looks at the device first.
         if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
         // The device can be lost at any line below; the loss is then the error.
@@ -223,7 +239,7 @@ impl Gpu {
             .slice(0..staging.copy_bytes().max(4))
             .get_mapped_range()
             .map_err(|e| failed(e.to_string()))?;
-        let bytes = view[..staging.bytes].to_vec();
+        let bytes = f(&view[..staging.bytes]);
         drop(view);
         staging.raw.unmap();
         let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);

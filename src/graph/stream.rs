@@ -47,6 +47,8 @@ pub(crate) struct Taken {
     pub(crate) outputs: Vec<(u32, Arc<Value>)>,
     /// The leaves that are donated although they are held: their holder has lent them.
     pub(crate) lent: Vec<Arc<Value>>,
+    /// The error of a leaf that should have come from another device; then the graph cannot run.
+    pub(crate) failed: Option<Error>,
 }
 
 impl Stream {
@@ -271,8 +273,17 @@ impl Taken {
     /// Adds a leaf that the stream still holds. `lent` maps a value's address to the number of its handles that do not
     /// count as holders.
     fn add_leaf(&mut self, value: &Arc<Value>, lent: &HashIndex) -> u32 {
-        let ValueState::Ready(buffer) = value.state() else {
-            unreachable!("a leaf is ready, and stays so until the nodes that read it have run");
+        let buffer = match value.state() {
+            ValueState::Ready(buffer) => buffer,
+            ValueState::Failed(error) => {
+                self.failed.get_or_insert(error);
+                self.graph.leaves.push(value.spec.clone());
+                self.graph.donated.push(false);
+                return self.graph.leaves.len() as u32 - 1;
+            }
+            _ => {
+                unreachable!("a leaf is ready, and stays so until the nodes that read it have run")
+            }
         };
         let lent = lent.get(&address(value)).map_or(0, |count| *count as usize);
         // A reshape shares the buffer of its input, so the buffer may have holders besides this function and the value.
@@ -287,6 +298,6 @@ impl Taken {
         self.graph.leaves.push(value.spec.clone());
         self.graph.donated.push(donated);
         self.leaves.push(buffer);
-        self.leaves.len() as u32 - 1
+        self.graph.leaves.len() as u32 - 1
     }
 }

@@ -1,6 +1,6 @@
 //! `to`: a tensor on another device.
 //!
-//! The copy goes through the host, so it is no node of a stream, and graphs in files have none; tapes are notified of it as
+//! The copy is made at the call (`runtime/copies.rs`), so it is no node of a stream, and graphs in files have none; tapes are notified of it as
 //! of every other op.
 
 use std::fmt;
@@ -24,26 +24,31 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to`].
     pub async fn to_async(&self, device: &Device) -> Result<Tensor> {
-        if self.device().same(device) {
-            return Ok(self.clone());
-        }
-        check_dtype(device, NAME, self.dtype())?;
-        let spec = self.spec().clone();
-        let copy = match eager::release(self) {
-            Ok(()) => {
-                let bytes = self.to_bytes_async().await?;
-                Tensor::new(device.clone(), device.upload(NAME, spec, &bytes)?)
+        #[cfg(not(target_family = "wasm"))]
+        return self.to(device);
+        #[cfg(target_family = "wasm")]
+        {
+            if self.device().same(device) {
+                return Ok(self.clone());
             }
-            // In a trace, there is nothing to copy.
-            Err(_) if eager::in_trace() => eager::placeholder_on(device, spec),
-            Err(error) => return Err(error),
-        };
-        eager::notify(CopyToDevice { from: Home(Runtime(self.device().clone())) }, self, &copy);
-        Ok(copy)
+            check_dtype(device, NAME, self.dtype())?;
+            let spec = self.spec().clone();
+            let copy = match eager::release(self) {
+                Ok(()) => {
+                    let bytes = self.to_bytes_async().await?;
+                    Tensor::new(device.clone(), device.upload(NAME, spec, &bytes)?)
+                }
+                // In a trace, there is nothing to copy.
+                Err(_) if eager::in_trace() => eager::placeholder_on(device, spec),
+                Err(error) => return Err(error),
+            };
+            Ok(self.copied(copy))
+        }
     }
 
-    /// The tensor on `device`: itself if it is there, otherwise a copy, through the host. The gradient goes back to the
-    /// tensor's own device.
+    /// The tensor on `device`: itself if it is there, otherwise a copy. Between virtual devices of one adapter the device
+    /// copies, otherwise the bytes go through the host. The call does not wait for them: both devices compute until the other
+    /// one needs the copy. The gradient goes back to the tensor's own device.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
@@ -65,7 +70,26 @@ impl Tensor {
     /// is lost, or the other one is out of memory or has smaller limits.
     #[cfg(not(target_family = "wasm"))]
     pub fn to(&self, device: &Device) -> Result<Tensor> {
-        pollster::block_on(self.to_async(device))
+        if self.device().same(device) {
+            return Ok(self.clone());
+        }
+        check_dtype(device, NAME, self.dtype())?;
+        let copy = match eager::release(self) {
+            Ok(()) => {
+                let copy = device.copy_from(NAME, self.device(), self.value())?;
+                Tensor::new(device.clone(), copy)
+            }
+            // In a trace, there is nothing to copy.
+            Err(_) if eager::in_trace() => eager::placeholder_on(device, self.spec().clone()),
+            Err(error) => return Err(error),
+        };
+        Ok(self.copied(copy))
+    }
+
+    /// `copy`, after the tapes have been notified of it.
+    fn copied(&self, copy: Tensor) -> Tensor {
+        eager::notify(CopyToDevice { from: Home(Runtime(self.device().clone())) }, self, &copy);
+        copy
     }
 }
 

@@ -26,13 +26,14 @@ impl Device {
     }
 
     /// The adapters that [`DeviceOptions::adapter`] can select, in the order of their indices; empty in a thread that
-    /// is ending. Blocks.
+    /// is ending, and if `WGRAD_VISIBLE_DEVICES` names an adapter that does not exist (opening one returns that error).
+    /// Blocks.
     pub fn adapters() -> Vec<AdapterInfo> {
         if check_thread(|| ()).is_err() {
             return Vec::new();
         }
-        let found = pollster::block_on(adapter::list());
-        found.iter().map(|a| AdapterInfo::new(&a.get_info())).collect()
+        let found = pollster::block_on(adapter::list()).unwrap_or_default();
+        found.into_iter().map(|adapter| adapter.info).collect()
     }
 
     /// Flushes and blocks until the GPU has finished.

@@ -106,7 +106,14 @@ impl Device {
             return self.0.gpu.ask().map(|()| None);
         }
         let key = taken.graph.key(&mut state.coincidences);
-        let Taken { graph, leaves, outputs, lent } = &taken;
+        if let Some(error) = taken.failed.take() {
+            // A value on its way from another device has failed to arrive.
+            for (_, value) in &taken.outputs {
+                value.set(ValueState::Failed(error.clone()));
+            }
+            return Err(error);
+        }
+        let Taken { graph, leaves, outputs, lent, .. } = &taken;
         let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
             let output = outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
             Some((output.0, staging))
@@ -134,6 +141,10 @@ impl Device {
         let gpu = &self.0.gpu;
         let graph = run.graph;
         let mut awaited = Awaited::new(gpu, run);
+        if let Err(error) = self.land_all(state, run.leaves) {
+            awaited.ran = Some(Err(error.clone()));
+            return Err(error);
+        }
         let fusion = state.fusion;
         let (tuner, caps) = (&mut state.tuner, &mut state.caps);
         let (plan, known) = state.plans.get(run.key, run.made, |before, few, tries| {
@@ -185,6 +196,7 @@ impl Device {
                 debug_assert!(plan.outputs().eq(run.outputs.iter().map(|(node, _)| *node)));
                 for ((_, value), buffer) in run.outputs.iter().zip(buffers) {
                     state.kept.note(value, &buffer);
+                    buffer.holds(value.op, value.spec.dtype, &value.spec.shape);
                     value.set(ValueState::Ready(buffer));
                 }
                 Ok(index)

@@ -142,12 +142,12 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
         let x = leaf(1.0);
         let big = Tensor::ones([4 << 20])?;
         let z = big.reduce_sum(Axes::ALL.keepdims(true))?.add(&x)?;
-        device.set_memory_limit(Some(1 << 20));
+        device.set_memory_limit(Some(1 << 20)).unwrap();
         let held = (z, big);
         let error = device.flush_replacing(&[x.value()], None).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         drop(held);
         Ok(())
     });
@@ -157,10 +157,10 @@ fn what_is_replaced_is_given_up_only_if_the_run_is_made() {
 fn an_earlier_failure_is_returned_and_nothing_dropped() {
     on_a_device(|device| {
         let x = leaf(1.0);
-        device.set_memory_limit(Some(1 << 20));
+        device.set_memory_limit(Some(1 << 20)).unwrap();
         let big = Tensor::ones([4 << 20])?;
         assert!(device.flush().is_err());
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         // A call on a failed value: the next flush returns the error.
         let failed = big.square()?;
         let y = x.square()?;

@@ -14,7 +14,7 @@ impl Device {
         device: wgpu::Device,
         queue: wgpu::Queue,
     ) -> Result<Self> {
-        Ok(Device::with(Gpu::shared(adapter, device, queue)?))
+        Ok(Device::with(Gpu::shared(adapter, device, queue)?, None))
     }
 
     /// wgpu's device and queue, for applications that share them.
@@ -58,6 +58,7 @@ impl Device {
         };
         flushed
             .and_then(|()| self.own_buffer(value))
+            .and_then(|buffer| self.land(&mut state, &buffer).map(|()| buffer))
             .map_err(|error| self.reported(&mut state, error))
     }
 

@@ -164,7 +164,7 @@ fn a_memory_limit_is_an_error_and_the_device_goes_on() -> tf::Result<()> {
         // Uploads are checked against the limit at once.
         let error = Tensor::from_slice(&vec![0f32; 4 << 20], [4 << 20]).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         assert_eq!(Tensor::ones([4 << 20])?.reduce_max(())?.item::<f32>()?, 1.0);
         Ok(())
     })
@@ -314,8 +314,7 @@ fn last_handles(what: &str) -> tf::Result<Vec<Box<dyn Any>>> {
             _ => {
                 device.flush()?;
                 if what == "limit" {
-                    // The returned memory exceeds the limit.
-                    device.set_memory_limit(Some(1 << 18));
+                    device.set_memory_limit(Some(device.stats().live_bytes)).unwrap();
                 }
                 vec![Box::new(small), Box::new(waiting), Box::new(large)]
             }
@@ -656,11 +655,11 @@ fn a_step_after_one_that_failed_is_as_without_it() -> tf::Result<()> {
         // The gradient needs more memory than is available.
         let big = Tensor::ones([4 << 20])?;
         let wild = big.add(&big)?.reduce_sum(())?.add(&grad)?;
-        device.set_memory_limit(Some(1 << 20));
+        device.set_memory_limit(Some(1 << 20)).unwrap();
         let error = sgd.apply_gradients(&[Some(wild)], &w).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         assert_eq!(w.read().to_vec::<f32>()?, once);
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         sgd.apply_gradients(&[Some(grad)], &w)?;
         // The momentum is that before the failed step: 0.9 * -0.5 - 0.5.
         for (now, before) in w.read().to_vec::<f32>()?.iter().zip(once) {

@@ -126,7 +126,7 @@ fn what_waited_and_what_had_failed_is_lost_too() {
     let waiting = &x + 1.0;
     // Fails because of missing memory before the device is lost.
     let big = device.scope(|| Tensor::ones([1 << 20])).unwrap();
-    device.set_memory_limit(Some(1 << 20));
+    device.set_memory_limit(Some(1 << 20)).unwrap();
     assert!(device.flush().unwrap_err().is_out_of_memory());
     device.wgpu().0.destroy();
     assert_lost(big.to_vec::<f32>());
@@ -308,11 +308,11 @@ fn running_out_of_memory_is_reported_once() -> Result<()> {
         let device = Device::new()?;
         let x = device.scope(|| tf::constant([1.0, 2.0]))?;
         for turn in 0..3 {
-            device.set_memory_limit(Some(1 << 20));
+            device.set_memory_limit(Some(1 << 20)).unwrap();
             let error = hungry(&device).expect_err(name);
             assert!(error.is_out_of_memory(), "{name}: {error}");
             assert!(error.to_string().contains("the limit is 1048576"), "{name}: {error}");
-            device.set_memory_limit(None);
+            device.set_memory_limit(None).unwrap();
             device
                 .flush()
                 .unwrap_or_else(|error| panic!("{name}, turn {turn}: reported again: {error}"));
@@ -327,13 +327,13 @@ fn running_out_of_memory_is_reported_once() -> Result<()> {
 fn an_unreported_error_is_returned_by_the_next_flush() -> Result<()> {
     let device = Device::new()?;
     device.scope(|| {
-        device.set_memory_limit(Some(1 << 20));
+        device.set_memory_limit(Some(1 << 20)).unwrap();
         let (big, other) = (Tensor::ones([1 << 20])?, Tensor::ones([1 << 19])?);
         // A flush that the program did not request.
         device.set_stream_limit(Some(1));
         let small = Tensor::ones([4])?;
         device.set_stream_limit(None);
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         let error = device.flush().unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         device.flush()?;

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod copies;
 mod debugging;
 mod device;
 #[cfg(feature = "saved-model")]

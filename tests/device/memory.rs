@@ -60,7 +60,7 @@ fn a_limit_that_is_far_too_small_refuses_everything_and_can_be_raised() -> tf::R
             let error = Tensor::ones([2])?.to_vec::<f32>().unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");
             assert_eq!(device.stats().peak_bytes, 0);
-            device.set_memory_limit(Some(512));
+            device.set_memory_limit(Some(512)).unwrap();
             assert_eq!(Tensor::ones([2])?.to_vec::<f32>()?, [1.0, 1.0]);
             Ok(())
         })?;
@@ -106,20 +106,33 @@ fn pooled_memory_counts_and_makes_room() -> tf::Result<()> {
 }
 
 #[test]
-fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()> {
+fn a_limit_below_what_is_live_is_an_error_that_names_the_largest_tensors() -> tf::Result<()> {
     let device = Device::new()?;
     device.scope(|| {
         let (a, b) = (computed(4 * MB)?, computed(2 * MB)?);
+        let c = b.square()?;
+        device.flush()?;
         drop(computed(3 * MB)?);
         assert_eq!(device.stats().pooled_bytes, 3 * MB);
-        device.set_memory_limit(Some(3 * MB));
+        let error = device.set_memory_limit(Some(3 * MB)).unwrap_err();
+        assert!(error.is_out_of_memory());
+        assert_eq!(
+            error.to_string(),
+            "Device: a memory limit of 3145728 bytes is less than the 8388608 bytes in use; the largest tensors are 4194304 \
+             bytes: f32 [1048576] made by Fill; 2097152 bytes: f32 [524288] made by Fill; 2097152 bytes: f32 [524288] made by \
+             Square. Drop tensors first, or set a limit of at least 8388608 bytes; the limit is as before."
+        );
+        drop(c);
+        // The limit was not set, and nothing was released.
+        assert_eq!(ones(MB)?.reduce_max(())?.item::<f32>()?, 1.0);
+        device.set_memory_limit(Some(6 * MB))?;
         // Pooled memory is released at once; live memory stays and stays readable.
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes), (6 * MB, 0));
         assert!(computed(256).is_err());
         assert_eq!(b.to_vec::<f32>()?[..2], [1.0, 1.0]);
-        // A buffer that is freed beyond the limit is not pooled.
         drop(a);
+        device.set_memory_limit(Some(3 * MB))?;
         let stats = device.stats();
         assert_eq!((stats.live_bytes, stats.pooled_bytes), (2 * MB, 0));
         let c = computed(MB)?;
@@ -127,8 +140,73 @@ fn a_limit_below_what_is_live_takes_effect_as_memory_is_freed() -> tf::Result<()
         assert!(computed(256).is_err());
         drop((b, c));
         assert_eq!(device.stats().pooled_bytes, 3 * MB);
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         assert_eq!(ones(16 * MB)?.reduce_max(())?.item::<f32>()?, 1.0);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_holds_the_memory_is_named_and_a_smaller_batch_goes_on() -> tf::Result<()> {
+    use tf::keras::optimizers::{Optimizer, Sgd};
+    let device = limited(6 * MB);
+    device.scope(|| {
+        let weights = tf::Variable::new(Tensor::ones([512, 512])?);
+        let sgd = Sgd::new(1e-9);
+        let train = |batch: usize| -> tf::Result<f32> {
+            let x = Tensor::ones([batch, 512])?;
+            let tape = tf::GradientTape::new();
+            let loss = x.matmul(weights.read())?.square()?.reduce_mean(())?;
+            sgd.minimize(&loss, tape, &weights)?;
+            loss.item::<f32>()
+        };
+        let kept = [computed(MB)?, computed(MB)?];
+        let error = train(2048).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        for words in [
+            "in use and the limit is 6291456; the largest tensors are",
+            "2 times 1048576 bytes: f32 [262144] made by Fill",
+            "1048576 bytes: f32 [512, 512] made by Fill",
+        ] {
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        assert_eq!(train(64)?, 512.0 * 512.0);
+        drop(kept);
+        Ok(())
+    })
+}
+
+#[test]
+fn no_more_than_ten_tensors_are_named() -> tf::Result<()> {
+    let device = limited(2 * MB);
+    device.scope(|| {
+        let kept: Vec<Tensor> =
+            (0..16).map(|i| computed(64 * KB + i * 1024)).collect::<tf::Result<_>>()?;
+        let error = computed(2 * MB).unwrap_err().to_string();
+        assert_eq!(error.matches("made by").count(), 10, "{error}");
+        assert!(error.contains("f32 [20224]") && !error.contains("f32 [16384]"), "{error}");
+        drop(kept);
+        Ok(())
+    })
+}
+
+#[test]
+fn memory_info_shows_the_present_and_the_peak_since_its_reset() -> tf::Result<()> {
+    let device = Device::new()?;
+    device.scope(|| {
+        let (a, b) = (computed(MB)?, computed(2 * MB)?);
+        let info = device.memory_info();
+        assert_eq!((info.current, info.peak), (3 * MB, 3 * MB));
+        drop(b);
+        let info = device.memory_info();
+        assert_eq!((info.current, info.peak), (MB, 3 * MB));
+        device.reset_memory_stats();
+        assert_eq!(device.memory_info().peak, MB);
+        drop(a);
+        let info = device.memory_info();
+        assert_eq!((info.current, info.peak), (0, MB));
+        // The device's own counters do not start again.
+        assert_eq!(device.stats().peak_bytes, 3 * MB);
         Ok(())
     })
 }

@@ -285,7 +285,7 @@ fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
             let mut refused = 0;
             if limit.is_some() {
                 device.trim()?;
-                device.set_memory_limit(limit);
+                device.set_memory_limit(limit).unwrap();
                 for _ in 0..3 {
                     let error = match step() {
                         Err(error) => error,
@@ -296,7 +296,7 @@ fn a_memory_limit_below_a_training_step() -> tf::Result<()> {
                     refused += 1;
                 }
                 assert_eq!(optimizer.iterations(), 1, "a failed step is not counted");
-                device.set_memory_limit(None);
+                device.set_memory_limit(None).unwrap();
             }
             for _ in 0..4 {
                 losses.push(step()?.item()?);

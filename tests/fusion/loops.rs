@@ -311,13 +311,13 @@ fn the_error_of_a_cut_is_returned_later() -> Result<()> {
         let line = Line::new()?;
         run(&device, 10, |_| line.turn())?;
         device.flush()?;
-        device.set_memory_limit(Some(device.stats().live_bytes));
+        device.set_memory_limit(Some(device.stats().live_bytes)).unwrap();
         let big = Tensor::ones([4 << 20])?;
         // The tapes' splits run ops that fail; no call panics, and the next flush reports it.
         run(&device, 3, |_| line.turn())?;
         assert!(device.flush().unwrap_err().is_out_of_memory());
         drop(big);
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         device.flush()
     })
 }

@@ -314,10 +314,10 @@ fn a_metric_outlives_a_failed_step() {
         mean.update_state(&x).unwrap();
         assert_eq!(mean.result().unwrap().item::<f32>().unwrap(), 1.0);
         device.trim().unwrap();
-        device.set_memory_limit(Some(device.stats().live_bytes));
+        device.set_memory_limit(Some(device.stats().live_bytes)).unwrap();
         mean.update_state(&y).unwrap();
         assert!(device.flush().unwrap_err().is_out_of_memory());
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         mean.update_state(&z).unwrap();
         assert_eq!(mean.result().unwrap().item::<f32>().unwrap(), 2.5);
     });
@@ -412,12 +412,12 @@ fn a_failed_step_changes_nothing() {
             let before = state();
             // The held memory fits, and nothing more.
             device.trim().unwrap();
-            device.set_memory_limit(Some(device.stats().live_bytes));
+            device.set_memory_limit(Some(device.stats().live_bytes)).unwrap();
             for _ in 0..2 {
                 let error = step(&model, &adam, &mean, &x, &y).unwrap_err();
                 assert!(error.is_out_of_memory(), "{error}");
             }
-            device.set_memory_limit(None);
+            device.set_memory_limit(None).unwrap();
             assert_eq!(state(), before);
             assert_eq!(adam.iterations(), done);
             step(&model, &adam, &mean, &x, &y).unwrap();

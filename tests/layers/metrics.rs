@@ -366,10 +366,10 @@ fn a_failed_step_takes_back_all_totals_of_a_metric() {
         };
         let once = totals();
         device.trim().unwrap();
-        device.set_memory_limit(Some(device.stats().live_bytes));
+        device.set_memory_limit(Some(device.stats().live_bytes)).unwrap();
         add();
         assert!(device.flush().unwrap_err().is_out_of_memory());
-        device.set_memory_limit(None);
+        device.set_memory_limit(None).unwrap();
         add();
         assert_eq!(precision.result().unwrap().item::<f32>().unwrap(), want);
         let twice: Vec<Vec<f32>> =

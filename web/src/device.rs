@@ -278,7 +278,7 @@ impl Device {
         })
     }
 
-    /// Limits the bytes that tensors may use; without `bytes` removes the limit. Existing tensors stay.
+    /// Limits the bytes that tensors may use; without `bytes` removes the limit. An error if the tensors use more already.
     #[wasm_bindgen(js_name = setMemoryLimit)]
     pub fn set_memory_limit(&self, bytes: Option<f64>) -> Result<()> {
         let limit = match bytes {
@@ -289,8 +289,7 @@ impl Device {
                 ))
             })? as u64),
         };
-        self.0.set_memory_limit(limit);
-        Ok(())
+        Ok(self.0.set_memory_limit(limit)?)
     }
 
     /// Whether several ops may be fused into one kernel (true by default). Set it to false to find the op that is slow or

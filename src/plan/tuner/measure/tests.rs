@@ -201,7 +201,7 @@ fn small_steps_find_the_same() {
 #[test]
 fn without_memory_nothing_is_measured() {
     let gpu = gpu();
-    gpu.pool.set_limit(Some(4096));
+    gpu.pool.set_limit(Some(4096)).unwrap();
     let mut tuner = Tuner::default();
     tuner.saw(&[task(&gpu)]);
     assert!(measure_all(&mut tuner, &gpu).is_empty());
@@ -247,7 +247,7 @@ fn what_is_proven_wrong_is_gone() {
     assert!(proof::settle(&gpu, &mut caps, &[case(8, "close by"), case(16, "right")]));
     assert_eq!(caps.cooperative, [Cooperative { proven: true, ..kind(16) }]);
     // Without memory nothing is known.
-    gpu.pool.set_limit(Some(1));
+    gpu.pool.set_limit(Some(1)).unwrap();
     let mut caps = Caps { cooperative: vec![kind(8)], ..gpu.caps.clone() };
     assert!(!proof::settle(&gpu, &mut caps, &[case(8, "right")]));
     assert_eq!(caps.cooperative, [kind(8)]);
