@@ -81,6 +81,10 @@ pub mod tuning {}
 #[doc = include_str!("../docs/devices.md")]
 pub mod devices {}
 
+/// [devices]: crate::docs::devices
+#[doc = include_str!("../docs/distribute.md")]
+pub mod distribute {}
+
 #[doc = include_str!("../docs/benchmarks.md")]
 pub mod benchmarks {}
 

@@ -6,6 +6,8 @@
 //! Reads and assignments of variables go through here, too, so that an [`Observer`] sees the whole program in order: a
 //! tape records what gradients need, and an observer that traces can run the program again.
 
+#[cfg(not(target_family = "wasm"))]
+mod replica;
 mod sink;
 
 use std::cell::{Cell, RefCell};
@@ -20,6 +22,11 @@ use crate::ops::{Operation, Results, Rule};
 use crate::runtime::{Device, Mark};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use replica::{
+    Replica, Replicas, in_scope_of, index_in, outside_replicas, replica, replicas, run_replicas,
+    updates_replicas,
+};
 pub(crate) use sink::{
     assign_in_trace, branch, in_trace, lifted, placeholder, placeholder_on, release, traced,
     traced_function, traces_function, value_in_trace, variable_made,

@@ -4,6 +4,7 @@
 //! [benchmarks]: docs::benchmarks
 //! [contributing]: docs::contributing
 //! [devices]: docs::devices
+//! [distribute]: docs::distribute
 //! [embedding]: docs::embedding
 //! [features]: docs::features
 //! [guide]: docs::guide
@@ -46,6 +47,8 @@ pub mod config;
 pub mod data;
 pub mod debugging;
 mod device;
+#[cfg(not(target_family = "wasm"))]
+pub mod distribute;
 #[cfg(doc)]
 pub mod docs;
 mod dtype;

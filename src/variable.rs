@@ -1,5 +1,11 @@
 //! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; holders of the old one keep it.
 
+#[cfg(not(target_family = "wasm"))]
+mod mirrored;
+#[cfg(target_family = "wasm")]
+#[path = "variable/not_mirrored.rs"]
+mod mirrored;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Rem, Sub};
@@ -11,8 +17,9 @@ use crate::dtype::DType;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::Spec;
-use crate::runtime::Mark;
+use crate::runtime::{Device, Mark};
 use crate::tensor::{Operand, Tensor};
+use mirrored::Mirrored;
 
 /// A value that training updates. A clone is another handle to the same variable.
 ///
@@ -35,6 +42,11 @@ pub struct Variable(Arc<Cell>);
 /// limit.
 trait Holder: Send + Sync {
     fn lock(&self) -> MutexGuard<'_, Tensor>;
+
+    /// The values of a variable that every replica of a strategy has.
+    fn mirrored(&self) -> Option<&Mirrored> {
+        None
+    }
 }
 
 impl Holder for Mutex<Tensor> {
@@ -57,6 +69,13 @@ struct Cell<T: ?Sized = dyn Holder> {
     constraint: OnceLock<Constraint>,
     spec: Spec,
     tensor: T,
+}
+
+impl<T> Cell<T> {
+    fn new(id: u64, trainable: bool, spec: Spec, tensor: T) -> Self {
+        let (frozen, constraint) = (AtomicBool::new(false), OnceLock::new());
+        Cell { id, trainable, frozen, constraint, spec, tensor }
+    }
 }
 
 impl Variable {
@@ -96,15 +115,11 @@ impl Variable {
     /// Makes a variable with a new identity.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
         eager::variable_made();
-        let cell = Cell {
-            id,
-            trainable,
-            frozen: AtomicBool::new(false),
-            constraint: OnceLock::new(),
-            spec: value.spec().clone(),
-            tensor: Mutex::new(value.detached()),
-        };
-        Variable(Arc::new(cell))
+        let spec = value.spec().clone();
+        if let Some(variable) = Mirrored::variable(id, trainable, value) {
+            return variable;
+        }
+        Variable(Arc::new(Cell::new(id, trainable, spec, Mutex::new(value.detached()))))
     }
 
     /// The current value. Open tapes record the read, and treat each read as a separate tensor: a value that was read while no
@@ -112,7 +127,7 @@ impl Variable {
     pub fn read(&self) -> Tensor {
         match eager::value_in_trace(self) {
             Some(value) => self.observed(&value),
-            None => self.observed(&self.lock()),
+            None => self.observed(&self.peek()),
         }
     }
 
@@ -211,6 +226,11 @@ impl Variable {
         f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         let assigned = eager::value_in_trace(self);
+        if assigned.is_none() && self.0.tensor.mirrored().is_some() {
+            let value = self.read_stopped();
+            let new = f(&value, delta.beside(op, &value)?)?;
+            return self.replace(&new).map(|()| self.mark(&new));
+        }
         let mut tensor = self.lock();
         let value = self.observed(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
         let new = f(&value, delta.beside(op, &value)?)?;
@@ -234,7 +254,10 @@ impl Variable {
             eager::assigned(self, value);
             return Ok(());
         }
-        *self.lock() = value.detached();
+        match self.0.tensor.mirrored() {
+            Some(mirrored) => mirrored.assign(value)?,
+            None => *self.lock() = value.detached(),
+        }
         eager::assigned(self, value);
         Ok(())
     }
@@ -246,7 +269,23 @@ impl Variable {
 
     /// The value, read without notifying tapes.
     pub(crate) fn peek(&self) -> Tensor {
-        self.lock().clone()
+        match self.0.tensor.mirrored() {
+            Some(mirrored) => mirrored.value(),
+            None => self.lock().clone(),
+        }
+    }
+
+    /// The device of the variable's value; the first one, if each replica of a strategy has a value.
+    pub(crate) fn device(&self) -> Device {
+        self.lock().device().clone()
+    }
+
+    /// The devices that have a value of the variable, in the order of a strategy's replicas.
+    pub(crate) fn devices(&self) -> Vec<Device> {
+        match self.0.tensor.mirrored() {
+            Some(mirrored) => mirrored.devices(),
+            None => vec![self.lock().device().clone()],
+        }
     }
 
     /// The cell, which no other thread reads or assigns while the caller holds it.

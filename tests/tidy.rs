@@ -272,6 +272,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["error", "device", "runtime"]),
+    ("distribute", &["error", "shape", "dtype", "runtime", "ops", "tensor", "eager", "random"]),
     (
         "function",
         &[
@@ -384,6 +385,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tensor",
             "variable",
             "eager",
+            "distribute",
             "function",
             "random",
             "tape",

@@ -10,6 +10,7 @@ fn example(name: &str) -> Command {
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
         "datasets" => env!("CARGO_BIN_EXE_datasets"),
         "devices" => env!("CARGO_BIN_EXE_devices"),
+        "distribute" => env!("CARGO_BIN_EXE_distribute"),
         "eager" => env!("CARGO_BIN_EXE_eager"),
         "embed" => env!("CARGO_BIN_EXE_embed"),
         "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
@@ -96,6 +97,19 @@ fn devices_are_listed_divided_and_limited() {
     }
     let line = "Executing op MatMul in device /job:localhost/replica:0/task:0/device:";
     assert_eq!(placed.matches(line).count(), 1, "{placed}");
+}
+
+#[test]
+fn a_network_is_trained_on_two_devices() {
+    let output = run("distribute", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.starts_with("Number of devices: "), "{text}");
+    let number = |line: &str| line.rsplit(' ').next().unwrap().parse::<f32>().unwrap();
+    let losses: Vec<f32> =
+        text.lines().filter(|line| line.starts_with("step ")).map(number).collect();
+    assert!(losses.len() == 4 && losses[3] < 0.7 * losses[0], "{text}");
+    assert!(number(text.lines().last().unwrap()) > 0.9, "{text}");
 }
 
 /// The grey values of a picture, and its width.

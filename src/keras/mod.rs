@@ -54,6 +54,8 @@ pub mod regularizers;
 #[cfg(feature = "json")]
 pub mod saving;
 mod sequential;
+#[cfg(not(target_family = "wasm"))]
+mod share;
 mod training;
 mod trial;
 #[cfg(not(target_family = "wasm"))]

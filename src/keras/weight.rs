@@ -7,6 +7,7 @@ use super::{Constraint, DTypePolicy, Initializer, Regularizer};
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::random;
+use crate::random::replicated::for_all;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::trackable::{Parts, Slot, Trackable, to_tensor_if_exact, value};
@@ -149,7 +150,7 @@ impl Weight {
                         Some(left) => to_tensor_if_exact(left, &shape, dtype),
                         None => self.start(&shape)?.cast(dtype),
                     };
-                    let value = x.device().scope(|| eager::lifted(make))?;
+                    let value = for_all(|| x.device().scope(|| eager::lifted(make)))?;
                     // Computed now, so that it is not lost if the pending step fails.
                     settle(&value, from)?;
                     let _ = self.first.set(x.shape().into());

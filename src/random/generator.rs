@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::advance::{split, take};
 use super::in_functions::{Change, repeat};
 use super::options::{NormalOptions, UniformOptions};
 use super::philox::{counter_words, key_words, philox};
-use super::state::{State, lock, split, take};
+use super::state::{State, lock};
 use crate::dtype::DType;
 use crate::eager::{self, Owner};
 use crate::error::{Error, Result, message};

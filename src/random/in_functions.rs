@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::state::{State, lock, split};
+use super::advance::split;
+use super::state::{State, lock};
 use crate::eager::{self, RunCounter};
 use crate::error::Result;
 

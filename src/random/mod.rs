@@ -15,6 +15,7 @@
 //! [`categorical`] may select the neighbouring class: about one number in a million then differs, with the same distribution
 //! (between Mesa's lavapipe and SwiftShader at most two, measured).
 
+mod advance;
 mod distributions;
 mod dropout;
 mod forms;
@@ -22,6 +23,8 @@ mod generator;
 mod in_functions;
 mod options;
 mod philox;
+#[cfg_attr(target_family = "wasm", allow(dead_code))]
+pub(crate) mod replicated;
 mod seeds;
 mod state;
 mod stateless;

@@ -55,6 +55,19 @@ impl Tensor {
         Tensor { id: fresh_id(), value, device }
     }
 
+    /// A tensor like `other`, whose value could not be computed.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn failed(other: &Tensor, error: crate::error::Error) -> Self {
+        Tensor::failed_on(&other.device, other, error)
+    }
+
+    /// As [`Tensor::failed`], on another device.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn failed_on(device: &Device, other: &Tensor, error: crate::error::Error) -> Self {
+        let state = crate::graph::ValueState::Failed(error);
+        Tensor::new(device.clone(), Value::new(other.value.op, other.spec().clone(), state))
+    }
+
     /// The same value under a new identity; observers are not notified. Programs use
     /// [`stop_gradient`](Tensor::stop_gradient).
     pub(crate) fn detached(&self) -> Self {

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use crate::random::replicated::for_all;
 use crate::random::{self, Generator};
 use crate::trackable::Parts;
 
@@ -23,7 +24,7 @@ impl SeedGenerator {
     }
 
     pub(super) fn get(&self) -> &Generator {
-        self.generator.get_or_init(|| random::global().split())
+        self.generator.get_or_init(|| for_all(|| random::global().split()))
     }
 
     /// Names the generator. Only a checkpoint creates it: if other walks did, they would change the state of the global

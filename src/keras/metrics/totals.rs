@@ -7,6 +7,8 @@ use crate::eager::{self, RunCounter};
 use crate::error::{Error, Result, message};
 use crate::graph::ValueState;
 use crate::host_array::HostDType;
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::share::share;
 use crate::runtime::Device;
 use crate::tensor::{Operand, Tensor, Varying};
 use crate::trackable::{HostState, NamedArray, Parts, Slot, Trackable};
@@ -29,6 +31,28 @@ struct State {
 }
 
 impl Totals {
+    /// As [`Totals::add`], in a replica of a strategy: adds the parts of all replicas, on the device of the first one.
+    #[cfg(not(target_family = "wasm"))]
+    fn add_in_replicas(
+        &self,
+        replica: &eager::Replica,
+        metric: &str,
+        sums: &[Tensor],
+        count: u64,
+    ) -> Result<()> {
+        let part = (share() != Some(0.0)).then(|| (sums.to_vec(), count));
+        replica.meet("update_state", part, |parts| {
+            let device = &replica.replicas.devices()[0];
+            eager::outside_replicas(|| {
+                parts.iter().flatten().try_for_each(|(sums, count)| {
+                    let sums = sums.iter().map(|sum| sum.to(device)).collect::<Result<Vec<_>>>()?;
+                    self.add(metric, &sums, *count)
+                })
+            })?;
+            Ok(vec![(); parts.len()])
+        })
+    }
+
     pub(super) fn new(names: &[&'static str]) -> Self {
         let slots = names.iter().map(|name| (*name, Slot::new(false))).collect();
         Totals { slots, state: Arc::default() }
@@ -37,6 +61,10 @@ impl Totals {
     /// Adds a batch's `sums`, one for each of the first names, and `count`, in one step: either all of them count or
     /// none. The other totals, which must be scalars, do not change.
     pub(super) fn add(&self, metric: &str, sums: &[Tensor], count: u64) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(replica) = eager::replica() {
+            return self.add_in_replicas(&replica, metric, sums, count);
+        }
         let mut totals = Vec::with_capacity(self.slots.len());
         for (at, (_, slot)) in self.slots.iter().enumerate() {
             let Some(sum) = sums.get(at) else {

@@ -7,6 +7,8 @@ use std::hash::BuildHasherDefault;
 use super::memory::Start;
 use super::options::{Change, Options, Pairs, Round, StepStage, Trainable};
 use super::{Optimizer, OptimizerState, Step};
+#[cfg(not(target_family = "wasm"))]
+use crate::distribute::all_reduce;
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
@@ -45,6 +47,10 @@ fn make(
     grads: Vec<Option<Tensor>>,
     variables: &Trainable<'_>,
 ) -> Result<()> {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(replica) = eager::replica().filter(|replica| replica.replicas.count() > 1) {
+        return make_in_replicas(&replica, state, formula, grads, variables);
+    }
     let _turn = state.turn();
     let options = state.options();
     options.check()?;
@@ -64,6 +70,95 @@ fn make(
         Err(_) => state.memory().forget(),
     }
     done
+}
+
+/// As [`make`], in a replica of a strategy: the step is made once, when all replicas have brought their gradients, and changes the
+/// variables of each replica by the sum of these gradients.
+#[cfg(not(target_family = "wasm"))]
+fn make_in_replicas(
+    replica: &eager::Replica,
+    state: &OptimizerState,
+    formula: &Formula<'_>,
+    grads: Vec<Option<Tensor>>,
+    variables: &Trainable<'_>,
+) -> Result<()> {
+    let options = state.options();
+    options.check()?;
+    let name = &options.name;
+    check(name, &grads, variables)?;
+    if eager::traces_function() {
+        return Err(Error::Check(message!(
+            "{name}: the step of an optimizer cannot be part of a function that runs in a replica. Trace the computation of the \
+             gradients, and apply them outside of the function."
+        )));
+    }
+    let devices = replica.replicas.devices();
+    if let Some(variable) = variables.list.iter().find(|variable| variable.devices() != devices) {
+        return Err(Error::Check(message!(
+            "{name}: the variable '{}' was not made with this strategy, so its replicas have no values of their own. Make the \
+             model in Strategy::scope.",
+            variables.name(variable)
+        )));
+    }
+    replica.meet("apply_gradients", grads, |all| {
+        let _turn = state.turn();
+        let sums = all_reduce(name, devices, all)?;
+        state.memory().keep();
+        let mut changes = Vec::with_capacity(sums.len());
+        let computed = sums.into_iter().enumerate().try_for_each(|(index, grads)| {
+            replica.updating(index, || {
+                let pairs = pairs(state, grads, variables)?;
+                changes.push(new_values(state, &options, formula, pairs, variables)?);
+                Ok(())
+            })
+        });
+        match computed.and_then(|()| commit_in_replicas(replica, changes, state.made())) {
+            Ok(()) => state.set_made(state.made().saturating_add(1)),
+            Err(error) => {
+                state.memory().forget();
+                return Err(error);
+            }
+        }
+        Ok(vec![(); devices.len()])
+    })
+}
+
+/// As [`commit`], for the changes of each replica.
+#[cfg(not(target_family = "wasm"))]
+fn commit_in_replicas(
+    replica: &eager::Replica,
+    changes: Vec<Vec<Change>>,
+    made: u64,
+) -> Result<()> {
+    let devices = replica.replicas.devices();
+    let in_each = |f: &mut dyn FnMut(usize, &[Change]) -> Result<()>| -> Result<()> {
+        changes
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, changes)| replica.updating(index, || f(index, changes)))
+    };
+    let mut old: Vec<Vec<Tensor>> = Vec::with_capacity(changes.len());
+    in_each(&mut |_, changes| {
+        old.push(changes.iter().map(|(variable, _)| variable.peek()).collect());
+        Ok(())
+    })?;
+    let assigned = in_each(&mut |_, changes| {
+        changes.iter().try_for_each(|(variable, value)| variable.replace(value))
+    });
+    // A replica may fail after another has made its part; the rollback then needs the old values, so none is lent.
+    let sent = assigned.and_then(|()| {
+        devices.iter().try_for_each(|device| device.flush_replacing(&[], Some(made)))
+    });
+    if sent.is_err() {
+        let _ = in_each(&mut |index, changes| {
+            for ((variable, _), value) in changes.iter().zip(&old[index]) {
+                // The shape and dtype are the variable's own, so this cannot fail.
+                let _ = variable.replace(value);
+            }
+            Ok(())
+        });
+    }
+    sent
 }
 
 /// Creates the slots of `variables`.

@@ -21,6 +21,8 @@ mod phase;
 mod progress;
 mod reading;
 #[cfg(not(target_family = "wasm"))]
+mod replicas;
+#[cfg(not(target_family = "wasm"))]
 mod step_functions;
 mod steps;
 mod stop;
@@ -419,7 +421,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
 /// The device of the model's variables, on which its batches are made. A model that has never been called has none: it gets
 /// its variables on the current device.
 fn home(model: &dyn Trackable) -> Option<Device> {
-    model.variables().first().map(|variable| variable.peek().device().clone())
+    model.variables().first().map(|variable| variable.device())
 }
 
 /// Calls `f` with the model's device as the current one.

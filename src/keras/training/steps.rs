@@ -45,6 +45,12 @@ pub(super) fn train_eagerly(model: &dyn AnyModel, batch: &Batch) -> Result<StepL
     let (y_pred, mask) = model.call_all(&batch.x, TRAINING.collect(&losses))?;
     let (loss, logs) = measure(model, batch, &y_pred, mask.as_ref(), &losses)?;
     drop((y_pred, mask));
+    // The gradients of all replicas are added.
+    #[cfg(not(target_family = "wasm"))]
+    let loss = match crate::keras::share::share() {
+        Some(share) => loss.multiply(share)?,
+        None => loss,
+    };
     compiled.optimizer().minimize(&loss, tape, model as &dyn Trackable)?;
     Ok(logs)
 }

@@ -12,9 +12,13 @@ use super::outputs::{Outlet, Recipe, outlets};
 #[cfg(not(target_family = "wasm"))]
 use super::step_functions::StepFunctions;
 use crate::data::Batch;
+#[cfg(not(target_family = "wasm"))]
+use crate::distribute::Strategy;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::keras::DTypePolicy;
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::losses::Reduction;
 use crate::keras::metrics::Metric;
 use crate::keras::optimizers::Optimizer;
 use crate::tensor::Tensor;
@@ -28,6 +32,19 @@ pub struct Trainer {
     state: Mutex<State>,
     /// The policy under which the model was created.
     policy: DTypePolicy,
+    #[cfg(not(target_family = "wasm"))]
+    scope: OwnScope,
+}
+
+/// The strategy in whose scope a model was created.
+#[cfg(not(target_family = "wasm"))]
+struct OwnScope(Option<Strategy>);
+
+#[cfg(not(target_family = "wasm"))]
+impl Default for OwnScope {
+    fn default() -> Self {
+        OwnScope(Strategy::of_scope())
+    }
 }
 
 impl std::fmt::Debug for Trainer {
@@ -70,6 +87,12 @@ impl Trainer {
     /// Creates a trainer before `compile`.
     pub fn new() -> Self {
         Trainer::default()
+    }
+
+    /// The strategy of the model, if it has several replicas.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn strategy(&self) -> Option<Strategy> {
+        self.scope.0.clone().filter(|strategy| strategy.num_replicas_in_sync() > 1)
     }
 
     /// Returns the optimizer.
@@ -144,7 +167,10 @@ impl Trainer {
     /// Lets the default steps run as functions until the result is dropped, unless `compile` has set `run_eagerly`.
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn step_by_functions(&self) -> Option<Stepping<'_>> {
-        if self.compiled_if_any().is_some_and(|compiled| compiled.run_eagerly) {
+        // The step of an optimizer in several replicas is no function.
+        if self.strategy().is_some()
+            || self.compiled_if_any().is_some_and(|compiled| compiled.run_eagerly)
+        {
             return None;
         }
         let mut state = self.state();
@@ -246,6 +272,12 @@ impl Compiled {
             };
             let weight = sample_weight(batch, at);
             let value = loss.call_masked(y_true, &y_pred[at], weight, mask)?;
+            // A step takes the mean over the replicas, and the sum over a batch is the sum of theirs.
+            #[cfg(not(target_family = "wasm"))]
+            let value = match crate::keras::share::share().filter(|share| *share > 0.0) {
+                Some(share) if loss.reduction() == Reduction::Sum => value.divide(share)?,
+                _ => value,
+            };
             if value.rank() != 0 {
                 return Err(Error::Shape(crate::error::message!(
                     "the loss '{}' is {:?}; training needs a scalar. Give the loss a reduction, such as \

@@ -1,0 +1,107 @@
+//! Steps of `fit`, `evaluate` and `predict` in the replicas of a strategy: each computes its part of a batch.
+
+use super::logs::StepLogs;
+use super::trainer::Trainer;
+use crate::data::Batch;
+use crate::distribute::{PerReplica, Strategy};
+use crate::eager;
+use crate::error::Result;
+use crate::keras::share::with_share;
+use crate::ops::concat;
+use crate::tensor::Tensor;
+
+/// Calls `step` with the batch, or if the model has a strategy with the parts of the batch, in its replicas. The scalars of the
+/// result are the means over all examples.
+pub(super) fn step(
+    trainer: &Trainer,
+    batch: &Batch,
+    step: impl Fn(&Batch) -> Result<StepLogs> + Sync,
+) -> Result<StepLogs> {
+    let Some(strategy) = strategy_for(trainer) else { return step(batch) };
+    let (parts, shares) = split(&strategy, batch)?;
+    let part = |(batch, share): (Batch, f32)| with_share(share, || step(&batch));
+    let parts = PerReplica::new(parts.into_iter().zip(shares.iter().copied()).collect());
+    let logs = strategy.run(part, &parts)?;
+    let device = &strategy.devices()[0];
+    let mut all = StepLogs::new();
+    let mut each = logs.into_values();
+    for at in 0..each[0].iter().len() {
+        let mut total: Option<Tensor> = None;
+        let mut name = String::new();
+        for (logs, share) in each.iter().zip(&shares) {
+            let Some((own, value)) = logs.iter().nth(at) else { continue };
+            let value = value.multiply(*share)?.to(device)?;
+            own.clone_into(&mut name);
+            total = Some(match total {
+                None => value,
+                Some(total) => total.add(value)?,
+            });
+        }
+        if let Some(total) = total {
+            all = all.add(&name, &total);
+        }
+    }
+    let checks = each.iter_mut().flat_map(StepLogs::take_checks);
+    Ok(checks.fold(all, StepLogs::check))
+}
+
+/// As [`step`], for predictions, which this joins.
+pub(super) fn predict(
+    trainer: &Trainer,
+    batch: &Batch,
+    step: impl Fn(&Batch) -> Result<Vec<Tensor>> + Sync,
+) -> Result<Vec<Tensor>> {
+    let strategy = strategy_for(trainer);
+    let Some(strategy) = strategy.filter(|strategy| batch.len() >= strategy.devices().len()) else {
+        return step(batch);
+    };
+    let parts = PerReplica::new(split(&strategy, batch)?.0);
+    let outputs = strategy.run(|batch: Batch| step(&batch), &parts)?.into_values();
+    let device = &strategy.devices()[0];
+    let joined = |at: usize| {
+        let parts: Vec<Tensor> =
+            outputs.iter().map(|all| all[at].to(device)).collect::<Result<_>>()?;
+        concat(&parts, 0)
+    };
+    (0..outputs[0].len()).map(joined).collect()
+}
+
+/// The strategy to run a step with, unless this is a replica already.
+fn strategy_for(trainer: &Trainer) -> Option<Strategy> {
+    trainer.strategy().filter(|_| eager::replica().is_none() && !eager::in_trace())
+}
+
+/// The parts of a batch, and their shares of its examples. If there are fewer examples than replicas, the last replicas repeat the
+/// first example with a share of zero: all replicas take part in a step.
+fn split(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
+    let (rows, replicas) = (batch.len(), strategy.devices().len());
+    let mut parts = vec![Batch::default(); replicas];
+    let shares = (0..replicas)
+        .map(|at| (rows / replicas + usize::from(at < rows % replicas)) as f32 / rows.max(1) as f32)
+        .collect();
+    let tensors = |batch: &Batch| [batch.x.clone(), batch.y.clone(), batch.sample_weight.clone()];
+    for (kind, tensors) in tensors(batch).into_iter().enumerate() {
+        for tensor in tensors {
+            let split = match rows < replicas && rows > 0 {
+                false => strategy.split(&tensor)?.into_values(),
+                true => {
+                    let row = |at: usize| {
+                        let (mut begin, mut size) =
+                            (vec![0; tensor.rank()], vec![-1; tensor.rank()]);
+                        (begin[0], size[0]) = (if at < rows { at } else { 0 }, 1);
+                        tensor.slice(&begin, &size)?.to(&strategy.devices()[at])
+                    };
+                    (0..replicas).map(row).collect::<Result<_>>()?
+                }
+            };
+            for (part, tensor) in parts.iter_mut().zip(split) {
+                match kind {
+                    0 => part.x.push(tensor),
+                    1 => part.y.push(tensor),
+                    _ => part.sample_weight.push(tensor),
+                }
+            }
+        }
+    }
+    Ok((parts, shares))
+}
