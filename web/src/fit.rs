@@ -48,9 +48,29 @@ enum Data {
     Tensors(wgrad::Tensor, wgrad::Tensor),
     /// Without targets.
     Inputs(wgrad::Tensor),
+    /// Of a model with several inputs or outputs; the targets may be missing.
+    #[cfg(feature = "models")]
+    Several(Vec<wgrad::Tensor>, Vec<wgrad::Tensor>),
 }
 
 impl Data {
+    #[cfg(not(feature = "models"))]
+    fn of(_: &Model, call: &str, x: &Examples, y: &JsValue) -> Result<Self> {
+        Data::new(call, x, y)
+    }
+
+    /// The data for a model, which may have several inputs or outputs.
+    #[cfg(feature = "models")]
+    fn of(model: &Model, call: &str, x: &Examples, y: &JsValue) -> Result<Self> {
+        use crate::several::Argument;
+        if let Some((x, y)) = model.examples(call, x.as_ref(), y)? {
+            return Ok(Data::Several(x, y));
+        }
+        let x = model.unwrapped(Argument { call, name: "x" }, x.as_ref())?;
+        let y = model.unwrapped(Argument { call, name: "y" }, y)?;
+        Data::new(call, x.unchecked_ref(), &y)
+    }
+
     fn new(call: &str, x: &Examples, y: &JsValue) -> Result<Self> {
         let missing = y.is_undefined() || y.is_null();
         if has(x.as_ref(), "_images") {
@@ -93,8 +113,12 @@ impl Data {
         Ok(Data::Tensors(x, y))
     }
 
-    fn with_labels(call: &str, x: &Examples, y: &JsValue) -> Result<Self> {
-        match Data::new(call, x, y)? {
+    fn with_labels(model: &Model, call: &str, x: &Examples, y: &JsValue) -> Result<Self> {
+        match Data::of(model, call, x, y)? {
+            #[cfg(feature = "models")]
+            Data::Several(_, y) if y.is_empty() => Err(bad_type(format!(
+                "{call}: y is missing; it must be tensors with what x is to give, in a list or by name."
+            ))),
             Data::Inputs(_) => Err(bad_type(format!(
                 "{call}: y is missing; it must be a tensor with what x is to give."
             ))),
@@ -106,6 +130,8 @@ impl Data {
         match self {
             Data::Images(images) => images.is_empty(),
             Data::Tensors(x, _) | Data::Inputs(x) => x.shape()[0] == 0,
+            #[cfg(feature = "models")]
+            Data::Several(x, _) => x.iter().any(wgrad::Tensor::is_empty),
         }
     }
 
@@ -114,6 +140,8 @@ impl Data {
         match self {
             Data::Images(_) => None,
             Data::Tensors(x, _) | Data::Inputs(x) => Some(x.device().clone()),
+            #[cfg(feature = "models")]
+            Data::Several(x, _) => x.first().map(|x| x.device().clone()),
         }
     }
 
@@ -122,6 +150,10 @@ impl Data {
             Data::Images(images) => (&**images).into_model_data(),
             Data::Tensors(x, y) => (x, y).into_model_data(),
             Data::Inputs(x) => x.into_model_data(),
+            #[cfg(feature = "models")]
+            Data::Several(x, y) if y.is_empty() => (x.clone(),).into_model_data(),
+            #[cfg(feature = "models")]
+            Data::Several(x, y) => (x.clone(), y.clone()).into_model_data(),
         }
     }
 }
@@ -203,12 +235,15 @@ const NAMES: [(&str, &str); 4] = [
     ("val_accuracy", "valAccuracy"),
 ];
 
+/// The name of a metric in JavaScript. Those of single outputs keep Keras's.
+fn key(name: &str) -> &str {
+    NAMES.iter().find(|(keras, _)| *keras == name).map_or(name, |(_, key)| key)
+}
+
 fn object(logs: &Logs) -> std::result::Result<Object, JsValue> {
     let object = Object::new();
-    for (name, key) in NAMES {
-        if let Some(value) = logs.get(name) {
-            Reflect::set(&object, &key.into(), &value.into())?;
-        }
+    for (name, value) in logs.iter() {
+        Reflect::set(&object, &key(name).into(), &value.into())?;
     }
     Ok(object)
 }
@@ -246,7 +281,7 @@ const STOPPING: &str = "earlyStopping";
 /// Ends the training when a metric stops improving.
 struct Stopping {
     callback: EarlyStopping,
-    monitor: &'static str,
+    monitor: String,
     accuracy: bool,
 }
 
@@ -259,16 +294,23 @@ impl Stopping {
         let monitor = options.read("monitor", &format!("one of {names}"), |value| {
             let name = value.as_string()?;
             // Keras's name is accepted, too.
-            NAMES.into_iter().find(|(keras, here)| name == *keras || name == *here)
+            let known = NAMES.into_iter().find(|(keras, here)| name == *keras || name == *here);
+            if let Some((keras, here)) = known {
+                return Some((keras.to_string(), here.to_string()));
+            }
+            // Of a single output.
+            let single = name.ends_with("_loss") || name.ends_with("_accuracy");
+            (single && cfg!(feature = "models")).then(|| (name.clone(), name))
         })?;
-        let (name, monitor) = monitor.unwrap_or(NAMES[2]);
+        let (name, monitor) =
+            monitor.unwrap_or_else(|| (NAMES[2].0.to_string(), NAMES[2].1.to_string()));
         if name.starts_with("val_") && !validates {
             return Err(bad_type(format!(
                 "fit: {STOPPING} watches {monitor}, and there is no validationData. Give some, or monitor: 'loss'."
             )));
         }
         let mut callback = EarlyStopping::new()
-            .monitor(name)
+            .monitor(&name)
             .patience(options.size("patience")?.unwrap_or(0))
             .min_delta(options.number("minDelta")?.unwrap_or(0.0))
             .restore_best_weights(options.bool("restoreBestWeights")?.unwrap_or(false));
@@ -415,7 +457,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(options: &JsValue) -> Result<Self> {
+    fn new(model: &Model, options: &JsValue) -> Result<Self> {
         let known = [
             "epochs",
             "batchSize",
@@ -433,9 +475,13 @@ impl Plan {
             None => None,
             Some(data) => Some(match data.dyn_ref::<Array>() {
                 Some(pair) => {
-                    Data::with_labels(VALIDATION, pair.get(0).unchecked_ref(), &pair.get(1))?
+                    let x = pair.get(0);
+                    Data::with_labels(model, VALIDATION, x.unchecked_ref(), &pair.get(1))?
                 }
-                None => Data::with_labels(VALIDATION, data.unchecked_ref(), &JsValue::UNDEFINED)?,
+                None => {
+                    let y = JsValue::UNDEFINED;
+                    Data::with_labels(model, VALIDATION, data.unchecked_ref(), &y)?
+                }
             }),
         };
         // The options object may itself have functions for these two events.
@@ -480,7 +526,6 @@ impl Plan {
 
     async fn run(self, model: &Model, data: &Data) -> Result<Object> {
         let training = model.training()?;
-        let trainee = Trainee::new(&model.layers, &training)?;
         if let Some(blind) =
             self.stopping.iter().find(|stopping| stopping.accuracy && !training.accuracy)
         {
@@ -507,7 +552,21 @@ impl Plan {
         for Stopping { callback, .. } in self.stopping {
             options = options.callback(callback);
         }
-        let fitted = keras::Model::fit_async(&trainee, data.source()?, options).await;
+        #[cfg(feature = "models")]
+        let several = model.several().is_some();
+        #[cfg(not(feature = "models"))]
+        let several = false;
+        let fitted = match several {
+            #[cfg(feature = "models")]
+            true => {
+                let trainee = crate::several::Trainee::of(model, &training)?;
+                keras::Model::fit_async(&trainee, data.source()?, options).await
+            }
+            _ => {
+                let trainee = Trainee::new(&model.layers, &training)?;
+                keras::Model::fit_async(&trainee, data.source()?, options).await
+            }
+        };
         if let Some(value) = thrown.take() {
             return Err(Thrown::from(value));
         }
@@ -516,11 +575,9 @@ impl Plan {
         all(&promises).await?;
         let history = Object::new();
         Reflect::set(&history, &"loss".into(), &Array::new())?;
-        for (name, key) in NAMES {
-            if let Some(values) = fitted.get(name) {
-                let list: Array = values.iter().map(|value| JsValue::from(*value)).collect();
-                Reflect::set(&history, &key.into(), &list)?;
-            }
+        for (name, values) in fitted.iter() {
+            let list: Array = values.iter().map(|value| JsValue::from(*value)).collect();
+            Reflect::set(&history, &key(name).into(), &list)?;
         }
         Ok(history)
     }
@@ -574,11 +631,12 @@ impl Sequential {
     pub fn fit(
         &self,
         x: &Examples,
-        #[wasm_bindgen(unchecked_optional_param_type = "Tensor | null")] y: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "Targets | null")] y: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "FitOptions")] options: &JsValue,
     ) -> Result<Promise> {
-        let (data, plan) = (Data::with_labels("fit", x, y)?, Plan::new(options)?);
         let model = self.0.clone();
+        let data = Data::with_labels(&model, "fit", x, y)?;
+        let plan = Plan::new(&model, options)?;
         model.training()?;
         if data.is_empty() {
             return Err(Error::Shape("fit: there are no examples.".into()).into());
@@ -596,16 +654,24 @@ impl Sequential {
     }
 
     /// The mean loss, and the accuracy if `compile` requested it.
-    #[wasm_bindgen(unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>")]
+    #[wasm_bindgen(unchecked_return_type = "Promise<Metrics>")]
     pub fn evaluate(
         &self,
         x: &Examples,
-        #[wasm_bindgen(unchecked_optional_param_type = "Tensor | null")] y: &JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "Targets | null")] y: &JsValue,
         #[wasm_bindgen(unchecked_optional_param_type = "{ batchSize?: number }")] options: &JsValue,
     ) -> Result<Promise> {
-        let data = Data::with_labels("evaluate", x, y)?;
         let (model, batch) = (self.0.clone(), batch_size("evaluate", options)?);
+        let data = Data::with_labels(&model, "evaluate", x, y)?;
         Ok(promise(async move {
+            #[cfg(feature = "models")]
+            if model.several().is_some() {
+                let trainee = crate::several::Trainee::of(&model, &*model.training()?)?;
+                let options = EvaluateOptions::new().batch_size(batch).verbose(0);
+                let evaluated = keras::Model::evaluate_async(&trainee, data.source()?, options);
+                let logs = On::device_of(&model, &data, evaluated)?.await?;
+                return Ok(object(&logs)?.into());
+            }
             let trainee = Trainee::new(&model.layers, &*model.training()?)?;
             let options = EvaluateOptions::new().batch_size(batch).verbose(0);
             let evaluated = keras::Model::evaluate_async(&trainee, data.source()?, options);
@@ -613,7 +679,29 @@ impl Sequential {
             Ok(object(&logs)?.into())
         }))
     }
+}
 
+/// The results of all examples.
+fn predict(model: Rc<Model>, x: &Examples, options: &JsValue) -> Result<Promise> {
+    let data = Data::of(&model, "predict", x, &JsValue::UNDEFINED)?;
+    let batch = batch_size("predict", options)?;
+    Ok(promise(async move {
+        let options = PredictOptions::new().batch_size(batch).verbose(0);
+        #[cfg(feature = "models")]
+        if let Some(several) = model.several() {
+            let predicted = keras::Model::predict_all_async(several, data.source()?, options);
+            let results = On::device_of(&model, &data, predicted)?.await?;
+            return Ok(crate::several::results(results));
+        }
+        let predicted = keras::Model::predict_async(&*model.layers, data.source()?, options);
+        let results = On::device_of(&model, &data, predicted)?.await?;
+        Ok(Tensor::new(results).into())
+    }))
+}
+
+#[cfg(not(feature = "models"))]
+#[wasm_bindgen]
+impl Sequential {
     /// The model's outputs for all examples, one row each.
     #[wasm_bindgen(unchecked_return_type = "Promise<Tensor>")]
     pub fn predict(
@@ -621,13 +709,17 @@ impl Sequential {
         x: &Examples,
         #[wasm_bindgen(unchecked_optional_param_type = "{ batchSize?: number }")] options: &JsValue,
     ) -> Result<Promise> {
-        let data = Data::new("predict", x, &JsValue::UNDEFINED)?;
-        let (model, batch) = (self.0.clone(), batch_size("predict", options)?);
-        Ok(promise(async move {
-            let options = PredictOptions::new().batch_size(batch).verbose(0);
-            let predicted = keras::Model::predict_async(&*model.layers, data.source()?, options);
-            let results = On::device_of(&model, &data, predicted)?.await?;
-            Ok(Tensor::new(results).into())
-        }))
+        predict(self.0.clone(), x, options)
+    }
+}
+
+// Its type is in `several`.
+#[cfg(feature = "models")]
+#[wasm_bindgen]
+impl Sequential {
+    #[wasm_bindgen(skip_typescript)]
+    #[doc(hidden)]
+    pub fn predict(&self, x: &Examples, options: &JsValue) -> Result<Promise> {
+        predict(self.0.clone(), x, options)
     }
 }

@@ -19,7 +19,7 @@ use crate::variable::Variable;
 
 #[wasm_bindgen(typescript_custom_section)]
 const TYPES: &str = r#"
-/** An input or a result of a `GraphModel`; null is a size that may vary, an undefined shape one of any rank. */
+/** An input or a result of a model; null is a size that may vary, an undefined shape one of any rank. */
 export interface GraphTensor { name: string; dtype: string; shape?: (number | null)[]; }
 
 /** What a `GraphModel` takes for an input: strings stay on the host. */
@@ -229,24 +229,29 @@ fn outputs(results: Outputs) -> Result<JsValue> {
     Ok(named.into())
 }
 
-fn describe(specs: &[SavedSpec]) -> Array {
+/// A `GraphTensor`.
+pub(crate) fn description(
+    name: &str,
+    dtype: HostDType,
+    shape: Option<&[Option<usize>]>,
+) -> JsValue {
     let size = |size: &Option<usize>| match size {
         Some(size) => JsValue::from(*size),
         None => JsValue::NULL,
     };
-    let one = |spec: &SavedSpec| {
-        let shape = match &spec.shape {
-            Some(shape) => shape.iter().map(size).collect::<Array>().into(),
-            None => JsValue::UNDEFINED,
-        };
-        let dtype: HostDType = spec.dtype;
-        JsValue::from(object([
-            ("name", (&spec.name).into()),
-            ("dtype", dtype.tensorflow_name().into()),
-            ("shape", shape),
-        ]))
+    let shape = match shape {
+        Some(shape) => shape.iter().map(size).collect::<Array>().into(),
+        None => JsValue::UNDEFINED,
     };
-    specs.iter().map(one).collect()
+    JsValue::from(object([
+        ("name", name.into()),
+        ("dtype", dtype.tensorflow_name().into()),
+        ("shape", shape),
+    ]))
+}
+
+fn describe(specs: &[SavedSpec]) -> Array {
+    specs.iter().map(|spec| description(&spec.name, spec.dtype, spec.shape.as_deref())).collect()
 }
 
 /// Loads a model of another program as a graph, which runs on the device: a SavedModel (the folder of `saved_model.pb`), a model in

@@ -43,6 +43,8 @@ mod random;
 #[cfg(feature = "ops")]
 mod saved;
 mod sequential;
+#[cfg(feature = "models")]
+mod several;
 #[cfg(feature = "ops")]
 mod shapes;
 #[cfg(feature = "ops")]

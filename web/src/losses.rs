@@ -159,6 +159,11 @@ impl Loss {
         })
     }
 
+    #[cfg(feature = "models")]
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// True if the targets are class indices.
     #[cfg(feature = "ops")]
     pub(crate) fn of_labels(&self) -> bool {

@@ -232,6 +232,11 @@ impl ModelFiles {
             )));
         }
         self.need("saved_model.pb").await?;
+        // Layers of Keras 2. A folder without them has nothing else for `loadModel`.
+        let of_layers = self.what == "loadModel";
+        if of_layers && !self.add("keras_metadata.pb").await? {
+            return Ok(());
+        }
         let index = "variables/variables.index";
         // A model without variables may have assets.
         self.add(index).await?;

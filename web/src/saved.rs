@@ -194,46 +194,32 @@ fn from_keras(_: &str) -> Result<Sequential> {
 fn from_keras(text: &str) -> Result<Sequential> {
     let functional = parsed(text)
         .map(|value| Reflect::get(&value, &"class_name".into()).unwrap_or_default().as_string());
+    let origin = Origin::Keras(text.to_string());
     // The text may have numbers that JavaScript cannot parse, such as NaN.
-    let layers = match functional.ok().flatten().as_deref() {
-        Some("Sequential") => wgrad::keras::Sequential::from_json(text)?,
-        Some(_) => as_layer(wgrad::keras::Functional::from_json(text)?)?,
+    Ok(match functional.ok().flatten().as_deref() {
+        Some("Sequential") => Sequential::of(wgrad::keras::Sequential::from_json(text)?, origin),
+        Some(_) => Sequential::of_functional(wgrad::keras::Functional::from_json(text)?, origin),
         None => match wgrad::keras::Sequential::from_json(text) {
-            Ok(model) => model,
-            Err(_) => as_layer(wgrad::keras::Functional::from_json(text)?)?,
+            Ok(model) => Sequential::of(model, origin),
+            Err(_) => Sequential::of_functional(wgrad::keras::Functional::from_json(text)?, origin),
         },
-    };
-    Ok(Sequential::of(layers, Origin::Keras(text.to_string())))
-}
-
-/// A model whose only layer is a functional one.
-#[cfg(feature = "models")]
-fn as_layer(model: wgrad::keras::Functional) -> Result<wgrad::keras::Sequential> {
-    let (inputs, outputs) = (model.inputs().len(), model.outputs().len());
-    if (inputs, outputs) != (1, 1) {
-        return Err(bad_type(format!(
-            "loadModel: the model has {inputs} inputs and {outputs} outputs, and a Sequential has one of each. In Python, \
-             model.export writes it as a SavedModel, which loadGraphModel loads."
-        )));
-    }
-    Ok(wgrad::keras::Sequential::new().add(model))
+    })
 }
 
 /// A model of Keras.
 #[cfg(feature = "models")]
 fn of_keras(model: LoadedModel) -> Result<Sequential> {
-    let (layers, text) = match model {
+    Ok(match model {
         LoadedModel::Sequential(model) => {
-            let text = model.to_json()?;
-            (model, text)
+            let origin = Origin::Keras(model.to_json()?);
+            Sequential::of(model, origin)
         }
         LoadedModel::Functional(model) => {
-            let text = model.to_json()?;
-            (as_layer(model)?, text)
+            let origin = Origin::Keras(model.to_json()?);
+            Sequential::of_functional(model, origin)
         }
         _ => return Err(bad_type("loadModel: the model is of an unknown kind.".to_string())),
-    };
-    Ok(Sequential::of(layers, Origin::Keras(text)))
+    })
 }
 
 /// The model that a description specifies, compiled and built accordingly.
@@ -333,8 +319,9 @@ fn download(name: &str, file: &[u8]) -> Result<()> {
 /// The model that `save` stored at a location, with its layers, weights and optimizer. `from` may also be the web address of
 /// such a file, a file that a visitor has chosen or dropped, or its contents. The random number generator keeps its state.
 ///
-/// That of the module `wgrad/models` also loads models of Keras: a `.keras` file, an old HDF5 file, or a layers model of
-/// TensorFlow.js (`model.json` with its weights). They are not compiled; a functional one is the only layer of the result.
+/// That of the module `wgrad/models` also loads models of Keras: a `.keras` file, an old HDF5 file, the folder of a SavedModel that
+/// Keras 2 wrote (with its `keras_metadata.pb`), or a layers model of TensorFlow.js (`model.json` with its weights). They are not
+/// compiled; a functional one is the only layer of the result, and may have several inputs and outputs.
 /// Rejects with a `DataError` if there is no such file, or if it is damaged or holds weights alone.
 #[wasm_bindgen(js_name = loadModel, unchecked_return_type = "Promise<Sequential>")]
 pub fn load_model(#[wasm_bindgen(unchecked_param_type = "ModelSource")] from: JsValue) -> Promise {
@@ -368,7 +355,8 @@ pub fn load_model(#[wasm_bindgen(unchecked_param_type = "ModelSource")] from: Js
         }
         let [(name, file)] = &files.files[..] else {
             return Err(bad_type(
-                "loadModel: it loads one file, or a model.json with its weights. loadGraphModel loads a SavedModel."
+                "loadModel: it loads one file, a model.json with its weights, or the folder of a SavedModel that Keras 2 wrote. \
+                 loadGraphModel loads other SavedModels."
                     .to_string(),
             ));
         };
@@ -390,6 +378,12 @@ const OTHER_MODULE: &str =
 /// The model of Keras or TensorFlow.js in these files, if it is one.
 #[cfg(feature = "models")]
 async fn of_other_programs(files: &mut ModelFiles) -> Result<Option<Sequential>> {
+    let is_saved = |name: &str| name == "saved_model.pb" || name.ends_with("/saved_model.pb");
+    if files.main(is_saved).is_some() {
+        let files = std::mem::take(&mut files.files);
+        let loaded = wgrad::saved_model::load_keras_model_from_bytes(files)?;
+        return Ok(Some(of_keras(loaded)?));
+    }
     if let Some((name, json)) = files.main(|name| name.ends_with(".json")) {
         if wgrad::tfjs::is_graph_model(&json) == Some(true) {
             return Err(bad_type(format!(

@@ -4,6 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+#[cfg(feature = "models")]
+use js_sys::Array;
+#[cfg(not(feature = "models"))]
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use wgrad::keras::optimizers::Optimizer;
@@ -29,6 +32,9 @@ pub(crate) struct Model {
     /// The training step, and whose it is.
     #[cfg(not(feature = "ops"))]
     function: RefCell<Option<(Rc<Training>, wgrad::Function<Step>)>>,
+    /// The only layer, if it is a functional model of Keras.
+    #[cfg(feature = "models")]
+    pub(crate) functional: Option<wgrad::keras::Functional>,
     /// True while `fit` runs.
     #[cfg(feature = "ops")]
     pub(crate) fitting: std::cell::Cell<bool>,
@@ -52,6 +58,9 @@ pub(crate) struct Training {
     pub(crate) optimizer: Arc<dyn Optimizer>,
     pub(crate) loss: &'static Loss,
     pub(crate) accuracy: bool,
+    /// The loss of each output.
+    #[cfg(feature = "models")]
+    pub(crate) goals: Vec<crate::several::Goal>,
     /// The optimizer's description, to make a new one.
     pub(crate) config: JsValue,
 }
@@ -61,7 +70,13 @@ impl Training {
     pub(crate) fn renewed(&self) -> Result<Self> {
         let optimizer = optimizer(&self.config)?;
         optimizer.set_learning_rate(self.optimizer.learning_rate())?;
-        Ok(Training { optimizer: optimizer.into(), config: self.config.clone(), ..*self })
+        Ok(Training {
+            optimizer: optimizer.into(),
+            config: self.config.clone(),
+            #[cfg(feature = "models")]
+            goals: self.goals.clone(),
+            ..*self
+        })
     }
 }
 
@@ -183,26 +198,33 @@ impl Sequential {
         #[cfg(not(feature = "ops"))]
         let options = Options::new("compile", options, &["optimizer", "loss", "metrics"])?;
         #[cfg(feature = "ops")]
-        let options =
-            Options::new("compile", options, &["optimizer", "loss", "fromLogits", "metrics"])?;
+        let known: &[&str] = match cfg!(feature = "models") {
+            true => &["optimizer", "loss", "fromLogits", "metrics", "lossWeights"],
+            false => &["optimizer", "loss", "fromLogits", "metrics"],
+        };
+        #[cfg(feature = "ops")]
+        let options = Options::new("compile", options, known)?;
         let config = options.required("optimizer", options.get("optimizer"))?;
         let accuracy = options.read("metrics", "a list that may hold 'accuracy'", |value| {
             let names = value.dyn_ref::<Array>()?;
             let known = names.iter().all(|name| name == "accuracy");
             known.then_some(names.length() > 0)
         })?;
-        let loss = options.string("loss")?;
         #[cfg(not(feature = "ops"))]
-        let loss = Loss::named(loss.as_deref())?;
-        #[cfg(feature = "ops")]
+        let loss = Loss::named(options.string("loss")?.as_deref())?;
+        #[cfg(all(feature = "ops", not(feature = "models")))]
         let loss = match options.bool("fromLogits")? {
-            Some(false) => Loss::of_probabilities(loss.as_deref())?,
-            _ => Loss::named(loss.as_deref())?,
+            Some(false) => Loss::of_probabilities(options.string("loss")?.as_deref())?,
+            _ => Loss::named(options.string("loss")?.as_deref())?,
         };
+        #[cfg(feature = "models")]
+        let (goals, loss) = crate::several::goals(&self.0, &options)?;
         let training = Training {
             optimizer: optimizer(&config)?.into(),
             loss,
             accuracy: accuracy.unwrap_or(false),
+            #[cfg(feature = "models")]
+            goals,
             config,
         };
         *self.0.training.borrow_mut() = Some(Rc::new(training));
@@ -211,32 +233,13 @@ impl Sequential {
         Ok(())
     }
 
-    /// The model's output for `x`. `training` affects dropout.
-    pub fn call(&self, x: &Tensor, training: Option<bool>) -> Result<Tensor> {
-        Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false).into())?))
-    }
-
     /// The outputs of all layers for `x`, first to last, without dropout; the last is what `call` returns.
     #[wasm_bindgen(unchecked_return_type = "Tensor[]")]
     pub fn activations(&self, x: &Tensor) -> Result<Array> {
+        #[cfg(feature = "models")]
+        self.0.single("activations")?;
         let results = self.0.layers.activations(&x.get()?, INFERENCE)?;
         Ok(results.into_iter().map(|y| JsValue::from(Tensor::new(y))).collect())
-    }
-
-    /// Makes one training step without reading anything back: loss and accuracy stay on the device until they are read. In a
-    /// loop, dispose of tensors that you do not need any more, and `await` something every few steps, or the page freezes.
-    #[wasm_bindgen(
-        js_name = trainStep,
-        unchecked_return_type = "{ loss: Tensor; accuracy?: Tensor }"
-    )]
-    pub fn train_step(&self, x: &Tensor, y: &Tensor) -> Result<Object> {
-        let step = self.0.step(&x.get()?, &y.get()?)?;
-        let result = Object::new();
-        Reflect::set(&result, &"loss".into(), &Tensor::new(step.loss).into())?;
-        if let Some(accuracy) = step.accuracy {
-            Reflect::set(&result, &"accuracy".into(), &Tensor::new(accuracy).into())?;
-        }
-        Ok(result)
     }
 
     /// A table of the layers: name and type, output shape at the last call (`?` before the first), parameters.
@@ -266,6 +269,56 @@ impl Sequential {
     }
 }
 
+/// Of models with one input and one output; `several` has the calls for others.
+#[cfg(not(feature = "models"))]
+#[wasm_bindgen]
+impl Sequential {
+    /// The model's output for `x`. `training` affects dropout.
+    pub fn call(&self, x: &Tensor, training: Option<bool>) -> Result<Tensor> {
+        Ok(Tensor::new(self.0.layers.call(&x.get()?, training.unwrap_or(false).into())?))
+    }
+
+    /// Makes one training step without reading anything back: loss and accuracy stay on the device until they are read. In a
+    /// loop, dispose of tensors that you do not need any more, and `await` something every few steps, or the page freezes.
+    #[wasm_bindgen(
+        js_name = trainStep,
+        unchecked_return_type = "{ loss: Tensor; accuracy?: Tensor }"
+    )]
+    pub fn train_step(&self, x: &Tensor, y: &Tensor) -> Result<Object> {
+        let step = self.0.step(&x.get()?, &y.get()?)?;
+        let result = Object::new();
+        Reflect::set(&result, &"loss".into(), &Tensor::new(step.loss).into())?;
+        if let Some(accuracy) = step.accuracy {
+            Reflect::set(&result, &"accuracy".into(), &Tensor::new(accuracy).into())?;
+        }
+        Ok(result)
+    }
+}
+
+#[cfg(all(feature = "ops", not(feature = "models")))]
+#[wasm_bindgen]
+impl Sequential {
+    /// Makes one training step and reads its loss and accuracy.
+    #[wasm_bindgen(
+        js_name = trainOnBatch,
+        unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
+    )]
+    pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> js_sys::Promise {
+        let step = (|| self.0.step(&x.get()?, &y.get()?))();
+        crate::error::promise(async move {
+            let step = step?;
+            let values: Vec<&wgrad::Tensor> =
+                [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
+            let values = wgrad::Tensor::to_vecs_async::<f32>(&values).await?;
+            let result = Object::new();
+            for (key, value) in ["loss", "accuracy"].iter().zip(values) {
+                Reflect::set(&result, &(*key).into(), &value[0].into())?;
+            }
+            Ok(result.into())
+        })
+    }
+}
+
 /// Replaces what the full API computes with ops.
 #[cfg(not(feature = "ops"))]
 #[wasm_bindgen]
@@ -291,14 +344,31 @@ impl Sequential {
 #[cfg(feature = "ops")]
 impl Sequential {
     pub(crate) fn of(layers: wgrad::keras::Sequential, config: crate::saved::Origin) -> Self {
-        Sequential(Rc::new(Model {
+        Sequential(Rc::new(Sequential::made(layers, config)))
+    }
+
+    fn made(layers: wgrad::keras::Sequential, config: crate::saved::Origin) -> Model {
+        Model {
             layers: Arc::new(layers),
             training: RefCell::new(None),
+            #[cfg(feature = "models")]
+            functional: None,
             fitting: Default::default(),
             config,
             input: Default::default(),
             compiled: Default::default(),
-        }))
+        }
+    }
+
+    /// A model whose only layer is a functional one.
+    #[cfg(feature = "models")]
+    pub(crate) fn of_functional(
+        model: wgrad::keras::Functional,
+        config: crate::saved::Origin,
+    ) -> Self {
+        let layers = wgrad::keras::Sequential::new().add(model.clone());
+        let made = Sequential::made(layers, config);
+        Sequential(Rc::new(Model { functional: Some(model), ..made }))
     }
 
     /// A model with further layers after those of a graph.
@@ -331,6 +401,8 @@ impl Sequential {
         &self,
         #[wasm_bindgen(unchecked_param_type = "readonly (number | null)[]")] shape: &JsValue,
     ) -> Result<()> {
+        #[cfg(feature = "models")]
+        self.0.single("build")?;
         let size = |(at, size): (usize, JsValue)| match at == 0 && size.is_null() {
             true => Some(1),
             false => crate::args::whole(size.as_f64()?),
@@ -346,26 +418,6 @@ impl Sequential {
         self.0.layers.build(sizes)?;
         self.0.input.replace(crate::saved::json(shape));
         Ok(())
-    }
-
-    /// Makes one training step and reads its loss and accuracy.
-    #[wasm_bindgen(
-        js_name = trainOnBatch,
-        unchecked_return_type = "Promise<{ loss: number; accuracy?: number }>"
-    )]
-    pub fn train_on_batch(&self, x: &Tensor, y: &Tensor) -> js_sys::Promise {
-        let step = (|| self.0.step(&x.get()?, &y.get()?))();
-        crate::error::promise(async move {
-            let step = step?;
-            let values: Vec<&wgrad::Tensor> =
-                [Some(&step.loss), step.accuracy.as_ref()].into_iter().flatten().collect();
-            let values = wgrad::Tensor::to_vecs_async::<f32>(&values).await?;
-            let result = Object::new();
-            for (key, value) in ["loss", "accuracy"].iter().zip(values) {
-                Reflect::set(&result, &(*key).into(), &value[0].into())?;
-            }
-            Ok(result.into())
-        })
     }
 
     /// The names of the layers, first to last.

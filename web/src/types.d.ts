@@ -37,7 +37,7 @@ export type Loss =
   | 'meanSquaredError' | 'meanAbsoluteError' | 'huber' | 'logCosh' | 'cosineSimilarity' | 'poisson';
 
 /** How a model is trained. */
-export interface CompileOptions { optimizer: OptimizerConfig; loss?: Loss; fromLogits?: boolean; metrics?: readonly 'accuracy'[]; }
+export interface CompileOptions { optimizer: OptimizerConfig; loss?: OutputLosses; fromLogits?: boolean; metrics?: readonly 'accuracy'[]; }
 
 /** The metrics that `fit` reports for a batch or an epoch. */
 export interface Logs { loss: number; accuracy?: number; valLoss?: number; valAccuracy?: number; }
@@ -45,8 +45,8 @@ export interface Logs { loss: number; accuracy?: number; valLoss?: number; valAc
 /** The metrics of each epoch. */
 export interface History { loss: number[]; accuracy?: number[]; valLoss?: number[]; valAccuracy?: number[]; }
 
-/** Data to train with: images, or tensors whose first axis counts the examples. */
-export type Examples = Images | Tensor;
+/** What `evaluate` measures. */
+export interface Metrics { loss: number; accuracy?: number; }
 
 /**
  * Callbacks for the events of `fit`; `this` is the object. `fit` awaits returned promises before the next epoch, and at the
@@ -87,7 +87,7 @@ export interface FitOptions {
   /** Whether each epoch visits the examples in a new order; by default true. */
   shuffle?: boolean;
   /** Measured after each epoch. */
-  validationData?: Images | readonly [Tensor, Tensor];
+  validationData?: Images | readonly [Tensors, Targets];
   /** Called after each step, some steps late: losses are read for many steps at once. Counts from 0 in each epoch. */
   onBatchEnd?: (batch: number, logs: Logs) => unknown;
   /** Called after each epoch, counted from 0. */

@@ -65,6 +65,7 @@ const SENTENCES: &[(&str, &str)] = &[
         ", and batches of one shape.",
     ),
     ("Take them from call_both, or choose another mode.", "Save the model with another mode."),
+    ("Load its functions with saved_model::load, or", "Load its functions with loadGraphModel, or"),
 ];
 
 /// Names that are different in JavaScript.

@@ -14,7 +14,7 @@ globalThis.tensor = ({ shape, dtype, values }) => {
 
 /** The results of a model as plain values, by name. */
 globalThis.plain = async (model, results) => {
-  const all = results instanceof wgrad.Tensor ? { [model.outputs?.[0].name ?? 'y']: results } : results;
+  const all = results instanceof wgrad.Tensor ? { [model instanceof wgrad.GraphModel ? model.outputs[0].name : 'y']: results } : results;
   const entry = async ([name, y]) => [name, y instanceof wgrad.Tensor ? { shape: y.shape, values: [...await y.data()] } : y];
   return Object.fromEntries(await Promise.all(Object.entries(all).map(entry)));
 };

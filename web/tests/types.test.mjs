@@ -1,4 +1,4 @@
-// The package's types in a strict program: dtypes determine which arrays are read.
+// The package's types in strict programs: dtypes determine which arrays are read, and models may have several inputs.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -14,10 +14,10 @@ describe('the types of the package', () => {
     try {
       const compilerOptions = {
         target: 'ES2022', module: 'ESNext', moduleResolution: 'Bundler', lib: ['ES2022', 'DOM'], types: [], strict: true, noEmit: true,
-        skipLibCheck: false, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, paths: { wgrad: [path.join(root, 'web/pkg/wgrad.d.ts')] },
+        skipLibCheck: false, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, paths: { wgrad: [path.join(root, 'web/pkg/wgrad.d.ts')], 'wgrad/models': [path.join(root, 'web/pkg/models/wgrad.d.ts')] },
       };
-      writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['usage.ts'] }));
-      writeFileSync(path.join(folder, 'usage.ts'), readFileSync(path.join(root, 'web/tests/types/usage.ts')));
+      writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
+      for (const name of ['usage.ts', 'models.ts']) writeFileSync(path.join(folder, name), readFileSync(path.join(root, 'web/tests/types', name)));
       const { status, stdout, stderr } = spawnSync(
         process.execPath, [path.join(root, 'web/node_modules/typescript/bin/tsc'), '-p', folder], { encoding: 'utf8' },
       );

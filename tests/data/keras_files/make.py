@@ -78,6 +78,32 @@ def unused_inputs():
     return keras.Model([c, a, b], L.Dense(2, name="out")(inner([L.Dense(5, name="lost")(b), a])))
 
 
+def two_outputs(generator):
+    """Two inputs and two outputs, with results, and the losses of a training."""
+    a, b = keras.Input((4,), name="a"), keras.Input((2, 3), name="b")
+    x = L.Concatenate()([L.Dense(6, activation="tanh", name="left")(a), L.Flatten()(b)])
+    x = L.Dense(5, activation="relu", name="both")(x)
+    model = keras.Model([a, b], [L.Dense(3, name="kind")(x), L.Dense(1, name="size")(x)])
+    shaken(model, generator)
+    model.save(HERE / "two_outputs.keras")
+    inputs = [generator.normal(size=size).astype("float32") for size in ([8, 4], [8, 2, 3])]
+    kinds = (np.arange(8) % 3).astype("int32")
+    sizes = inputs[0][:, :1] * 2 - 1
+    arrays = {"x0": inputs[0], "x1": inputs[1], "kinds": kinds, "sizes": sizes}
+    arrays |= {f"y{at}": np.asarray(y) for at, y in enumerate(model(inputs))}
+    model.compile(
+        keras.optimizers.SGD(0.05),
+        loss={"kind": keras.losses.SparseCategoricalCrossentropy(from_logits=True), "size": "mse"},
+        loss_weights={"kind": 1.0, "size": 0.25},
+        metrics={"kind": ["accuracy"]},
+    )
+    trained = model.fit(inputs, [kinds, sizes], batch_size=4, epochs=3, shuffle=False, verbose=0)
+    arrays |= {name: np.array(values, "float32") for name, values in trained.history.items()}
+    after = model.evaluate(inputs, [kinds, sizes], batch_size=8, verbose=0, return_dict=True)
+    arrays |= {f"after_{name}": np.array([value], "float32") for name, value in after.items()}
+    np.savez(HERE / "two_outputs.npz", **arrays)
+
+
 def write(name, model, generator):
     shaken(model, generator)
     inputs = [numbers(generator, tensor, 20) for tensor in model.inputs]
@@ -145,6 +171,7 @@ def main():
     write("calls", calls(), generator)
     write("plain", plain(), generator)
     write("unused_inputs", unused_inputs(), generator)
+    two_outputs(np.random.default_rng(17))
 
 
 if __name__ == "__main__":

@@ -132,6 +132,15 @@ const ENDS: [(&str, &str); 6] = [
     ("    batch(beginOrIndices", "{ x: Tensor<'float32'>; y: Tensor<'int32'> };"),
 ];
 
+/// Those of these lines that the module for models of other programs declares itself, as its models may have several inputs and
+/// outputs; and how its declarations are recognized.
+const OF_ONE_TENSOR: [&str; 3] = [
+    "    predict(x: Examples, options",
+    "    trainStep(x: Tensor, y: Tensor): { loss: Tensor; accuracy?: Tensor };",
+    "    call(x: Tensor, training?: boolean | null): Tensor;",
+];
+const OF_SEVERAL: &str = "export class GraphModel {";
+
 /// Parts of lines, and their replacements anywhere.
 const PARTS: [(&str, &str); 11] = [
     ("{ mean: Tensor; variance: Tensor }", "{ mean: Tensor<D>; variance: Tensor<D> }"),
@@ -230,9 +239,10 @@ pub fn typed(text: &str) -> Result<String> {
             class = "";
         }
     }
+    let several = text.contains(OF_SEVERAL);
     for (from, _) in WRITTEN.iter().chain(&ENDS) {
         ensure!(
-            done.contains(from),
+            done.contains(from) || (several && OF_ONE_TENSOR.contains(from)),
             "the types have no line '{from}'; dtypes.rs has to be reported of the new one"
         );
     }
@@ -312,6 +322,11 @@ mod tests {
         let without =
             declared().replace("    data(): Promise<TypedArray>;", "    data(): Promise<unknown>;");
         assert!(typed(&without).unwrap_err().to_string().contains("data()"));
+        for line in OF_ONE_TENSOR {
+            let without = declared().replace(line, "    other(");
+            assert!(typed(&without).is_err());
+            typed(&(without + OF_SEVERAL)).unwrap();
+        }
         let without = declared().replace("    argmin(", "    smallest(");
         assert!(typed(&without).unwrap_err().to_string().contains("argmin"));
         // The page's own build.
