@@ -26,6 +26,44 @@ pub fn export(folder: &Path, mlp: Sequential) {
     write(folder, "dtypes", &dtypes(&inputs), &inputs);
 }
 
+/// Writes the MLP, the CNN and the transformer block for `benches/peers/web/models.mjs`: as modules for batches of 1 and 32, and as
+/// ONNX files and SavedModels, which other libraries load and which take any batch.
+pub fn for_benchmarks(folder: &Path, mlp: Sequential) {
+    tf::random::set_seed(4);
+    let pixels = |count| draw_digits(count, 99).tensors(&(0..count).collect::<Vec<_>>()).unwrap().0;
+    let batches = [pixels(1), pixels(32)];
+    for_benchmark(folder, "mlp", mlp, &batches);
+    for_benchmark(folder, "cnn", cnn(), &batches);
+    let ids = |count: i32| {
+        let ids: Vec<i32> = (0..count * 12).map(|i| (i * 7) % 50).collect();
+        tf::constant(ids).unwrap().reshape([count as usize, 12]).unwrap()
+    };
+    for_benchmark(folder, "transformer", transformer(), &[ids(1), ids(32)]);
+}
+
+fn for_benchmark<M: Layer + 'static>(folder: &Path, name: &str, model: M, batches: &[Tensor; 2]) {
+    let model = std::sync::Arc::new(model);
+    for x in batches {
+        let shared = model.clone();
+        let predict = tf::function(move |x: Tensor| shared.call(&x, INFERENCE));
+        let function = predict.get_concrete_function((x.clone(),)).unwrap();
+        write(folder, &format!("{name}-{}", x.shape()[0]), &function, std::slice::from_ref(x));
+    }
+    let [x, _] = batches;
+    let any = std::iter::once(None).chain(x.shape()[1..].iter().copied().map(Some));
+    let spec = tf::TensorSpec::new(any.collect::<Vec<_>>(), x.dtype());
+    let serve = tf::saved_model::Signature::new("serving_default", [("x", spec)], |inputs| {
+        model.call(&inputs[0], INFERENCE)
+    });
+    let serve = [serve.outputs(["y"])];
+    tf::saved_model::save(&*model, folder.join(name), &serve).unwrap();
+    tf::onnx::save(&*model, folder.join(format!("{name}.onnx")), &serve[0]).unwrap();
+    // The graph without its weights, whose size is compared.
+    let apart = tf::onnx::OnnxSaveOptions::new().external_data(true);
+    tf::onnx::save_with(&*model, folder.join(format!("{name}-apart.onnx")), &serve[0], apart)
+        .unwrap();
+}
+
 /// 20 images of digits.
 fn images() -> Tensor {
     draw_digits(20, 99).tensors(&(0..20).collect::<Vec<_>>()).unwrap().0

@@ -136,6 +136,13 @@ fn files_for_the_browsers() {
 }
 
 #[test]
+#[ignore = "part of `cargo xtask bench --web --models`"]
+#[cfg(feature = "saved-model")]
+fn models_for_the_benchmark() {
+    crate::exported::for_benchmarks(&exchange(), trained());
+}
+
+#[test]
 #[ignore = "part of `cargo xtask web --test`, after the browsers"]
 fn checkpoints_from_the_browsers() {
     let mut files = 0;

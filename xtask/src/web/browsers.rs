@@ -150,13 +150,7 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     // Bundlers, and tools that check packages.
     node::install_modules(&project.web().join("tests/bundlers"))?;
     let exchange = exchange(project)?;
-    let native = |test: &str| {
-        let test = format!("native_half::{test}");
-        let arguments = ["--test", "web", "--", "--include-ignored", "--exact", &test];
-        CommandLine::cargo_test()
-            .args(arguments)
-            .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
-    };
+    let native = |test: &str| native_half(test, &exchange);
     // Weights and models for the browsers, and the expected predictions.
     let status = native("files_for_the_browsers").run()?;
     if !status.is_success() {
@@ -221,15 +215,35 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     native("checkpoints_from_the_browsers").run()
 }
 
+/// A native test of `tests/web`, and the folder that it exchanges with the browsers.
+fn native_half(test: &str, exchange: &Path) -> CommandLine {
+    let test = format!("native_half::{test}");
+    let arguments = ["--test", "web", "--", "--include-ignored", "--exact", &test];
+    CommandLine::cargo_test()
+        .args(arguments)
+        .env("WGRAD_WEB_EXCHANGE", &exchange.display().to_string())
+}
+
+/// Exports the models that `benches/peers/web/models.mjs` times to a folder.
+pub fn models_for_the_benchmark(folder: &Path) -> Result<Status> {
+    empty(folder)?;
+    native_half("models_for_the_benchmark", folder).run()
+}
+
 /// An empty folder for files exchanged between the native tests and the browsers' tests.
 fn exchange(project: &Project) -> Result<PathBuf> {
     let folder = project.scratch().join("exchange");
+    empty(&folder)?;
+    Ok(folder)
+}
+
+/// Makes an empty folder, in the place of an old one.
+fn empty(folder: &Path) -> Result<()> {
     let words = || format!("cannot make the empty folder {}", folder.display());
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(words)?;
+        fs::remove_dir_all(folder).with_context(words)?;
     }
-    fs::create_dir_all(&folder).with_context(words)?;
-    Ok(folder)
+    fs::create_dir_all(folder).with_context(words)
 }
 
 /// The files that `web/tests/failed.mjs` recorded.

@@ -67,8 +67,11 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// `cargo xtask bench --web`: compares wgrad with TensorFlow.js and jax-js in Chromium. The package is built first from the
-/// present sources.
+/// Compares exported models instead of training steps.
+const MODELS: &str = "--models";
+
+/// `cargo xtask bench --web`: compares wgrad with TensorFlow.js and jax-js in Chromium; with `--models`, how exported models load and
+/// run, also with onnxruntime-web. The package is built first from the present sources.
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
@@ -81,7 +84,19 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
     // The server and the driver are those of the tests.
     node::install_modules(&project.web())?;
     node::install_modules(&folder)?;
-    let line = CommandLine::new("node").args(["bench.mjs"]).args(arguments).folder(&folder);
+    let models = project.scratch().join("benchmark");
+    let line = if arguments.iter().any(|argument| argument == MODELS) {
+        let status = browsers::models_for_the_benchmark(&models)?;
+        if !status.is_success() {
+            return Ok(status);
+        }
+        let rest = arguments.iter().filter(|argument| *argument != MODELS);
+        let given = ["models.mjs", MODELS, &models.display().to_string()];
+        CommandLine::new("node").args(given).args(rest)
+    } else {
+        CommandLine::new("node").args(["bench.mjs"]).args(arguments)
+    };
+    let line = line.folder(&folder);
     line.env("WGRAD_BROWSER", "chromium")
         .env("WGRAD_CHROMIUM", &program.display().to_string())
         .run()
