@@ -347,7 +347,8 @@ impl Concrete {
     #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
     pub(super) fn plan_bytes(&self) -> Option<Vec<u8>> {
         let (mut graph, replaced) = self.planned()?;
-        Some(self.program.device.function_plans(&mut graph, &replaced))
+        let training = !self.assigns.is_empty();
+        Some(self.program.device.function_plans(&mut graph, &replaced, training))
     }
 
     /// Runs by these plans from now on.

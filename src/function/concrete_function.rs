@@ -209,12 +209,21 @@ impl ConcreteFunction {
     /// the tuner has made. The file is `plans/<name>` in the cache folder (`WGRAD_CACHE`), which all programs of the user share.
     /// Needs the feature `saved-plans`.
     ///
+    /// It is the plan of the last call, whose kernels the driver has compiled and usually keeps for the next start, too. A first call
+    /// may have a kernel for each op, and the first thousand on a processor have smaller kernels than later ones; so a plan that is
+    /// saved after more calls can be faster. Before the first call, it is the plan for that call.
+    ///
     /// ```no_run
     /// # fn main() -> wgrad::Result<()> {
     /// use wgrad as tf;
     /// let f = tf::function(|x: tf::Tensor| x.square()?.reduce_sum(()));
-    /// let concrete = f.get_concrete_function((tf::Tensor::zeros([100])?,))?;
-    /// if !concrete.load_plan("example-sum-of-100")? {
+    /// let x = tf::Tensor::zeros([100])?;
+    /// let concrete = f.get_concrete_function((x.clone(),))?;
+    /// let kept = concrete.load_plan("example-sum-of-100")?;
+    /// for _ in 0..10 {
+    ///     f(x.clone())?;
+    /// }
+    /// if !kept {
     ///     concrete.save_plan("example-sum-of-100")?; // The first start.
     /// }
     /// # Ok(())
@@ -230,8 +239,8 @@ impl ConcreteFunction {
         saved::write(name, &bytes)
     }
 
-    /// Runs by the plan that [`save_plan`](Self::save_plan) has kept, so that nothing is planned; returns whether it does. A missing
-    /// or damaged file, or one of another adapter, driver, version of wgrad, function or shape, is left alone, and the function
+    /// Runs by the plan that [`save_plan`](Self::save_plan) has kept, so that nothing is planned; returns whether it does. The function is
+    /// planned again where the process that saved the plan would have: on a processor, after a thousand calls. A missing or damaged file, or one of another adapter, driver, version of wgrad, function or shape, is left alone, and the function
     /// is planned as usual; the log says why, at the level `debug`. Needs the feature `saved-plans`.
     ///
     /// # Errors

@@ -277,11 +277,14 @@ fn a_trace_has_its_plan_before_it_runs() {
 
 #[cfg(all(feature = "saved-plans", feature = "keras"))]
 mod saved_plans {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::Device;
     use crate::keras::layers::Dense;
     use crate::keras::optimizers::{Adam, Optimizer};
     use crate::keras::{Activation, Layer, Sequential, TRAINING};
+    use crate::ops::{Conv2dOptions, Padding};
     use crate::plan::saved::sealed_again;
     use crate::trackable::Trackable;
 
@@ -334,29 +337,180 @@ mod saved_plans {
         step.concrete().trace.concrete().use_plan_bytes(bytes).is_ok()
     }
 
-    /// The losses of a new model that runs by these plans, and how many plans it made.
-    fn losses_by(bytes: &[u8]) -> (Vec<f32>, u64) {
+    /// What the steps of a new model did that runs by these plans.
+    struct Ran {
+        losses: Vec<f32>,
+        /// How many plans it made.
+        planned: u64,
+        pipelines: u64,
+        kernels: String,
+    }
+
+    fn ran_by(bytes: &[u8]) -> Ran {
         let step = Step::new(8);
-        let concrete = step.concrete();
         step.device.flush().unwrap();
         assert!(used(&step, bytes));
         let before = step.device.stats();
         let losses = step.losses();
         let after = step.device.stats();
         assert_eq!(after.flushes, before.flushes + 4);
-        let ran = step.device.last_plan().unwrap().to_string();
-        assert_eq!(ran, concrete.plan().unwrap().to_string());
-        (losses, after.plan_misses - before.plan_misses)
+        Ran {
+            losses,
+            planned: after.plan_misses - before.plan_misses,
+            pipelines: after.pipelines - before.pipelines,
+            kernels: step.device.last_plan().unwrap().wgsl(),
+        }
     }
 
     #[test]
-    fn a_saved_plan_needs_no_planning() {
+    fn a_saved_plan_needs_no_planning_and_has_the_kernels_that_ran() {
         let first = Step::new(8);
         let before_the_first_run = bytes(&first);
+        first.device.flush().unwrap();
+        let before = first.device.stats();
         let losses = first.losses();
+        let after = first.device.stats();
         assert!(losses[3] < losses[0]);
-        assert_eq!(losses_by(&bytes(&first)), (losses.clone(), 0));
-        assert_eq!(losses_by(&before_the_first_run), (losses, 0));
+        // The plan that was made to be saved is the one that ran.
+        assert_eq!(after.plan_misses, before.plan_misses);
+        for bytes in [bytes(&first), before_the_first_run] {
+            let ran = ran_by(&bytes);
+            assert_eq!((ran.losses, ran.planned), (losses.clone(), 0));
+            assert_eq!(ran.kernels, first.device.last_plan().unwrap().wgsl());
+            assert_eq!(ran.pipelines, after.pipelines - before.pipelines);
+        }
+    }
+
+    fn numbers(shape: [usize; 2]) -> Result<Tensor> {
+        let values = (0..shape[0] * shape[1]).map(|i| (i as f32 * 0.7).sin() * 0.3);
+        Tensor::from_slice(&values.collect::<Vec<f32>>(), shape)
+    }
+
+    fn convolutions(x: Tensor) -> Result<Tensor> {
+        let x = x.reshape([1, 16, 20, 1])?;
+        let options = Conv2dOptions::new().padding(Padding::Same);
+        let y = x.conv2d(numbers([9, 4])?.reshape([3, 3, 1, 4])?, options.clone())?.relu()?;
+        let filters = numbers([36, 6])?.reshape([3, 3, 4, 6])?;
+        let y = y.conv2d(filters, options.strides([2, 2]))?.relu()?;
+        y.reduce_mean([0, 1, 2])?.reshape([1, 6])?.matmul(numbers([6, 3])?)
+    }
+
+    fn recurrence(x: Tensor) -> Result<Tensor> {
+        let x = x.reshape([20, 16])?;
+        let (own, of_input) = (numbers([8, 8])?, numbers([16, 8])?);
+        let mut state = Tensor::zeros([1, 8])?;
+        for step in 0..20 {
+            let input = x.slice(&[step, 0], &[1, 16])?.matmul(&of_input)?;
+            state = state.matmul(&own)?.add(&input)?.tanh()?;
+        }
+        Ok(state)
+    }
+
+    /// A device that has run a function, by given plans or its own.
+    struct Forward {
+        device: Device,
+        function: crate::Function<dyn Fn(Tensor) -> Result<Tensor> + Send + Sync>,
+        x: Tensor,
+        results: Vec<Vec<f32>>,
+        planned: u64,
+        pipelines: u64,
+    }
+
+    impl Forward {
+        fn new(model: fn(Tensor) -> Result<Tensor>, runs: usize, plans: Option<&[u8]>) -> Self {
+            let device = Device::new().unwrap();
+            let (function, x) = device.scope(|| {
+                let x: Vec<f32> = (0..320).map(|i| (i as f32).cos()).collect();
+                (crate::function(model), Tensor::from_slice(&x, [320]).unwrap())
+            });
+            let (results, planned, pipelines) = (Vec::new(), 0, 0);
+            let mut forward = Forward { device, function, x, results, planned, pipelines };
+            let concrete = forward.concrete();
+            forward.device.flush().unwrap();
+            if let Some(plans) = plans {
+                concrete.trace.concrete().use_plan_bytes(plans).unwrap();
+            }
+            let before = forward.device.stats();
+            for _ in 0..runs {
+                let result = forward.call();
+                forward.results.push(result);
+            }
+            let after = forward.device.stats();
+            forward.planned = after.plan_misses - before.plan_misses;
+            forward.pipelines = after.pipelines - before.pipelines;
+            forward
+        }
+
+        fn concrete(&self) -> ConcreteFunction {
+            self.function.get_concrete_function((self.x.clone(),)).unwrap()
+        }
+
+        fn call(&self) -> Vec<f32> {
+            vec(&(self.function)(self.x.clone()).unwrap())
+        }
+
+        fn saved(&self) -> Vec<u8> {
+            self.concrete().trace.concrete().plan_bytes().unwrap()
+        }
+    }
+
+    #[test]
+    fn a_plan_is_saved_as_it_ran_so_its_kernels_are_compiled() {
+        for model in [convolutions, recurrence] as [fn(Tensor) -> Result<Tensor>; 2] {
+            // The first run may have a kernel for each op.
+            for runs in [1, 3, 12] {
+                let first = Forward::new(model, runs, None);
+                let ran = first.device.last_plan().unwrap();
+                assert!(first.planned > 0);
+                let plans = first.saved();
+                // By the saved plan, the same device compiles nothing.
+                first.concrete().trace.concrete().use_plan_bytes(&plans).unwrap();
+                let compiled = first.device.stats().pipelines;
+                assert_eq!(first.call(), first.results[runs - 1]);
+                assert_eq!(first.device.stats().pipelines, compiled, "after {runs} runs");
+
+                let next = Forward::new(model, 1, Some(&plans));
+                assert_eq!((&next.results[0], next.planned), (&first.results[runs - 1], 0));
+                assert_eq!(next.device.last_plan().unwrap().wgsl(), ran.wgsl());
+                let texts: HashSet<&str> =
+                    ran.kernels().iter().map(|kernel| &*kernel.wgsl).collect();
+                assert_eq!(next.pipelines, texts.len() as u64, "after {runs} runs");
+            }
+        }
+    }
+
+    #[test]
+    fn a_saved_plan_lasts_as_long_as_the_one_that_it_was() {
+        const MANY: usize = 1000;
+        let small: fn(Tensor) -> Result<Tensor> = |x| x.square()?.add(1.0);
+        let first = Forward::new(small, 3, None);
+        assert_eq!(first.planned, 1);
+        let next = Forward::new(small, MANY, Some(&first.saved()));
+        assert_eq!(next.planned, 0);
+        // A processor's first plan is for a thousand runs; the plan after it is the last.
+        let before = next.device.stats().plan_misses;
+        next.call();
+        let planned = next.device.stats().plan_misses - before;
+        assert_eq!(planned, u64::from(next.device.caps().cpu));
+        let last = Forward::new(small, MANY + 1, Some(&next.saved()));
+        assert_eq!(last.planned, 0);
+    }
+
+    #[test]
+    fn what_a_process_has_proven_does_not_matter() {
+        let saving = Step::new(8);
+        let declared = saving.device.caps().cooperative.clone();
+        saving.device.change_caps(|caps| {
+            caps.cooperative.iter_mut().for_each(|kind| kind.proven = true);
+        });
+        assert!(used(&Step::new(8), &bytes(&saving)));
+        saving.device.change_caps(|caps| caps.cooperative.clear());
+        assert!(used(&Step::new(8), &bytes(&saving)));
+        // A device without what the adapter has is another.
+        let precise = Step::new(8);
+        precise.device.change_caps(|caps| caps.cooperative = declared);
+        precise.device.change_caps(|caps| caps.groups -= 1);
+        assert!(!used(&Step::new(8), &bytes(&precise)));
     }
 
     #[test]

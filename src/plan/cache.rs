@@ -93,6 +93,12 @@ impl PlanCache {
         (&mut entry.plan, known)
     }
 
+    /// The plan for `key`, if there is one.
+    #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+    pub(crate) fn known(&self, key: &Key) -> Option<&Plan> {
+        self.find(key).map(|at| &self.plans[at].plan)
+    }
+
     /// Adds a plan that was made earlier.
     #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
     pub(crate) fn insert(&mut self, key: &Key, plan: Plan) {

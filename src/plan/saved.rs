@@ -12,7 +12,7 @@ use std::sync::Arc;
 use prost::Message;
 
 use super::iteration_space::Varying;
-use super::{BufferRef, Params, Plan, Step};
+use super::{BufferRef, Params, Plan, Stage, Step};
 use crate::device::{Access, Caps, ShaderSource};
 use crate::error::{Error, Result, message};
 use crate::files;
@@ -117,6 +117,12 @@ struct SavedPlan {
     words: Vec<u32>,
     #[prost(message, repeated, tag = "6")]
     varying: Vec<SavedVarying>,
+    /// Its stage: 0 has single ops, 1 is brief, 2 final.
+    #[prost(uint32, tag = "7")]
+    stage: u32,
+    /// After how many runs the structure is planned again; never 0.
+    #[prost(uint32, tag = "8")]
+    until: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -181,8 +187,12 @@ fn buffer(number: u32) -> BufferRef {
     }
 }
 
-/// The plans of `graph` as bytes.
-pub(crate) fn to_bytes(plans: &Plans, graph: &Graph, configuration: &str) -> Vec<u8> {
+/// The plans of `graph` as bytes, without those that cannot run.
+pub(crate) fn to_bytes(
+    plans: &[(Vec<bool>, &Plan)],
+    graph: &Graph,
+    configuration: &str,
+) -> Vec<u8> {
     let mut texts: Vec<String> = Vec::new();
     let mut known: HashMap<Arc<str>, u32> = HashMap::new();
     let mut text = |wgsl: &Arc<str>| {
@@ -191,7 +201,7 @@ pub(crate) fn to_bytes(plans: &Plans, graph: &Graph, configuration: &str) -> Vec
             texts.len() as u32 - 1
         })
     };
-    let mut save = |(donated, plan): &(Vec<bool>, Plan)| SavedPlan {
+    let mut save = |(donated, plan): &(Vec<bool>, &Plan)| SavedPlan {
         donated: donated.clone(),
         steps: plan.steps.iter().map(|step| save_step(step, text(&step.source.wgsl))).collect(),
         slots: plan.slots.iter().map(|slot| slot.bytes).collect(),
@@ -207,8 +217,15 @@ pub(crate) fn to_bytes(plans: &Plans, graph: &Graph, configuration: &str) -> Vec
                 terms: varying.terms.iter().flat_map(|(a, b, c)| [*a, *b, *c]).collect(),
             })
             .collect(),
+        stage: match plan.stage {
+            Stage::SingleOps => 0,
+            Stage::Brief => 1,
+            Stage::Final => 2,
+        },
+        until: plan.until,
     };
-    let plans = plans.iter().map(&mut save).collect();
+    let able = plans.iter().filter(|(_, plan)| plan.refused.is_none());
+    let plans = able.map(&mut save).collect();
     let saved = SavedPlans {
         configuration: configuration.to_string(),
         structure: graph.structure(),
@@ -267,6 +284,9 @@ pub(crate) fn from_bytes(
     if saved.configuration != configuration {
         return Err("it is of another adapter, driver or version of wgrad".to_string());
     }
+    if saved.plans.is_empty() {
+        return Err("it holds no plan".to_string());
+    }
     if saved.structure != graph.structure() {
         return Err(
             "it is of another function, or of one that was traced for other shapes".to_string()
@@ -295,11 +315,17 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn load(&self, plan: SavedPlan) -> Option<(Vec<bool>, Plan)> {
-        let SavedPlan { donated, steps, slots, outputs, words, varying } = plan;
+        let SavedPlan { donated, steps, slots, outputs, words, varying, stage, until } = plan;
         let fits = |bytes: &u64| (1..=self.caps.buffer_bytes).contains(bytes);
-        if donated.len() != self.graph.leaves.len() || !slots.iter().all(fits) {
+        if donated.len() != self.graph.leaves.len() || !slots.iter().all(fits) || until == 0 {
             return None;
         }
+        let stage = match stage {
+            0 => Stage::SingleOps,
+            1 => Stage::Brief,
+            2 => Stage::Final,
+            _ => return None,
+        };
         let steps = steps.into_iter().map(|step| self.step(step, &donated, words.len()));
         let steps: Vec<Step> = steps.collect::<Option<_>>()?;
         let nodes = &self.graph.nodes;
@@ -316,7 +342,8 @@ impl Loader<'_> {
         let varying = varying.into_iter().map(|saved| self.varying(&saved, words.len()));
         let varying = varying.collect::<Option<_>>()?;
         let params = Params { words, varying, buffer: None };
-        Some((donated, Plan::new(steps, slots, outputs, params)))
+        let plan = Plan::new(steps, slots, outputs, params);
+        Some((donated, Plan { stage, until, ..plan }))
     }
 
     /// How many bytes the buffer has.

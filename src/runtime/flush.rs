@@ -6,10 +6,10 @@ use web_time::Instant;
 
 use super::cut::{Cutter, Sent};
 use super::{Device, DeviceState};
-use crate::device::{Buffer, Counter, Gpu, Staging, platform};
+use crate::device::{Buffer, Caps, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Graph, Key, Stream, Taken, Value, ValueState, outside_its_trace};
-use crate::plan::Fusion;
+use crate::plan::{Fusion, Plan, Stage, Tuner};
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 use crate::plan::{Recording, plan_for_known_adapters};
 
@@ -145,25 +145,9 @@ impl Device {
             awaited.ran = Some(Err(error.clone()));
             return Err(error);
         }
-        let fusion = state.fusion;
-        let (tuner, caps) = (&mut state.tuner, &mut state.caps);
+        let mut planning = Planning::new(gpu, &mut state.tuner, &mut state.caps, state.fusion);
         let (plan, known) = state.plans.get(run.key, run.made, |before, few, tries| {
-            let began = Instant::now();
-            // A page can show progress for kernels that it compiles first, but would freeze for kernels compiled later.
-            let brief = few && caps.cpu && platform::MAY_BLOCK;
-            let mut plan = match (fusion, brief) {
-                (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
-                (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
-                (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
-            };
-            // A training step is fused from its first run on, as in a process that resumes the training.
-            if before.is_none() && fusion && !run.training {
-                let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
-                let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
-                plan = plan.for_first_run(gpu, tries, calls, apart);
-            }
-            gpu.counters.add(Counter::Planning, began.elapsed().as_nanos() as u64);
-            plan
+            planning.plan(graph, before, few, tries, run.training)
         });
         if !known {
             state.tuner.saw(plan.tasks());
@@ -178,7 +162,7 @@ impl Device {
             if !known {
                 plan_for_known_adapters(plan, graph)?;
             }
-            let recording = Recording::begin(gpu, plan, caps, graph, run.leaves)?;
+            let recording = Recording::begin(gpu, plan, &state.caps, graph, run.leaves)?;
             // Reads also submit work.
             awaited.count_submits();
             recording
@@ -206,6 +190,55 @@ impl Device {
                 Err(error)
             }
         }
+    }
+}
+
+/// What new plans depend on besides their graphs.
+pub(super) struct Planning<'a> {
+    gpu: &'a Gpu,
+    tuner: &'a mut Tuner,
+    caps: &'a mut Caps,
+    fusion: bool,
+}
+
+impl<'a> Planning<'a> {
+    pub(super) fn new(
+        gpu: &'a Gpu,
+        tuner: &'a mut Tuner,
+        caps: &'a mut Caps,
+        fusion: bool,
+    ) -> Self {
+        Planning { gpu, tuner, caps, fusion }
+    }
+
+    /// The plan for the next runs of `graph`; `before`, `few` and `tries` are those of [`PlanCache::get`].
+    ///
+    /// [`PlanCache::get`]: crate::plan::PlanCache::get
+    pub(super) fn plan(
+        &mut self,
+        graph: &Graph,
+        before: Option<Stage>,
+        few: bool,
+        tries: bool,
+        training: bool,
+    ) -> Plan {
+        let Planning { gpu, tuner, caps, fusion } = self;
+        let began = Instant::now();
+        // A page can show progress for kernels that it compiles first, but would freeze for kernels compiled later.
+        let brief = few && caps.cpu && platform::MAY_BLOCK;
+        let mut plan = match (*fusion, brief) {
+            (false, _) => tuner.plan(gpu, caps, graph, Fusion::Off),
+            (true, false) => tuner.plan(gpu, caps, graph, Fusion::Full),
+            (true, true) => tuner.plan(gpu, caps, graph, Fusion::Brief).for_first_runs(),
+        };
+        // A training step is fused from its first run on, as in a process that resumes the training.
+        if before.is_none() && *fusion && !training {
+            let calls = graph.nodes.iter().filter(|node| !node.inputs.is_empty()).count();
+            let apart = || tuner.plan(gpu, caps, graph, Fusion::Off);
+            plan = plan.for_first_run(gpu, tries, calls, apart);
+        }
+        gpu.counters.add(Counter::Planning, began.elapsed().as_nanos() as u64);
+        plan
     }
 }
 

@@ -3,10 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+#[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+use super::flush::Planning;
 use super::flush::{Run, ready};
 use super::{Device, DeviceState};
-#[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
+#[cfg(all(
+    any(feature = "saved-model", feature = "saved-plans"),
+    not(target_family = "wasm")
+))]
 use crate::device::Caps;
+#[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
+use crate::device::Gpu;
 #[cfg(all(feature = "saved-model", not(target_family = "wasm")))]
 use crate::dtype::DType;
 use crate::error::Result;
@@ -15,7 +22,7 @@ use crate::graph::{Graph, Key, Value, ValueState};
 use crate::plan::portable::PortablePlan;
 #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
 use crate::plan::saved;
-use crate::plan::{Fusion, Plan, PlanReport};
+use crate::plan::{Fusion, PlanReport};
 
 /// A graph that runs many times, with the keys of its plans.
 pub(crate) struct FunctionGraph {
@@ -31,10 +38,12 @@ pub(crate) struct FunctionLeaf {
     pub(crate) replaced: bool,
 }
 
-/// What plans depend on besides their graphs.
+/// What plans depend on besides their graphs. Features that the tuner proves or rejects count as the adapter declares them: a new
+/// process has proven none.
 #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
-fn configuration(state: &DeviceState) -> String {
-    format!("{}{:?}, fusion {}", state.tuner.configuration(), state.caps, state.fusion)
+fn configuration(gpu: &Gpu, state: &DeviceState) -> String {
+    let declared = Caps { cooperative: gpu.caps.cooperative.clone(), ..state.caps.clone() };
+    format!("{}{declared:?}, fusion {}", state.tuner.configuration(), state.fusion)
 }
 
 /// A run overwrites the values that it replaces in nearly all programs, or in none.
@@ -51,37 +60,23 @@ impl FunctionGraph {
 }
 
 impl Device {
-    /// The plans that many runs of `function` use, as they are made now: for the leaves that its runs have overwritten until now,
-    /// the last ones first; before the first run, for `replaced`.
-    fn plans_of(
-        &self,
-        state: &mut DeviceState,
-        function: &mut FunctionGraph,
-        replaced: &[bool],
-    ) -> Vec<(Vec<bool>, Plan)> {
-        let fusion = if state.fusion { Fusion::Full } else { Fusion::Off };
-        let mut donated: Vec<Vec<bool>> =
-            function.keys.iter().rev().map(|(donated, _)| donated.clone()).collect();
-        if donated.is_empty() {
-            donated.push(replaced.to_vec());
-        }
-        let graph = &mut function.graph;
-        let plan = |donated: Vec<bool>| {
-            graph.donated.clone_from(&donated);
-            // The plan depends on which numbers of the graph are equal.
-            graph.key(&mut state.coincidences);
-            (donated, state.tuner.plan(&self.0.gpu, &mut state.caps, graph, fusion))
-        };
-        donated.into_iter().map(plan).collect()
-    }
-
-    /// The kernels of `function` after many runs; `replaced` as for [`Device::plans_of`].
+    /// The kernels of `function` after many runs: for the leaves that its last run has overwritten; before the first run, for
+    /// `replaced`.
     pub(crate) fn function_report(
         &self,
         function: &mut FunctionGraph,
         replaced: &[bool],
     ) -> PlanReport {
-        self.plans_of(&mut self.state(), function, replaced)[0].1.report()
+        let mut state = self.state();
+        let state = &mut *state;
+        let fusion = if state.fusion { Fusion::Full } else { Fusion::Off };
+        let graph = &mut function.graph;
+        let last = function.keys.last().map_or(replaced, |(donated, _)| donated);
+        graph.donated.clear();
+        graph.donated.extend_from_slice(last);
+        // The plan depends on which numbers of the graph are equal.
+        graph.key(&mut state.coincidences);
+        state.tuner.plan(&self.0.gpu, &mut state.caps, graph, fusion).report()
     }
 
     /// The plan of `function` for every device of WebGPU.
@@ -99,16 +94,42 @@ impl Device {
         PortablePlan::new(graph, &Caps::of_webgpu(f16))
     }
 
-    /// The plans of `function` as bytes; `replaced` as for [`Device::plans_of`].
+    /// The plans of `function` as bytes, as they are now: for the leaves that its runs have overwritten until now, the last ones
+    /// first; before the first run, for `replaced`. Their kernels are those that the runs have compiled, so a new process finds
+    /// them in the driver's cache; the plans of later stages have other kernels, which nothing has compiled yet. What has no
+    /// plan is planned for its first run. `training` as for [`Device::run_function`].
     #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
     pub(crate) fn function_plans(
         &self,
         function: &mut FunctionGraph,
         replaced: &[bool],
+        training: bool,
     ) -> Vec<u8> {
         let mut state = self.state();
-        let plans = self.plans_of(&mut state, function, replaced);
-        saved::to_bytes(&plans, &function.graph, &configuration(&state))
+        let state = &mut *state;
+        let graph = &mut function.graph;
+        if function.keys.is_empty() {
+            graph.donated.clear();
+            graph.donated.extend_from_slice(replaced);
+            function.keys.push((replaced.to_vec(), graph.key(&mut state.coincidences)));
+        }
+        for (donated, key) in &function.keys {
+            if state.plans.known(key).is_some() {
+                continue;
+            }
+            graph.donated.clone_from(donated);
+            // The plan depends on which numbers of the graph are equal.
+            graph.key(&mut state.coincidences);
+            let (tuner, caps) = (&mut state.tuner, &mut state.caps);
+            let mut planning = Planning::new(&self.0.gpu, tuner, caps, state.fusion);
+            let plan = planning.plan(graph, None, true, false, training);
+            state.tuner.saw(plan.tasks());
+            state.plans.insert(key, plan);
+        }
+        let known =
+            |(donated, key): &'_ (Vec<bool>, Key)| Some((donated.clone(), state.plans.known(key)?));
+        let plans: Vec<_> = function.keys.iter().rev().filter_map(known).collect();
+        saved::to_bytes(&plans, graph, &configuration(&self.0.gpu, state))
     }
 
     /// Runs `function` by the plans of [`Device::function_plans`] from now on.
@@ -125,8 +146,13 @@ impl Device {
         let state = &mut *state;
         // The structure includes which numbers of the graph are equal.
         function.graph.key(&mut state.coincidences);
-        let configuration = configuration(state);
+        let gpu = &self.0.gpu;
+        let configuration = configuration(gpu, state);
         let plans = saved::from_bytes(bytes, &function.graph, &configuration, &state.caps)?;
+        // The process that saved the plans has proven what their kernels use; this one does not prove it again.
+        if !gpu.caps.cooperative.is_empty() {
+            gpu.outlive_cooperative_kernels();
+        }
         for (donated, plan) in plans {
             function.graph.donated.clone_from(&donated);
             let key = function.graph.key(&mut state.coincidences);

@@ -30,8 +30,10 @@ fn part_starts() {
     let sums: Vec<f32> = (0..3).map(|_| f(x.clone()).unwrap().item::<f32>().unwrap()).collect();
     // 8 / 2 + 36, and so on.
     assert_eq!(sums, [40.0, 56.0, 64.0]);
-    let planned = x.device().stats().plan_misses - before.plan_misses;
-    println!("loaded {loaded}, planned {}", planned > 0);
+    let after = x.device().stats();
+    println!("loaded {loaded}, planned {}", after.plan_misses > before.plan_misses);
+    println!("compiled {}", after.pipelines - before.pipelines);
+    println!("kernels {:?}", x.device().last_plan().unwrap().wgsl());
     match concrete.save_plan(NAME) {
         Ok(()) => println!("saved"),
         Err(error) => println!("{error}"),
@@ -51,6 +53,14 @@ fn the_next_process_plans_nothing() {
     );
     let second = with_cache("part_starts", cache);
     assert!(second.contains("loaded true, planned false"), "{second}");
+    // By the same kernels as in the first, which the driver has kept.
+    for word in ["compiled ", "kernels "] {
+        let line = |text: &str| {
+            text.lines().find(|line| line.starts_with(word)).unwrap_or_default().to_string()
+        };
+        assert!(!line(&first).is_empty(), "{first}");
+        assert_eq!(line(&second), line(&first));
+    }
 
     let path = path.join("plans").join(NAME);
     let mut bytes = std::fs::read(&path).unwrap();

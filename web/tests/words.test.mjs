@@ -11,6 +11,7 @@ const APART = [
   /^(summary|image|plan|debugging|wgsl)\//, /^saved_model\/((onnx\/)?save|traced|webgpu|rust_source|model\.rs)/, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
   /^keras\/(datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/, /^function\/(control_flow|tensor_array|repeated|difference|taped|selects|concrete_function)/, /^compat\//,
+  /^(config|distribute)\//, /^runtime\/(context|device_name|copies)/, /^eager\/replica/, /^variable\/mirrored/, /^keras\/training\/replicas/,
 ];
 
 /** Names in messages that are not Rust's: those of files, of Keras and TensorFlow, of losses' parts. */

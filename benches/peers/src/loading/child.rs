@@ -22,7 +22,18 @@ pub struct Times {
     pub version: Option<&'static str>,
     /// Whether a kept plan was used.
     pub kept: bool,
+    /// The parts of the first result that wgrad knows.
+    pub parts: Option<Parts>,
     pub result: Vec<f64>,
+}
+
+pub struct Parts {
+    /// Tracing the function, and reading the kept plan.
+    pub trace: Duration,
+    pub planning: Duration,
+    /// How many plans and pipelines the first call made. Pipelines that the driver has kept count, too.
+    pub plans: u64,
+    pub pipelines: u64,
 }
 
 pub fn run(arguments: &[String]) -> Result<()> {
@@ -52,6 +63,10 @@ pub fn run(arguments: &[String]) -> Result<()> {
         "difference": difference,
         "version": times.version,
         "kept": times.kept,
+        "trace": times.parts.as_ref().map(|parts| milliseconds(parts.trace)),
+        "planning": times.parts.as_ref().map(|parts| milliseconds(parts.planning)),
+        "plans": times.parts.as_ref().map(|parts| parts.plans),
+        "pipelines": times.parts.as_ref().map(|parts| parts.pipelines),
     }))
 }
 

@@ -159,6 +159,7 @@ impl Row {
         cells.extend(["device", "load", "first"].map(|key| shown(column(key))));
         cells.push(shown(self.said.iter().map(sum).collect()));
         cells.push(shown(column("steady")));
+        cells.extend(["trace", "planning", "plans", "pipelines"].map(|key| shown(column(key))));
         cells.push(format!("{:.0e}", column("difference").into_iter().fold(0.0, f64::max)));
         cells
     }
@@ -191,9 +192,10 @@ fn time(options: &Options) -> Result<()> {
     setting.versions.extend(versions.iter().map(|(name, version)| format!("{name} {version}")));
     println!("{setting}; load average {before} before and {} after\n", load_average());
     println!(
-        "| model | | device, ms | load, ms | first result, ms | all three, ms | later calls, ms | largest difference |"
+        "| model | | device, ms | load, ms | first result, ms | all three, ms | later calls, ms | tracing, ms | \
+         planning, ms | plans | pipelines | largest difference |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for line in lines {
         println!("| {line} |");
     }

@@ -32,7 +32,16 @@ pub fn time(file: &Path, input: &HostArray<'static>) -> Result<Times> {
         Ok(())
     })?;
     let result = numbers(&result[0])?;
-    Ok(Times { device: None, load, first, steady, version: Some(VERSION), kept: false, result })
+    Ok(Times {
+        device: None,
+        load,
+        first,
+        steady,
+        version: Some(VERSION),
+        kept: false,
+        parts: None,
+        result,
+    })
 }
 
 /// The inputs that are part of the model, so that their values are known while it loads.

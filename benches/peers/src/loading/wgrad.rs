@@ -6,7 +6,7 @@ use std::time::Instant;
 use wgrad::saved_model::SavedValue;
 use wgrad::{DType, Device, HostArray, Tensor};
 
-use super::child::{Times, steady};
+use super::child::{Parts, Times, steady};
 use super::tensors::{Arrays, near, numbers};
 use crate::Result;
 
@@ -33,6 +33,8 @@ pub fn time(file: &Path, input: &HostArray<'static>, plan: bool) -> Result<Times
     let x = input.to_tensor()?;
     let concrete = function.get_concrete_function((x,))?;
     let kept = plan && concrete.load_plan(&name)?;
+    let trace = start.elapsed();
+    let before = Device::current()?.stats();
     let call = || -> Result<Vec<f32>> {
         // Each call uploads its input, as the other libraries take theirs from the host.
         let results = concrete.call(&[input.to_tensor()?])?;
@@ -40,13 +42,21 @@ pub fn time(file: &Path, input: &HostArray<'static>, plan: bool) -> Result<Times
     };
     let result = call()?;
     let first = start.elapsed();
+    let after = Device::current()?.stats();
+    let parts = Parts {
+        trace,
+        planning: after.planning - before.planning,
+        plans: after.plan_misses - before.plan_misses,
+        pipelines: after.pipelines - before.pipelines,
+    };
 
     let steady = steady(|| call().map(drop))?;
     if plan && !kept {
         concrete.save_plan(&name)?;
     }
     let result = result.into_iter().map(f64::from).collect();
-    Ok(Times { device: Some(device), load, first, steady, version: None, kept, result })
+    let (device, parts) = (Some(device), Some(parts));
+    Ok(Times { device, load, first, steady, version: None, kept, parts, result })
 }
 
 /// Runs a node test.
