@@ -119,6 +119,18 @@ pub fn all() -> Vec<Written> {
                 .add(UpSampling2D::new([2, 2]))
                 .add(Conv2D::new(1, [1, 1]).activation(Activation::Sigmoid)),
         ),
+        // Images of any size, whose mean is over a rounded number of places.
+        sequential(
+            "strided",
+            f32s(&[None, None, None, Some(3)]),
+            Sequential::new()
+                .add(Conv2D::new(4, [3, 3]).strides([2, 2]).padding(same).use_bias(false))
+                .add(BatchNormalization::new())
+                .add(MaxPooling2D::new([3, 3]).strides([2, 2]).padding(same))
+                .add(DepthwiseConv2D::new([2, 2]).strides([2, 2]).activation(Activation::Silu))
+                .add(GlobalAveragePooling2D::new())
+                .add(Dense::new(3)),
+        ),
         sequential(
             "transposed",
             batch(&[5, 5, 2]),
@@ -215,6 +227,31 @@ fn transformer() -> Written {
     }
 }
 
+/// Images of any size after windows with strides: their places in one axis, means over them, numbers of rows, and a crop.
+fn windows(x: &[Tensor]) -> tf::Result<Vec<Tensor>> {
+    let x = &x[0];
+    let filters = tf::linspace(-0.4, 0.6, 54)?.reshape([3, 3, 2, 3])?;
+    let options = tf::Conv2dOptions::new().strides([3, 2]).padding(tf::Padding::Same);
+    let y = x.conv2d(&filters, options)?;
+    let [n, h, w] = [y.shape()[0], y.shape()[1], y.shape()[2]];
+    let tokens = y.reshape([n, h * w, 3])?;
+    let scores = tokens.matmul_with(&tokens, tf::MatmulOptions::new().transpose_a(true))?;
+    let small = y.avg_pool2d([2, 2], tf::Pool2dOptions::new())?;
+    let twice = UpSampling2D::new([2, 2]).call(&small, INFERENCE)?;
+    // What is left over at the edges, if the sizes are odd, and one more: no padding would be no call.
+    let edges = [(0, 0), (0, h + 1 - twice.shape()[1]), (0, w + 1 - twice.shape()[2]), (0, 0)];
+    let places = tf::Tensor::ones([h])?.cumsum(0)?.reshape([1, h, 1, 1])?;
+    Ok(vec![
+        tokens.matmul(scores.softmax(-1)?)?,
+        twice.pad(&edges)?.add(y.pad(&[(0, 0), (0, 1), (0, 1), (0, 0)])?)?,
+        y.slice(&[0, 0, 0, 0], &[-1, small.shape()[1] as i64, -1, 1])?,
+        y.reduce_variance([1, 2])?,
+        small.reduce_mean([1, 2])?.multiply((h * w) as f32)?,
+        y.add(&places)?.reduce_mean([0, 1])?,
+        tf::Tensor::ones([small.shape()[1] + 1, 2])?,
+    ])
+}
+
 fn functions() -> Vec<Written> {
     let rows = batch(&[4]);
     let count = Variable::untrainable(tf::constant(0).unwrap());
@@ -309,6 +346,7 @@ fn functions() -> Vec<Written> {
                 resize_with(&x[0], [4, 9], nearest)?,
             ])
         }),
+        function("windows", &[f32s(&[None, None, None, Some(2)])], windows),
         function("triangles", &[batch(&[4, 4])], |x| {
             let x = &x[0];
             Ok(vec![
@@ -404,7 +442,13 @@ impl Written {
         let mut random = fastrand::Rng::with_seed(seed);
         let (low, high) = self.range;
         let array = |spec: &TensorSpec| {
-            let sizes: Vec<usize> = spec.shape().iter().map(|own| own.unwrap_or(size)).collect();
+            let own = |(axis, own): (usize, &Option<usize>)| match own {
+                Some(own) => *own,
+                // Images need room for windows with strides.
+                None if axis > 0 && ["strided", "windows"].contains(&self.name) => 5 * size + axis,
+                None => size,
+            };
+            let sizes: Vec<usize> = spec.shape().iter().enumerate().map(own).collect();
             let count: usize = sizes.iter().product();
             let mut number = || low + (high - low) * random.f32();
             let values: Vec<f32> = (0..count).map(|_| number()).collect();

@@ -12,7 +12,7 @@ use crate::host_array::{HostArray, HostDType};
 use crate::saved_model::graph_def::proto::{
     ArgDef, Attr, FunctionDef, HandleData, ListValue, NameAttrList, NodeDef, OpDef,
 };
-use crate::saved_model::traced::{Number, Site, Traces};
+use crate::saved_model::traced::{Number, Site, Sizes, Traces, neighbours};
 use crate::variable::Variable;
 
 /// `DT_RESOURCE`: a variable itself, not its value.
@@ -147,23 +147,11 @@ impl Library {
         names: &[String],
         handles: HashMap<usize, Out>,
     ) -> Written {
-        for (argument, axis) in &traces.sources {
+        let sizes = traces.sources.iter().map(|(argument, axis)| {
             let dtype = traces.arguments[*argument][0].dtype;
-            let attrs = [("T", type_of(dtype)), ("out_type", type_of(DType::I32))];
-            let shape = builder.op("Shape", &[&names[*argument]], attrs);
-            let (at, next, one) = (
-                builder.i32s(&[*axis as i64]),
-                builder.i32s(&[*axis as i64 + 1]),
-                builder.i32s(&[1]),
-            );
-            let attrs = [
-                ("T", type_of(DType::I32)),
-                ("Index", type_of(DType::I32)),
-                ("shrink_axis_mask", Attr::Int(1)),
-            ];
-            let size = builder.op("StridedSlice", &[&shape, &at, &next, &one], attrs);
-            builder.sizes.push(size);
-        }
+            builder.size_of(&names[*argument], dtype, *axis)
+        });
+        builder.sizes = Sizes::new(&traces.samples, sizes.collect());
         let (mut used, mut assigned) = (BTreeSet::new(), BTreeSet::new());
         variables_of(&traces.graphs[0].body, &mut used, &mut assigned);
         let arguments = names.iter().cloned().zip(traces.arguments.iter().cloned()).collect();
@@ -242,7 +230,12 @@ impl Library {
                     let specs: Vec<&[Spec]> =
                         call.inputs.iter().map(|input| &made[*input].specs[0][..]).collect();
                     let own: Vec<Spec> = calls.iter().map(|call| call.spec.clone()).collect();
-                    let site = Site { samples: &traces.samples, calls, inputs: specs };
+                    let site = Site {
+                        samples: builder.sizes.samples(),
+                        near: builder.sizes.near(&outs_of(&made, &neighbours(blocks[0], at))),
+                        calls,
+                        inputs: specs,
+                    };
                     // What an input is, is not known if what makes it cannot be written.
                     let known = site.inputs.iter().all(|specs| !specs.is_empty());
                     let out = match known.then(|| ops::write(builder, &site, &inputs)) {
@@ -276,6 +269,10 @@ impl Library {
                     one(Out::new(), Vec::new())
                 }
             };
+            let of = outs_of(&made, &blocks[0].nodes[at].inputs());
+            for (out, specs) in made[at].outs.iter().zip(&made[at].specs) {
+                builder.sizes.note(out, specs, &of);
+            }
         }
         let outputs = &blocks[0].outputs;
         Written {
@@ -331,7 +328,7 @@ impl Library {
         let (mut used, mut assigned) = (BTreeSet::new(), BTreeSet::new());
         own.iter().for_each(|block| variables_of(block, &mut used, &mut assigned));
         let start = if let OpNode::Repeat { start, .. } = nodes[0] { &start[..] } else { &[][..] };
-        let most = traces.most_turns(nodes).unwrap_or_else(|why| {
+        let most = Traces::most_turns(nodes, &builder.sizes.samples()).unwrap_or_else(|why| {
             self.problem(why);
             None
         });
@@ -370,7 +367,7 @@ impl Library {
             outer.push(captured);
         }
         let mut sizes = Vec::new();
-        for size in builder.sizes.clone() {
+        for size in builder.sizes.open() {
             sizes.push(add(size, DType::I32, &mut inputs, &mut arguments));
         }
         let mut handles = HashMap::new();
@@ -394,7 +391,7 @@ impl Library {
                 assigned: assigned.clone(),
                 variables: scope.variables,
             };
-            let mut body = Builder::with_sizes(sizes.clone());
+            let mut body = Builder::with_sizes(Sizes::new(&traces.samples, sizes.clone()));
             let written = self.block(&mut body, traces, &blocks, &inner);
             let mut outs: Vec<Out> = written.results;
             let mut own_kinds: Vec<i32> = Vec::new();
@@ -512,6 +509,11 @@ impl Library {
             specs,
         }
     }
+}
+
+/// The results of these nodes.
+fn outs_of(made: &[Made], nodes: &[usize]) -> Vec<Out> {
+    nodes.iter().flat_map(|node| made[*node].outs.iter().cloned()).collect()
 }
 
 /// A condition as `bool`.

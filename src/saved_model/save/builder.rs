@@ -8,7 +8,7 @@ use crate::host_array::{HostArray, HostDType};
 use crate::saved_model::graph_def::proto::{
     Attr, AttrValue, ListValue, NameAttrList, NodeDef, TensorProto,
 };
-use crate::saved_model::traced::{Number, Real};
+use crate::saved_model::traced::{Number, Real, Size, Sizes};
 
 /// A result of a node: `node:result:0`, or the name of an argument.
 pub(super) type Out = String;
@@ -19,8 +19,8 @@ pub(super) struct Builder {
     counts: HashMap<String, usize>,
     /// The constants that are used more than once.
     numbers: HashMap<(i32, Vec<i64>, bool), Out>,
-    /// The open sizes, as `int32`.
-    pub(super) sizes: Vec<Out>,
+    /// The sizes that numbers depend on, as `int32`.
+    pub(super) sizes: Sizes,
     computed: HashMap<Number, Out>,
 }
 
@@ -85,8 +85,8 @@ fn result_of(op: &str) -> &'static str {
 }
 
 impl Builder {
-    /// Without nodes, for a function that takes the open sizes as these arguments.
-    pub(super) fn with_sizes(sizes: Vec<Out>) -> Self {
+    /// Without nodes, for a function that takes the open sizes as arguments.
+    pub(super) fn with_sizes(sizes: Sizes) -> Self {
         Builder { sizes, ..Builder::default() }
     }
 
@@ -193,6 +193,31 @@ impl Builder {
         self.whole(HostDType::I32, values, false)
     }
 
+    /// The size of this axis of a tensor, as an `int32` scalar.
+    pub(super) fn size_of(&mut self, x: &Out, dtype: DType, axis: usize) -> Out {
+        let attrs = [("T", type_of(dtype)), ("out_type", type_of(DType::I32))];
+        let shape = self.op("Shape", &[x], attrs);
+        let axis = axis as i64;
+        let (at, next, one) = (self.i32s(&[axis]), self.i32s(&[axis + 1]), self.i32s(&[1]));
+        let attrs = [
+            ("T", type_of(DType::I32)),
+            ("Index", type_of(DType::I32)),
+            ("shrink_axis_mask", Attr::Int(1)),
+        ];
+        self.op("StridedSlice", &[&shape, &at, &next, &one], attrs)
+    }
+
+    fn size(&mut self, size: usize) -> Out {
+        match self.sizes.get(size) {
+            Size::Made(out) => out,
+            Size::Of { value, dtype, axis } => {
+                let out = self.size_of(&value, dtype, axis);
+                self.sizes.made(size, out.clone());
+                out
+            }
+        }
+    }
+
     /// A number as an `int32` scalar.
     pub(super) fn number(&mut self, number: &Number) -> Out {
         if let Number::Known(value) = number {
@@ -207,7 +232,7 @@ impl Builder {
             Number::Sum { terms, offset, divisor } => {
                 let mut sum: Option<Out> = None;
                 for (factor, size) in terms {
-                    let mut term = self.sizes[*size].clone();
+                    let mut term = self.size(*size);
                     if *factor != 1 {
                         let factor = self.i32(*factor);
                         term = self.op("Mul", &[&term, &factor], [int.clone()]);
@@ -228,7 +253,7 @@ impl Builder {
             Number::Product { factor, sizes, divisor } => {
                 let mut product = self.i32(*factor);
                 for (at, size) in sizes.iter().enumerate() {
-                    let size = self.sizes[*size].clone();
+                    let size = self.size(*size);
                     product = match (at, factor) {
                         (0, 1) => size,
                         _ => self.op("Mul", &[&product, &size], [int.clone()]),

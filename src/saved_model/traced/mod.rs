@@ -1,15 +1,17 @@
 //! Functions as exporters see them: traced with several sizes (`traces.rs`), so that what depends on open ones shows
-//! (`number.rs`), and call by call (`site.rs`). `signature.rs` has the function and its names.
+//! (`number.rs`, `sizes.rs`), and call by call (`site.rs`). `signature.rs` has the function and its names.
 
 mod number;
 mod signature;
 mod site;
+mod sizes;
 mod traces;
 
 pub(super) use number::{Number, Real};
 pub use signature::Signature;
 pub(super) use signature::{is_identifier, unique};
 pub(super) use site::{Found, Site, field};
+pub(super) use sizes::{Size, Sizes, neighbours};
 pub(super) use traces::Traces;
 
 use crate::function::TensorSpec;

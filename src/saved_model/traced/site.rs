@@ -1,5 +1,7 @@
 //! [`Site`]: one call in all traces, whose sizes and attributes become numbers.
 
+use std::rc::Rc;
+
 use super::number::{Number, Real, Samples};
 use crate::dtype::DType;
 use crate::function::op_graph::OpCall;
@@ -8,7 +10,9 @@ use crate::graph::attributes::{Attribute, Value};
 
 /// A call as each trace has it.
 pub(in crate::saved_model) struct Site<'a> {
-    pub(in crate::saved_model) samples: &'a Samples,
+    pub(in crate::saved_model) samples: Rc<Samples>,
+    /// The sizes of results on which its numbers depend, if some are the same in all traces.
+    pub(in crate::saved_model) near: Vec<usize>,
     /// At least one.
     pub(in crate::saved_model) calls: Vec<&'a OpCall>,
     /// The specs of each input, in each trace.
@@ -39,15 +43,20 @@ impl Site<'_> {
     /// The number that `value` has in each trace.
     pub(in crate::saved_model) fn number(&self, value: impl Fn(usize) -> i64) -> Found<Number> {
         let values: Vec<i64> = (0..self.calls.len()).map(value).collect();
-        self.samples.number(&values).ok_or_else(|| {
-            format!("has a size that is neither a sum nor a product of the open sizes ({values:?})")
+        self.samples.number(&values, &self.near).ok_or_else(|| {
+            format!(
+                "has a size that is neither a sum nor a product of the open sizes and those of earlier results \
+                 ({values:?}); the signature has to give the sizes"
+            )
         })
     }
 
     pub(in crate::saved_model) fn real(&self, value: impl Fn(usize) -> f32) -> Found<Real> {
         let values: Vec<f32> = (0..self.calls.len()).map(value).collect();
-        self.samples.real(&values).ok_or_else(|| {
-            format!("has a number that depends on the open sizes in a way of its own ({values:?})")
+        self.samples.real(&values, &self.near).ok_or_else(|| {
+            format!(
+                "has a number that depends on the open sizes in a way of its own ({values:?}); the signature has to give the sizes"
+            )
         })
     }
 

@@ -9,11 +9,14 @@ use crate::graph::Spec;
 use crate::runtime::Device;
 use crate::tensor::Tensor;
 
-/// The sizes with which batches, and other axes, are traced: the base, another one, and the last.
-const BATCHES: [usize; 3] = [2, 3, 7];
+/// The sizes with which batches, and other axes, are traced: the base, another one, the last, and one more if results have sizes that
+/// are rounded.
+const BATCHES: [usize; 4] = [2, 3, 7, 12];
 const OTHERS: [usize; 2] = [64, 96];
 /// The last size of other axes: the first of these that the function takes. An odd one shows what is rounded, such as half of it.
 const LAST: [usize; 5] = [161, 162, 164, 168, 160];
+/// One that stays odd if it is halved again and again and rounded down, as the one above does if it is rounded up.
+const ONE_MORE: usize = 191;
 
 /// Which open axes have one size.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -50,24 +53,36 @@ impl OpenSizes {
         OpenSizes { places }
     }
 
-    /// The sizes of each trace.
-    fn samples(&self, last: usize) -> Samples {
+    /// The size of this index: of a batch the one of `BATCHES`, else `other`.
+    fn size(&self, open: usize, batch: usize, other: usize) -> usize {
         // Sizes that differ from each other show which of them a number depends on.
-        let size = |open: usize, choice: usize| match self.places[open][0].1 {
-            0 => BATCHES[choice] + 10 * open,
-            _ => OTHERS.get(choice).unwrap_or(&last) + 16 * open,
-        };
-        let all = |choice: &dyn Fn(usize) -> usize| -> Vec<usize> {
-            (0..self.places.len()).map(|open| size(open, choice(open))).collect()
-        };
-        let mut samples = vec![all(&|_| 0)];
-        for changed in 0..self.places.len() {
-            samples.push(all(&|open| usize::from(open == changed)));
+        match self.places[open][0].1 {
+            0 => BATCHES[batch] + 10 * open,
+            _ => other + 16 * open,
         }
-        if !self.places.is_empty() {
-            samples.push(all(&|_| 2));
-        }
-        Samples(samples)
+    }
+
+    fn all(&self, size: impl Fn(usize) -> usize) -> Vec<usize> {
+        (0..self.places.len()).map(size).collect()
+    }
+
+    /// The sizes of the first traces: the base, and for each size one that differs from it in this one.
+    fn first(&self) -> Vec<Vec<usize>> {
+        let of = |changed: Option<usize>| {
+            self.all(|open| {
+                let choice = usize::from(changed == Some(open));
+                self.size(open, choice, OTHERS[choice])
+            })
+        };
+        std::iter::once(None).chain((0..self.places.len()).map(Some)).map(of).collect()
+    }
+
+    fn last(&self, size: usize) -> Vec<usize> {
+        self.all(|open| self.size(open, 2, size))
+    }
+
+    fn one_more(&self) -> Vec<usize> {
+        self.all(|open| self.size(open, 3, ONE_MORE))
     }
 }
 
@@ -135,41 +150,64 @@ impl Traces {
         open: OpenSizes,
         loops: bool,
     ) -> Result<Self> {
-        let mut samples = open.samples(LAST[0]);
         let mut traces = Traces {
-            samples: Samples(Vec::new()),
+            samples: Samples::default(),
             sources: open.places.iter().map(|places| places[0]).collect(),
             graphs: Vec::new(),
             loops,
             arguments: vec![Vec::new(); specs.len()],
         };
-        let last = samples.0.pop().unwrap_or_default();
-        for sizes in samples.0 {
+        for sizes in open.first() {
             traces.add(device, specs, body, &open, sizes)?;
         }
         if open.places.is_empty() {
-            traces.add(device, specs, body, &open, last)?;
             return Ok(traces);
         }
-        let first = traces.add(device, specs, body, &open, last);
+        let first = traces.add(device, specs, body, &open, open.last(LAST[0]));
         let batches = open.places.iter().all(|places| places[0].1 == 0);
-        if first.is_ok() || batches {
+        let mut takes =
+            |size: &usize| traces.add(device, specs, body, &open, open.last(*size)).is_ok();
+        if first.is_err() && (batches || !LAST[1..].iter().any(&mut takes)) {
             return first.map(|()| traces);
         }
-        for size in &LAST[1..] {
-            let last = open.samples(*size).0.pop().unwrap_or_default();
-            if traces.add(device, specs, body, &open, last).is_ok() {
-                return Ok(traces);
-            }
+        // More sizes tell apart what is rounded, if the function takes them.
+        let blocks: Vec<&OpBlock> = traces.graphs.iter().map(|graph| &graph.body).collect();
+        if traces.has_others(&blocks) {
+            let _ = traces.add(device, specs, body, &open, open.one_more());
         }
-        first.map(|()| traces)
+        Ok(traces)
+    }
+
+    /// Whether results have sizes that are neither sums nor products of open ones.
+    fn has_others(&self, blocks: &[&OpBlock]) -> bool {
+        (0..blocks[0].nodes.len()).any(|at| {
+            let nodes: Vec<&OpNode> = blocks.iter().map(|block| &block.nodes[at]).collect();
+            let OpNode::Call(call) = nodes[0] else {
+                return (0..nodes[0].blocks().len()).any(|own| {
+                    self.has_others(
+                        &nodes.iter().map(|node| node.blocks()[own]).collect::<Vec<_>>(),
+                    )
+                });
+            };
+            (0..call.spec.shape.len()).any(|axis| {
+                let size = |node: &&OpNode| match node {
+                    OpNode::Call(call) => call.spec.shape[axis] as i64,
+                    _ => 0,
+                };
+                let sizes: Vec<i64> = nodes.iter().map(size).collect();
+                self.samples.of_open(&sizes).is_none()
+            })
+        })
     }
 
     /// The most turns of a loop; `None` for a loop without a limit.
     ///
     /// # Errors
     /// The reason why it cannot be written, a clause.
-    pub(in crate::saved_model) fn most_turns(&self, nodes: &[&OpNode]) -> Found<Option<Number>> {
+    pub(in crate::saved_model) fn most_turns(
+        nodes: &[&OpNode],
+        samples: &Samples,
+    ) -> Found<Option<Number>> {
         let most: Vec<u64> = nodes
             .iter()
             .filter_map(
@@ -181,10 +219,11 @@ impl Traces {
         }
         // Graphs count turns with `int32`.
         let most: Vec<i64> = most.iter().map(|most| (*most).min(i32::MAX as u64) as i64).collect();
-        let number = self.samples.number(&most);
+        let number = samples.number(&most, &[]);
         number.map(Some).ok_or_else(|| {
             format!(
-                "it has a loop whose most turns are neither a sum nor a product of the open sizes ({most:?})"
+                "it has a loop whose most turns are neither a sum nor a product of the open sizes and those of earlier results \
+                 ({most:?}); the signature has to give the sizes"
             )
         })
     }
@@ -231,7 +270,7 @@ impl Traces {
             same_block(&first.body, &graph.body)?;
         }
         self.graphs.push(graph);
-        self.samples.0.push(sizes);
+        self.samples.open.push(sizes);
         self.arguments.iter_mut().zip(own).for_each(|(all, spec)| all.push(spec));
         Ok(())
     }

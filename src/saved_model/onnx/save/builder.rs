@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
 use crate::dtype::DType;
 use crate::host_array::{HostArray, HostDType};
-use crate::saved_model::traced::{Number, Real};
+use crate::saved_model::traced::{Number, Real, Size, Sizes};
 
 /// The name of a value.
 pub(super) type Out = String;
@@ -76,8 +76,8 @@ pub(super) struct Builder {
     pub(super) nodes: Vec<NodeProto>,
     /// How many values have names, in the whole model.
     pub(super) count: usize,
-    /// The open sizes, as `int64` scalars.
-    pub(super) sizes: Vec<Out>,
+    /// The sizes that numbers depend on, as `int64` scalars.
+    pub(super) sizes: Sizes,
     /// The numbers that this graph, and those around it, have.
     known: HashMap<(Vec<i64>, bool), Out>,
     computed: HashMap<Number, Out>,
@@ -165,6 +165,24 @@ impl Builder {
         self.whole(values, false)
     }
 
+    /// The size of this axis of a tensor, as an `int64` scalar.
+    pub(super) fn size_of(&mut self, x: &Out, axis: usize) -> Out {
+        let shape = self.op("Shape", &[x], []);
+        let axis = self.i64(axis as i64);
+        self.op("Gather", &[&shape, &axis], [("axis", Int(0))])
+    }
+
+    fn size(&mut self, size: usize) -> Out {
+        match self.sizes.get(size) {
+            Size::Made(out) => out,
+            Size::Of { value, axis, .. } => {
+                let out = self.size_of(&value, axis);
+                self.sizes.made(size, out.clone());
+                out
+            }
+        }
+    }
+
     /// A number as an `int64` scalar.
     pub(super) fn number(&mut self, number: &Number) -> Out {
         if let Number::Known(value) = number {
@@ -178,7 +196,7 @@ impl Builder {
             Number::Sum { terms, offset, divisor } => {
                 let mut sum: Option<Out> = None;
                 for (factor, size) in terms {
-                    let mut term = self.sizes[*size].clone();
+                    let mut term = self.size(*size);
                     if *factor != 1 {
                         let factor = self.i64(*factor);
                         term = self.op("Mul", &[&term, &factor], []);
@@ -199,7 +217,7 @@ impl Builder {
             Number::Product { factor, sizes, divisor } => {
                 let mut product = self.i64(*factor);
                 for (at, size) in sizes.iter().enumerate() {
-                    let size = self.sizes[*size].clone();
+                    let size = self.size(*size);
                     product = match (at, factor) {
                         (0, 1) => size,
                         _ => self.op("Mul", &[&product, &size], []),

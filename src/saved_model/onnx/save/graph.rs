@@ -9,12 +9,11 @@ use crate::dtype::DType;
 use crate::function::op_graph::{OpBlock, OpNode};
 use crate::graph::Spec;
 use crate::host_array::{HostArray, HostDType};
-use crate::saved_model::traced::{Site, Traces, merged};
+use crate::saved_model::traced::{Site, Traces, merged, neighbours};
 use crate::variable::Variable;
 
 /// Writes the blocks of a function, and collects what cannot be written.
 pub(super) struct Writer<'a> {
-    pub(super) traces: &'a Traces,
     pub(super) variables: &'a [Variable],
     /// The names of the variables' initializers.
     pub(super) names: HashMap<usize, Out>,
@@ -96,7 +95,12 @@ impl Writer<'_> {
                     let specs: Vec<&[Spec]> =
                         call.inputs.iter().map(|input| &made[*input][0].1[..]).collect();
                     let own: Vec<Spec> = calls.iter().map(|call| call.spec.clone()).collect();
-                    let site = Site { samples: &self.traces.samples, calls, inputs: specs };
+                    let site = Site {
+                        samples: b.sizes.samples(),
+                        near: b.sizes.near(&outs_of(&made, &neighbours(blocks[0], at))),
+                        calls,
+                        inputs: specs,
+                    };
                     // What an input is, is not known if what makes it cannot be written.
                     let known = site.inputs.iter().all(|specs| !specs.is_empty());
                     let out = match known.then(|| ops::write(b, &site, &inputs)) {
@@ -134,6 +138,10 @@ impl Writer<'_> {
                     vec![Value::default()]
                 }
             };
+            let of = outs_of(&made, &blocks[0].nodes[at].inputs());
+            for (out, specs) in &made[at] {
+                b.sizes.note(out, specs, &of);
+            }
         }
         let outputs = &blocks[0].outputs;
         outputs.iter().map(|at| made[*at].first().cloned().unwrap_or_default()).collect()
@@ -232,7 +240,7 @@ impl Writer<'_> {
         let goes_on = truth(&mut inner, &goes_on[0]);
         let outs = [goes_on].into_iter().chain(next.into_iter().map(|(out, _)| out)).collect();
         let body = finished(b, inner, "body", inputs, outs);
-        let most = match self.traces.most_turns(nodes) {
+        let most = match Traces::most_turns(nodes, &b.sizes.samples()) {
             Ok(Some(most)) => b.number(&most),
             Ok(None) => Out::new(),
             Err(why) => {
@@ -245,6 +253,11 @@ impl Writer<'_> {
         b.node("Loop", inputs, outs.clone(), [("body", Attribute::Graph(body))]);
         outs.into_iter().zip(values).map(|(out, (_, specs))| (out, specs)).collect()
     }
+}
+
+/// The results of these nodes.
+fn outs_of(made: &[Made], nodes: &[usize]) -> Vec<Out> {
+    nodes.iter().flat_map(|node| made[*node].iter().map(|(out, _)| out.clone())).collect()
 }
 
 /// A condition as `bool`.

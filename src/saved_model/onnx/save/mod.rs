@@ -22,11 +22,11 @@ use crate::files;
 use crate::function::TensorSpec;
 use crate::host_array::HostArray;
 use crate::runtime::Device;
-use crate::saved_model::traced::{Signature, Traces, is_identifier, merged, unique};
+use crate::saved_model::traced::{Signature, Sizes, Traces, is_identifier, merged, unique};
 use crate::support::options::options;
 use crate::trackable::{Everything, Item, Scope as Variables, Trackable};
 use crate::variable::Variable;
-use builder::{Attribute, Builder, Out, tensor, type_of};
+use builder::{Builder, Out, tensor, type_of};
 use graph::{Scope, Writer, variables_of};
 
 /// The version of ONNX's ops, and the one of the format that has it.
@@ -193,20 +193,16 @@ fn written(model: &dyn Trackable, function: &Signature<'_>) -> Result<ModelProto
     variables_of(&traces.graphs[0].body, &mut used);
     let own = initializer_names(model, name, variables, &used, &seen)?;
     let mut builder = Builder::default();
-    for (argument, axis) in &traces.sources {
-        let shape = builder.op("Shape", &[&function.inputs[*argument].0], []);
-        let axis = builder.i64(*axis as i64);
-        let size = builder.op("Gather", &[&shape, &axis], [("axis", Attribute::Int(0))]);
-        builder.sizes.push(size);
-    }
+    let sizes = traces.sources.iter();
+    let sizes = sizes.map(|(argument, axis)| builder.size_of(&function.inputs[*argument].0, *axis));
+    builder.sizes = Sizes::new(&traces.samples, sizes.collect());
     let inputs = function.inputs.iter().map(|(name, _)| name.clone());
     let scope = Scope {
         arguments: inputs.zip(traces.arguments.iter().cloned()).collect(),
         outer: Vec::new(),
     };
     let blocks: Vec<_> = traces.graphs.iter().map(|graph| &graph.body).collect();
-    let mut writer =
-        Writer { traces: &traces, variables, names: own.clone(), problems: Vec::new() };
+    let mut writer = Writer { variables, names: own.clone(), problems: Vec::new() };
     let results = writer.block(&mut builder, &blocks, &scope);
     if !writer.problems.is_empty() {
         return Err(Error::Trace(message!(
