@@ -389,7 +389,7 @@ mod saved_plans {
     fn convolutions(x: Tensor) -> Result<Tensor> {
         let x = x.reshape([1, 16, 20, 1])?;
         let options = Conv2dOptions::new().padding(Padding::Same);
-        let y = x.conv2d(numbers([9, 4])?.reshape([3, 3, 1, 4])?, options.clone())?.relu()?;
+        let y = x.conv2d(numbers([9, 4])?.reshape([3, 3, 1, 4])?, options)?.relu()?;
         let filters = numbers([36, 6])?.reshape([3, 3, 4, 6])?;
         let y = y.conv2d(filters, options.strides([2, 2]))?.relu()?;
         y.reduce_mean([0, 1, 2])?.reshape([1, 6])?.matmul(numbers([6, 3])?)

@@ -339,6 +339,11 @@ fn means_after_windows_with_strides_are_over_their_places() {
             let y = x.conv2d(&filters, options)?.relu()?;
             y.conv2d(&filters, options.strides([1, 2]))?.reduce_mean([1, 2])
         });
+        on_images_of_any_size(&of("left-over"), &folder, &|x| {
+            let y = x.max_pool2d([2, 2], tf::Pool2dOptions::new().padding(padding))?;
+            let edge = |axis: usize| (0, 3 + x.shape()[axis] - 2 * y.shape()[axis]);
+            y.pad(&[(0, 0), edge(1), edge(2), (0, 0)])
+        });
         let pool = tf::Pool2dOptions::new().strides([stride, stride]).padding(padding);
         on_images_of_any_size(&of("max"), &folder, &|x| {
             x.max_pool2d([2, 3], pool)?.reduce_mean([1, 2])

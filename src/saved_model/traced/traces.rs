@@ -82,7 +82,8 @@ impl OpenSizes {
     }
 
     fn one_more(&self) -> Vec<usize> {
-        self.all(|open| self.size(open, 3, ONE_MORE))
+        // Not all odd or all even: what is left over of heights is not what is left over of widths.
+        self.all(|open| self.size(open, 3, ONE_MORE - open % 2))
     }
 }
 
