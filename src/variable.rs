@@ -280,11 +280,12 @@ impl Variable {
         self.lock().device().clone()
     }
 
-    /// The devices that have a value of the variable, in the order of a strategy's replicas.
-    pub(crate) fn devices(&self) -> Vec<Device> {
+    /// Whether the variable has a value on each of these devices, in the order of a strategy's replicas, and on no other.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn is_on(&self, devices: &[Device]) -> bool {
         match self.0.tensor.mirrored() {
-            Some(mirrored) => mirrored.devices(),
-            None => vec![self.lock().device().clone()],
+            Some(mirrored) => mirrored.devices() == devices,
+            None => matches!(devices, [only] if self.lock().device() == only),
         }
     }
 

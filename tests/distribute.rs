@@ -655,6 +655,22 @@ fn fit_evaluate_and_predict_are_as_on_one_device() -> tf::Result<()> {
 }
 
 #[test]
+fn a_model_built_outside_of_the_scope_is_an_error() -> tf::Result<()> {
+    let _turn = turn();
+    let model = mirrored(2).scope(mlp);
+    model.build([24, 8])?;
+    model.compile("sgd", "mse", CompileOptions::new())?;
+    let (x, y) = (numbers(&[24, 8], 1), Tensor::zeros([24, 3])?);
+    let error = model.fit((&x, &y), FitOptions::new().verbose(0)).unwrap_err().to_string();
+    assert!(error.contains("but its variable 'dense/kernel' was not"), "{error}");
+    assert!(
+        error.contains("Call build, or the model for the first time, in Strategy::scope"),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
 fn fit_adds_sums_and_penalties_once() -> tf::Result<()> {
     let _turn = turn();
     use tf::keras::losses::{MeanSquaredError, Reduction};

@@ -41,8 +41,8 @@ impl Mirrored {
         self.values[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn devices(&self) -> Vec<Device> {
-        self.replicas.devices().to_vec()
+    pub(super) fn devices(&self) -> &[Device] {
+        self.replicas.devices()
     }
 
     /// The value for this thread: that of its replica, or where no replica runs, the one of all.

@@ -4,7 +4,6 @@ use std::sync::MutexGuard;
 
 use super::{Holder, Variable};
 use crate::error::Result;
-use crate::runtime::Device;
 use crate::tensor::Tensor;
 
 pub(super) enum Mirrored {}
@@ -18,10 +17,6 @@ impl Holder for Mirrored {
 impl Mirrored {
     pub(super) fn variable(_: u64, _: bool, _: &Tensor) -> Option<Variable> {
         None
-    }
-
-    pub(super) fn devices(&self) -> Vec<Device> {
-        match *self {}
     }
 
     pub(super) fn value(&self) -> Tensor {

@@ -93,7 +93,7 @@ fn make_in_replicas(
         )));
     }
     let devices = replica.replicas.devices();
-    if let Some(variable) = variables.list.iter().find(|variable| variable.devices() != devices) {
+    if let Some(variable) = variables.list.iter().find(|variable| !variable.is_on(devices)) {
         return Err(Error::Check(message!(
             "{name}: the variable '{}' was not made with this strategy, so its replicas have no values of their own. Make the \
              model in Strategy::scope.",

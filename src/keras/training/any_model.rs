@@ -86,21 +86,25 @@ where
 
     fn train_step(&self, batch: &Batch) -> Result<StepLogs> {
         #[cfg(not(target_family = "wasm"))]
-        return super::replicas::step(self.trainer(), batch, |batch| self.model.train_step(batch));
+        return super::replicas::step(self, self.trainer(), batch, |batch| {
+            self.model.train_step(batch)
+        });
         #[cfg(target_family = "wasm")]
         self.model.train_step(batch)
     }
 
     fn test_step(&self, batch: &Batch) -> Result<StepLogs> {
         #[cfg(not(target_family = "wasm"))]
-        return super::replicas::step(self.trainer(), batch, |batch| self.model.test_step(batch));
+        return super::replicas::step(self, self.trainer(), batch, |batch| {
+            self.model.test_step(batch)
+        });
         #[cfg(target_family = "wasm")]
         self.model.test_step(batch)
     }
 
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>> {
         #[cfg(not(target_family = "wasm"))]
-        return super::replicas::predict(self.trainer(), batch, |batch| {
+        return super::replicas::predict(self, self.trainer(), batch, |batch| {
             self.model.predict_step(batch)
         });
         #[cfg(target_family = "wasm")]

@@ -5,19 +5,23 @@ use super::trainer::Trainer;
 use crate::data::Batch;
 use crate::distribute::{PerReplica, Strategy};
 use crate::eager;
-use crate::error::Result;
+use crate::error::{Error, Result, message};
 use crate::keras::share::with_share;
 use crate::ops::concat;
 use crate::tensor::Tensor;
+use crate::trackable::Trackable;
+use crate::variable::Variable;
 
 /// Calls `step` with the batch, or if the model has a strategy with the parts of the batch, in its replicas. The scalars of the
 /// result are the means over all examples.
 pub(super) fn step(
+    model: &dyn Trackable,
     trainer: &Trainer,
     batch: &Batch,
     step: impl Fn(&Batch) -> Result<StepLogs> + Sync,
 ) -> Result<StepLogs> {
     let Some(strategy) = strategy_for(trainer) else { return step(batch) };
+    check_variables(model, &strategy)?;
     let (parts, shares) = split(&strategy, batch)?;
     let part = |(batch, share): (Batch, f32)| with_share(share, || step(&batch));
     let parts = PerReplica::new(parts.into_iter().zip(shares.iter().copied()).collect());
@@ -47,6 +51,7 @@ pub(super) fn step(
 
 /// As [`step`], for predictions, which this joins.
 pub(super) fn predict(
+    model: &dyn Trackable,
     trainer: &Trainer,
     batch: &Batch,
     step: impl Fn(&Batch) -> Result<Vec<Tensor>> + Sync,
@@ -55,6 +60,7 @@ pub(super) fn predict(
     let Some(strategy) = strategy.filter(|strategy| batch.len() >= strategy.devices().len()) else {
         return step(batch);
     };
+    check_variables(model, &strategy)?;
     let parts = PerReplica::new(split(&strategy, batch)?.0);
     let outputs = strategy.run(|batch: Batch| step(&batch), &parts)?.into_values();
     let device = &strategy.devices()[0];
@@ -64,6 +70,20 @@ pub(super) fn predict(
         concat(&parts, 0)
     };
     (0..outputs[0].len()).map(joined).collect()
+}
+
+/// An error for a variable that has no value in each replica.
+fn check_variables(model: &dyn Trackable, strategy: &Strategy) -> Result<()> {
+    let lacks = |variable: &Variable| !variable.is_on(strategy.devices());
+    if !model.variables().iter().any(lacks) {
+        return Ok(());
+    }
+    let named = model.named_variables();
+    let name = named.iter().find(|(_, variable)| lacks(variable)).map_or("", |(name, _)| name);
+    Err(Error::Check(message!(
+        "fit: the model was made in the scope of a strategy, but its variable '{name}' was not, so the replicas have no values \
+         of it. Call build, or the model for the first time, in Strategy::scope, or leave both to fit."
+    )))
 }
 
 /// The strategy to run a step with, unless this is a replica already.
