@@ -601,6 +601,7 @@ fn fit(
     rows: usize,
     batch: usize,
 ) -> tf::Result<(Vec<f32>, Vec<f32>, Vec<f32>)> {
+    let f32s = |values: &[f64]| values.iter().map(|value| *value as f32).collect::<Vec<_>>();
     strategy.scope(|| {
         tf::random::set_seed(7);
         let model = model();
@@ -617,7 +618,6 @@ fn fit(
         )?;
         let options = FitOptions::new().epochs(3).batch_size(batch).shuffle(false).verbose(0);
         let history = model.fit((&x, &y), options)?;
-        let f32s = |values: &[f64]| values.iter().map(|value| *value as f32).collect::<Vec<_>>();
         let mut logs = f32s(history.get("loss").unwrap());
         logs.extend(f32s(history.get("accuracy").unwrap()));
         let evaluated =
@@ -650,6 +650,32 @@ fn fit_evaluate_and_predict_are_as_on_one_device() -> tf::Result<()> {
                 assert_close(&one.2, &several.2, 1e-4, &format!("{what}: predict"));
             }
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn fit_makes_what_is_missing_in_the_scope_of_the_model() -> tf::Result<()> {
+    let _turn = turn();
+    let strategy = mirrored(2);
+    // Only the model is made in the scope; it has no weights yet.
+    let model = strategy.scope(mlp);
+    let options = CompileOptions::new().metrics(["mae"]);
+    model.compile(Adam::new(0.01), "mse", options)?;
+    let (x, y) = (numbers(&[24, 8], 1), numbers(&[24, 3], 2));
+    let before = strategy.devices()[1].stats().kernels;
+    let history = model.fit((&x, &y), FitOptions::new().epochs(4).batch_size(12).verbose(0))?;
+    let losses = history.get("loss").unwrap();
+    assert!(losses[3] < losses[0], "{losses:?}");
+    assert!(strategy.devices()[1].stats().kernels > before);
+    let logs = model.evaluate((&x, &y), EvaluateOptions::new().verbose(0))?;
+    let error = model.predict(&x, PredictOptions::new().verbose(0))?.subtract(&y)?;
+    let mae = f64::from(error.abs()?.reduce_mean(())?.item::<f32>()?);
+    assert!((logs.get("mae").unwrap() - mae).abs() < 1e-5);
+    model.train_on_batch((&x, &y))?;
+    for variable in model.variables() {
+        let values = strategy.run(|()| Ok(vec(&variable.read())), ())?;
+        assert_eq!(values.values()[0], values.values()[1]);
     }
     Ok(())
 }

@@ -85,11 +85,11 @@ fn devices_are_listed_divided_and_limited() {
         "Physical devices:\n  PhysicalDevice(name='/physical_device:",
         "Num GPUs Available: ",
         "1 physical, 2 logical ",
-        "[[22, 28],\n [49, 64]]",
+        "[[22. 28.]\n [49. 64.]]",
         "10 loops: ",
         ":1: 14\n",
         ":0: [2.0, 4.0, 6.0]\n",
-        "MemoryInfo { current: 1048576, peak: 1048576 }",
+        ":1 takes MemoryInfo { current: 10",
         "the largest tensors are 1048576 bytes: f32 [256, 1024] made by Square.",
         "it is still there: 1\n",
     ] {

@@ -73,8 +73,11 @@ fn within<R>(context: Option<Context>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Runs `f` in the scope of `replicas`.
+/// Runs `f` in the scope of `replicas`. A replica is in it already.
 pub(crate) fn in_scope_of<R>(replicas: &Arc<Replicas>, f: impl FnOnce() -> R) -> R {
+    if index_in(replicas).is_some() {
+        return f();
+    }
     within(Some(Context::Scope(replicas.clone())), || replicas.devices[0].scope(f))
 }
 

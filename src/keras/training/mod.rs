@@ -238,10 +238,9 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        at_home(
-            self,
-            async move { fit::fit(&Erased::new(self), in_call("fit", data)?, options).await },
-        )
+        at_home(self, self.trainer(), async move {
+            fit::fit(&Erased::new(self), in_call("fit", data)?, options).await
+        })
     }
 
     /// Computes the loss and the metrics on data, which [`Model::fit`] describes. Blocks.
@@ -272,7 +271,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        at_home(self, async move {
+        at_home(self, self.trainer(), async move {
             fit::evaluate(&Erased::new(self), in_call("evaluate", data)?, options).await
         })
     }
@@ -346,7 +345,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        at_home(self, async move {
+        at_home(self, self.trainer(), async move {
             fit::predict(&Erased::new(self), in_call("predict", x)?, options).await
         })
     }
@@ -373,7 +372,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        on_home(self, || {
+        on_home(self, self.trainer(), || {
             steps::on_batch(&Erased::new(self), phase::Phase::Train, &batch.into_batch()?)
         })
     }
@@ -386,7 +385,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        on_home(self, || {
+        on_home(self, self.trainer(), || {
             steps::on_batch(&Erased::new(self), phase::Phase::Test, &batch.into_batch()?)
         })
     }
@@ -414,7 +413,7 @@ pub trait Model<X: Inputs + ?Sized = Tensor, Y: Outputs = Tensor>: Layer<X, Y> {
     where
         Self: Sized,
     {
-        on_home(self, || self.predict_step(&batch.into_batch()?))
+        on_home(self, self.trainer(), || self.predict_step(&batch.into_batch()?))
     }
 }
 
@@ -424,8 +423,14 @@ fn home(model: &dyn Trackable) -> Option<Device> {
     model.variables().first().map(|variable| variable.device())
 }
 
-/// Calls `f` with the model's device as the current one.
-fn on_home<R>(model: &dyn Trackable, f: impl FnOnce() -> R) -> R {
+/// Calls `f` with the model's device as the current one, in the scope of its strategy.
+fn on_home<R>(model: &dyn Trackable, trainer: &Trainer, f: impl FnOnce() -> R) -> R {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(strategy) = trainer.strategy() {
+        return strategy.scope(f);
+    }
+    #[cfg(target_family = "wasm")]
+    let _ = trainer;
     match home(model) {
         Some(device) => device.scope(f),
         None => f(),
@@ -433,7 +438,14 @@ fn on_home<R>(model: &dyn Trackable, f: impl FnOnce() -> R) -> R {
 }
 
 /// As [`on_home`], for a future.
-async fn at_home<R>(model: &dyn Trackable, pass: impl Future<Output = R>) -> R {
+async fn at_home<R>(model: &dyn Trackable, trainer: &Trainer, pass: impl Future<Output = R>) -> R {
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(strategy) = trainer.strategy() {
+        let mut pass = Box::pin(pass);
+        return std::future::poll_fn(|cx| strategy.scope(|| pass.as_mut().poll(cx))).await;
+    }
+    #[cfg(target_family = "wasm")]
+    let _ = trainer;
     match home(model) {
         Some(device) => device.scope_async(pass).await,
         None => pass.await,
