@@ -61,7 +61,7 @@ fn main() -> Result<()> {
     let loss = tf::keras::losses::SparseCategoricalCrossentropy::new().from_logits(true);
     model.compile(Adam::new(1e-3), loss, CompileOptions::new().metrics(["accuracy"]))?;
     let (images, labels) = digits.tensors(&places)?;
-    let options = FitOptions::new().batch_size(BATCH).epochs(3).verbose(2);
+    let options = FitOptions::new().batch_size(BATCH).epochs(8).verbose(2);
     model.fit((&images, &labels), options)?;
     let logs = model.evaluate((&images, &labels), EvaluateOptions::new().verbose(0))?;
     println!("accuracy {:.3}", logs.get("accuracy").unwrap_or(0.0));

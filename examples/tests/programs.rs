@@ -109,7 +109,7 @@ fn a_network_is_trained_on_two_devices() {
     let losses: Vec<f32> =
         text.lines().filter(|line| line.starts_with("step ")).map(number).collect();
     assert!(losses.len() == 4 && losses[3] < 0.7 * losses[0], "{text}");
-    assert!(number(text.lines().last().unwrap()) > 0.9, "{text}");
+    assert!(number(text.lines().last().unwrap()) > 0.85, "{text}");
 }
 
 /// The grey values of a picture, and its width.

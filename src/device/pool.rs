@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::board::{Board, PLACE};
 use super::faults::{Faults, out_of_memory};
+use super::platform;
 use super::safely_dropped::SafelyDropped;
 use super::stats::DeviceStats;
 use crate::dtype::DType;
@@ -160,6 +161,9 @@ struct State {
 /// The pool releases freed memory that exceeds the live memory by more than this.
 const SPARE_BYTES: u64 = 256 << 20;
 
+/// Whether errors name what holds the memory. A page does not load the code for it.
+const NAMES_HOLDERS: bool = platform::MAY_BLOCK;
+
 /// The pool knows the contents of buffers of at least this many bytes, and an error names this many of them.
 const LARGE: u64 = 64 << 10;
 const NAMED: usize = 10;
@@ -214,7 +218,8 @@ impl Pool {
         state.peak = state.peak.max(state.live + state.pooled);
         state.live_peak = state.live_peak.max(state.live);
         let home = Home::Pool(self.clone());
-        let contents: Option<Arc<Mutex<Contents>>> = (class >= LARGE).then(Arc::default);
+        let known = NAMES_HOLDERS && class >= LARGE;
+        let contents: Option<Arc<Mutex<Contents>>> = known.then(Arc::default);
         if let Some(contents) = &contents {
             state.large.insert(idle.id, (class, contents.clone()));
         }
@@ -347,6 +352,9 @@ impl State {
 
     /// What holds the memory, for an error: the largest buffers, the largest first, equal ones together.
     fn holders(&self) -> String {
+        if !NAMES_HOLDERS {
+            return String::new();
+        }
         let mut held = Vec::with_capacity(self.large.len());
         for (bytes, contents) in self.large.values() {
             let contents = contents.lock().unwrap_or_else(PoisonError::into_inner);

@@ -55,6 +55,7 @@ impl Device {
     ) -> Result<Arc<Value>> {
         let spec = value.spec.clone();
         self.check_size(op, &spec)?;
+        self.0.gpu.ask()?;
         if self.0.gpu.is_sibling_of(&from.0.gpu) {
             let source = from.computed(value)?;
             let mut state = self.state();
