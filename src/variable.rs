@@ -127,7 +127,10 @@ impl Variable {
     pub fn read(&self) -> Tensor {
         match eager::value_in_trace(self) {
             Some(value) => self.observed(&value),
-            None => self.observed(&self.peek()),
+            None => match self.0.tensor.mirrored() {
+                Some(mirrored) => self.observed(&mirrored.value()),
+                None => self.observed(&self.lock()),
+            },
         }
     }
 
@@ -278,6 +281,11 @@ impl Variable {
     /// The device of the variable's value; the first one, if each replica of a strategy has a value.
     pub(crate) fn device(&self) -> Device {
         self.lock().device().clone()
+    }
+
+    /// Whether each replica of a strategy has a value of the variable.
+    pub(crate) fn is_mirrored(&self) -> bool {
+        self.0.tensor.mirrored().is_some()
     }
 
     /// Whether the variable has a value on each of these devices, in the order of a strategy's replicas, and on no other.

@@ -563,6 +563,27 @@ fn functions_run_in_replicas() -> tf::Result<()> {
 }
 
 #[test]
+fn functions_assign_the_values_of_all_replicas() -> tf::Result<()> {
+    let _turn = turn();
+    let strategy = mirrored(2);
+    let weight = strategy.scope(|| Variable::new(tf::constant([2.0, 3.0]).unwrap()));
+    let assigned = weight.clone();
+    let double = tf::function(move |x: Tensor| {
+        assigned.assign(&assigned.read().multiply(&x)?)?;
+        Ok(x)
+    });
+    for _ in 0..3 {
+        double(strategy.scope(|| tf::constant(2.0))?)?;
+    }
+    let values = strategy.run(|()| Ok(vec(&weight.read())), ())?;
+    assert_eq!(values.values(), [[16.0, 24.0], [16.0, 24.0]]);
+    let inside = strategy.run(|()| double(tf::constant(2.0)?).map(drop), ());
+    let error = inside.unwrap_err().to_string();
+    assert!(error.contains("a replica cannot assign a trainable variable"), "{error}");
+    Ok(())
+}
+
+#[test]
 fn one_device_is_a_strategy() -> tf::Result<()> {
     let _turn = turn();
     let names = names();

@@ -245,7 +245,9 @@ impl Adapter {
 pub(crate) async fn list() -> Result<Vec<Adapter>> {
     let all: Vec<Adapter> =
         platform::adapters(instance()).await.into_iter().map(Adapter::new).collect();
-    let Some(visible) = platform::env_var("WGRAD_VISIBLE_DEVICES") else { return Ok(all) };
+    // Where there is none, the error should say what to install.
+    let visible = platform::env_var("WGRAD_VISIBLE_DEVICES").filter(|_| !all.is_empty());
+    let Some(visible) = visible else { return Ok(all) };
     let infos: Vec<AdapterInfo> = all.iter().map(|adapter| adapter.info.clone()).collect();
     Ok(visible_adapters(&infos, &visible)?.into_iter().map(|at| all[at].clone()).collect())
 }
@@ -382,7 +384,6 @@ fn unknown(adapters: &[AdapterInfo], wanted: &str, of: &str) -> Error {
     let is_index = is_index(wanted);
     let lacks = match (is_index, adapters.len()) {
         (false, _) => format!("no adapter is called {wanted:?}"),
-        (true, 0) => format!("there is no adapter {wanted}, as there is none"),
         (true, 1) => format!("there is no adapter {wanted}, as there is one, of index 0"),
         (true, n) => {
             format!("there is no adapter {wanted}, as there are {n}, of indices 0 to {}", n - 1)

@@ -138,7 +138,8 @@ impl Replica {
     ) -> Result<R> {
         if self.updating {
             return Err(Error::Check(message!(
-                "{what}: all replicas have met already; this call cannot be made in an update."
+                "{what}: this is called by the step of an optimizer, which runs once for all replicas and cannot wait for them. \
+                 Make the call before or after the step."
             )));
         }
         if super::in_trace() {

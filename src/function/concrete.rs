@@ -161,7 +161,12 @@ impl Concrete {
     /// Whether the calls of a run must be made one by one: checks of numbers look at each, and if a value is on another device,
     /// the replay says which.
     pub(super) fn must_replay(&self, arguments: &[Tensor]) -> bool {
-        self.program.device.checks_numerics() || !self.is_on_device(arguments)
+        // A run would assign the value of one replica only.
+        let mirrored =
+            |(variable, _): &(usize, Source)| self.program.variables[*variable].is_mirrored();
+        self.program.device.checks_numerics()
+            || self.assigns.iter().any(mirrored)
+            || !self.is_on_device(arguments)
     }
 
     /// The program, if it has neither choices nor loops, and can run.

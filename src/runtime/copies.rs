@@ -42,6 +42,10 @@ impl Device {
     pub(super) fn land_all(&self, _: &mut DeviceState, _: &[Arc<Buffer>]) -> Result<()> {
         Ok(())
     }
+
+    pub(super) fn land_incoming(&self, _: &mut DeviceState) -> Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(not(target_family = "wasm"))]
@@ -102,6 +106,16 @@ impl Device {
     /// As [`Device::land_all`].
     pub(super) fn land(&self, state: &mut DeviceState, buffer: &Arc<Buffer>) -> Result<()> {
         self.land_all(state, std::slice::from_ref(buffer))
+    }
+
+    /// As [`Device::land`], for all values on their way.
+    ///
+    /// # Errors
+    /// As [`Device::land_all`].
+    pub(super) fn land_incoming(&self, state: &mut DeviceState) -> Result<()> {
+        let all: Vec<Arc<Buffer>> =
+            state.incoming.iter().map(|incoming| incoming.buffer.clone()).collect();
+        self.land_all(state, &all)
     }
 
     /// As [`Device::land`], for several buffers.

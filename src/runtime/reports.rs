@@ -45,8 +45,13 @@ impl Device {
 
     /// Requests the reports' values after a flush, and delivers what has arrived. Errors are returned by a later call.
     pub(super) fn send_reports(&self, state: &mut DeviceState) {
+        // A report may be of a value that comes from another device.
+        let landed = match state.reports.as_ref().is_some_and(|reports| reports.waits()) {
+            true => self.land_incoming(state),
+            false => Ok(()),
+        };
         let Some(reports) = &mut state.reports else { return };
-        let sent = reports.send(&self.0.gpu);
+        let sent = landed.and_then(|()| reports.send(&self.0.gpu));
         if let Err(error) = sent.and(reports.deliver(&self.0.gpu)) {
             state.failure.get_or_insert(error);
         }

@@ -30,6 +30,33 @@ fn a_copy_is_waited_for_where_it_is_read() -> tf::Result<()> {
 }
 
 #[test]
+fn a_print_of_a_copy_shows_its_values() {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "copies::printing_copies", "--nocapture"]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    for turn in 1..=10 {
+        assert!(text.contains(&format!("copied [{turn} {}]", turn + 1)), "{turn}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "run by a_print_of_a_copy_shows_its_values"]
+fn printing_copies() -> tf::Result<()> {
+    let (a, b) = two()?;
+    for turn in 0..10 {
+        let x = a.scope(|| tf::constant([1.0, 2.0])?.add(turn as f32))?;
+        x.to(&b)?.print("copied")?;
+        // Something else that waits, so that the device flushes and sends the report.
+        let other = b.scope(|| Tensor::ones([4])?.square())?;
+        b.synchronize()?;
+        drop(other);
+    }
+    Ok(())
+}
+
+#[test]
 fn many_copies_are_under_way_at_once() -> tf::Result<()> {
     let (a, b) = two()?;
     let copies: Vec<Tensor> = (0..200)

@@ -81,7 +81,7 @@ fn check_variables(model: &dyn Trackable, strategy: &Strategy) -> Result<()> {
     let named = model.named_variables();
     let name = named.iter().find(|(_, variable)| lacks(variable)).map_or("", |(name, _)| name);
     Err(Error::Check(message!(
-        "fit: the model was made in the scope of a strategy, but its variable '{name}' was not, so the replicas have no values \
+        "Strategy: the model was made in the scope of a strategy, but its variable '{name}' was not, so the replicas have no values \
          of it. Call build, or the model for the first time, in Strategy::scope, or leave both to fit."
     )))
 }
