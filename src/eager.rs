@@ -9,6 +9,8 @@
 #[cfg(not(target_family = "wasm"))]
 mod replica;
 mod sink;
+#[cfg(not(target_family = "wasm"))]
+mod workers;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -31,6 +33,8 @@ pub(crate) use sink::{
     assign_in_trace, branch, in_trace, lifted, placeholder, placeholder_on, release, traced,
     traced_function, traces_function, value_in_trace, variable_made,
 };
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use workers::{PendingSum, Workers};
 
 /// Calls `op` on tensors of one device.
 pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {

@@ -53,6 +53,9 @@ pub enum Error {
     /// An assertion about values failed: see [`debugging`](crate::debugging).
     #[error("{0}")]
     Check(Message),
+    /// Another process of a distributed training has ended, does not answer, or makes other calls.
+    #[error("{0}")]
+    Unavailable(Message),
     /// The operating system rejected a file operation. Does not occur in a browser, which has no files.
     #[error(transparent)]
     Io(Arc<IoError>),
@@ -190,7 +193,8 @@ impl Error {
             | Error::Trace(text)
             | Error::Checkpoint(text)
             | Error::Data(text)
-            | Error::Check(text) => *text = words(text),
+            | Error::Check(text)
+            | Error::Unavailable(text) => *text = words(text),
             Error::Io(_) => {}
         }
         self

@@ -18,6 +18,8 @@ mod inspect;
 mod kept;
 #[cfg(not(target_family = "wasm"))]
 mod numerics;
+#[cfg(not(target_family = "wasm"))]
+mod packs;
 mod period;
 #[cfg(test)]
 mod precision_tests;
@@ -45,7 +47,7 @@ use crate::graph::{Coincidences, Op, Spec, Stream, Value, ValueState, outside_it
 use crate::plan::{Identity, PlanCache, Tuner};
 use cut::Cutter;
 use device_name::DeviceName;
-use flush::{never_ran, ready};
+use flush::{ReadValues, never_ran, ready};
 pub(crate) use functions::{FunctionGraph, FunctionLeaf};
 pub use inspect::Profiler;
 use kept::Kept;
@@ -256,7 +258,7 @@ impl Device {
     pub fn flush(&self) -> Result<()> {
         let mut state = self.state();
         state.cutter.step_ends();
-        let flushed = self.flush_locked(&mut state, None, &[]).map(drop);
+        let flushed = self.flush_locked(&mut state, ReadValues::None, &[]).map(drop);
         // An earlier failure is returned first, and only once.
         match state.failure.take() {
             Some(error) => Err(self.0.gpu.judge(error)),
@@ -382,7 +384,7 @@ impl Device {
     /// As [`Device::flush`].
     pub fn trim(&self) -> Result<u64> {
         let mut state = self.state();
-        self.flush_locked(&mut state, None, &[])?;
+        self.flush_locked(&mut state, ReadValues::None, &[])?;
         state.plans.clear();
         self.count_plans(&state);
         state.kept.trim();
@@ -487,7 +489,7 @@ impl Device {
         if self.0.gpu.check_thread().is_err() {
             return;
         }
-        if let Err(error) = self.flush_locked(state, None, &[]) {
+        if let Err(error) = self.flush_locked(state, ReadValues::None, &[]) {
             state.failure.get_or_insert(error);
         }
     }
@@ -602,7 +604,7 @@ impl Device {
             ValueState::Failed(error) => return Err(self.reported(&mut state, error)),
             ValueState::Traced(_) => return Err(outside_its_trace(value)),
             ValueState::Waiting(_) => {
-                let flushed = self.flush_locked(&mut state, Some((value, &staging)), &[]);
+                let flushed = self.flush_locked(&mut state, ReadValues::One(value, &staging), &[]);
                 match flushed.map_err(|error| self.reported(&mut state, error))? {
                     Some(index) => index,
                     None => return Err(never_ran()),

@@ -37,6 +37,17 @@ use mirrored::Mirrored;
 #[derive(Clone)]
 pub struct Variable(Arc<Cell>);
 
+/// A handle that does not keep its variable alive.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) struct WeakVariable(std::sync::Weak<Cell>);
+
+#[cfg(not(target_family = "wasm"))]
+impl WeakVariable {
+    pub(crate) fn upgrade(&self) -> Option<Variable> {
+        self.0.upgrade().map(Variable)
+    }
+}
+
 /// The cell holds its value behind a trait. The compiler then proves a user's struct `Send` and `Sync` without
 /// descending through all types below a tensor down to the driver's, where deep structs would reach its recursion
 /// limit.
@@ -286,6 +297,17 @@ impl Variable {
     /// Whether each replica of a strategy has a value of the variable.
     pub(crate) fn is_mirrored(&self) -> bool {
         self.0.tensor.mirrored().is_some()
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn downgrade(&self) -> WeakVariable {
+        WeakVariable(Arc::downgrade(&self.0))
+    }
+
+    /// Whether each replica of a strategy may have a value of its own, such as a moving average.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn changes_in_replicas(&self) -> bool {
+        self.0.tensor.mirrored().is_some_and(Mirrored::changes_in_replicas)
     }
 
     /// Whether the variable has a value on each of these devices, in the order of a strategy's replicas, and on no other.

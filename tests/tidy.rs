@@ -272,7 +272,22 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     ("config", &["error", "device", "runtime"]),
-    ("distribute", &["error", "shape", "dtype", "runtime", "ops", "tensor", "eager", "random"]),
+    (
+        "distribute",
+        &[
+            "error",
+            "shape",
+            "dtype",
+            "host_array",
+            "warnings",
+            "runtime",
+            "ops",
+            "tensor",
+            "variable",
+            "eager",
+            "random",
+        ],
+    ),
     (
         "function",
         &[

@@ -48,6 +48,8 @@ pub(crate) use shader_source::{Access, ShaderSource};
 pub(crate) use shelf::Shelf;
 pub(crate) use stats::{Counter, Counters};
 pub use stats::{DeviceStats, MemoryInfo};
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use submit::EarlyRead;
 pub(crate) use transfer::{Arriving, Staging};
 
 use crate::error::{DeviceFault, Error, Result, message};

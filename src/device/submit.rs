@@ -14,6 +14,19 @@ use crate::error::{DeviceFault, Error, Result, message};
 /// A buffer to copy to the host after the kernels.
 pub(crate) type Read<'a> = Option<(&'a Buffer, &'a Staging)>;
 
+#[cfg(not(target_family = "wasm"))]
+/// A buffer to copy to the host as soon as it is computed, while the device computes with later kernels.
+pub(crate) struct EarlyRead<'a> {
+    pub(crate) from: &'a Buffer,
+    /// How many of the kernels must have run.
+    pub(crate) after: usize,
+    /// The number of the pack that it belongs to.
+    pub(crate) pack: usize,
+    /// Where its bytes begin in the pack, and how many there are.
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
+}
+
 /// Submissions that the queue may still be working on, oldest first.
 #[derive(Default)]
 pub(super) struct InFlight(Mutex<VecDeque<wgpu::SubmissionIndex>>);
@@ -63,14 +76,49 @@ impl Gpu {
         Ok(index)
     }
 
+    #[cfg(not(target_family = "wasm"))]
+    /// Runs `launches` in order, and copies each buffer of `reads` into the staging buffer of its pack. Each pack is submitted once
+    /// its last buffer is computed. Returns the submission that completes each pack, and the last one.
+    pub(crate) fn submit_with_early_reads(
+        &self,
+        launches: &[Launch<'_>],
+        reads: &[EarlyRead<'_>],
+        packs: &[Staging],
+    ) -> Result<(Vec<wgpu::SubmissionIndex>, wgpu::SubmissionIndex)> {
+        self.ask()?;
+        let mut after = vec![0; packs.len()];
+        for read in reads {
+            after[read.pack] = read.after.max(after[read.pack]);
+        }
+        let mut order: Vec<usize> = (0..packs.len()).collect();
+        order.sort_by_key(|pack| after[*pack]);
+        let mut done = 0;
+        if let Some(clock) = self.timer.clock().filter(|_| !launches.is_empty()) {
+            self.submit_timed(launches, clock)?;
+            done = launches.len();
+        }
+        let mut submitted = vec![None; packs.len()];
+        for pack in order {
+            let until = after[pack].max(done);
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            encode(&mut encoder, &launches[done..until]);
+            for read in reads.iter().filter(|read| read.pack == pack) {
+                let (from, to) = (read.from, packs[pack].raw());
+                encoder.copy_buffer_to_buffer(from.raw(), from.offset(), to, read.at, read.bytes);
+            }
+            done = until;
+            submitted[pack] = Some(self.finish(encoder));
+        }
+        let last = self.send(&launches[done..], None);
+        self.counters.add(Counter::Kernels, launches.len() as u64);
+        self.check()?;
+        self.hold_back(last.clone())?;
+        Ok((submitted.into_iter().flatten().collect(), last))
+    }
+
     fn send(&self, launches: &[Launch<'_>], read: Read<'_>) -> wgpu::SubmissionIndex {
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        if !launches.is_empty() {
-            let mut pass = encoder.begin_compute_pass(&Default::default());
-            for launch in launches {
-                launch.encode(&mut pass);
-            }
-        }
+        encode(&mut encoder, launches);
         if let Some((buffer, staging)) = read {
             let (from, to, bytes) = (buffer.raw(), staging.raw(), staging.copy_bytes());
             encoder.copy_buffer_to_buffer(from, buffer.offset(), to, 0, bytes);
@@ -207,6 +255,13 @@ impl Gpu {
         polled.map(drop).map_err(|e| {
             Error::Device(DeviceFault::Validation, message!("Device: waiting for the queue: {e}."))
         })
+    }
+}
+
+fn encode(encoder: &mut wgpu::CommandEncoder, launches: &[Launch<'_>]) {
+    if !launches.is_empty() {
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        launches.iter().for_each(|launch| launch.encode(&mut pass));
     }
 }
 

@@ -1,6 +1,9 @@
-//! Sums over replicas.
+//! Sums over replicas: of the devices of this process, and then of all processes.
+
+use std::collections::VecDeque;
 
 use crate::dtype::DType;
+use crate::eager::{PendingSum, Replicas, Workers};
 use crate::error::{Error, Result, message};
 use crate::ops::concat;
 use crate::runtime::Device;
@@ -12,16 +15,149 @@ const BUCKET_BYTES: usize = 32 << 20;
 /// The sum of each tensor over all replicas, on the device of each replica. `tensors` has a list for each replica; what is `None`
 /// in all of them stays `None`.
 ///
-/// The replicas' values are added in the order of the replicas, so the sum does not depend on which is ready first.
+/// The replicas' values are added in the order of the replicas, so the sum does not depend on which is ready first. With several
+/// processes, `agreed` is the signature of the call, on which they agree before they exchange anything.
 ///
 /// # Errors
-/// [`Error::Shape`] if the lists do not fit together; those of the copies.
+/// [`Error::Shape`] if the lists do not fit together; those of the copies, and of [`Workers`].
 pub(crate) fn all_reduce(
     what: &str,
+    replicas: &Replicas,
+    tensors: Vec<Vec<Option<Tensor>>>,
+    agreed: u64,
+) -> Result<Vec<Vec<Option<Tensor>>>> {
+    let devices = replicas.devices();
+    check(what, &tensors)?;
+    let Some(workers) = replicas.workers() else { return sum_of_devices(devices, tensors) };
+    let sums = sum_of_devices(devices, tensors)?;
+    let all = of_workers(what, &**workers, &devices[0], &sums[0], agreed)?;
+    let on = |device: &Device| {
+        let copy = |sum: &Option<Tensor>| sum.as_ref().map(|sum| sum.to(device)).transpose();
+        all.iter().map(copy).collect()
+    };
+    devices.iter().map(on).collect()
+}
+
+/// The sum of each tensor over all processes, on `device`, where the tensors are. `agreed` as in [`all_reduce`].
+///
+/// # Errors
+/// Those of [`Workers`]; that of a tensor that has failed.
+pub(super) fn of_workers(
+    what: &str,
+    workers: &dyn Workers,
+    device: &Device,
+    tensors: &[Option<Tensor>],
+    agreed: u64,
+) -> Result<Vec<Option<Tensor>>> {
+    workers.agree(what, signature(tensors, agreed), false)?;
+    // The others wait for this process from now on.
+    sum_of_workers(workers, device, tensors).inspect_err(|error| workers.fail(error))
+}
+
+/// A number that differs if the tensors differ in their dtypes or shapes.
+fn signature(tensors: &[Option<Tensor>], start: u64) -> u64 {
+    let add =
+        |hash: u64, number: u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut hash = add(start, tensors.len() as u64);
+    for tensor in tensors {
+        let Some(tensor) = tensor else {
+            hash = add(hash, u64::MAX);
+            continue;
+        };
+        hash = tensor.dtype().name().bytes().fold(hash, |hash, byte| add(hash, byte.into()));
+        hash = tensor.shape().iter().fold(hash, |hash, size| add(hash, *size as u64));
+    }
+    hash
+}
+
+/// The sum of each tensor over all processes, which have agreed on the call. The last tensors are sent first: a backward pass
+/// computes them first, and their sums are on their way while the device computes the others.
+fn sum_of_workers(
+    workers: &dyn Workers,
+    device: &Device,
+    tensors: &[Option<Tensor>],
+) -> Result<Vec<Option<Tensor>>> {
+    let mut sums: Vec<Option<Tensor>> = vec![None; tensors.len()];
+    // Integers are summed exactly, so they are gathered instead.
+    let is_float = |tensor: &Tensor| matches!(tensor.dtype(), DType::F32 | DType::F16);
+    for (at, tensor) in tensors.iter().enumerate() {
+        if let Some(tensor) = tensor.as_ref().filter(|tensor| !is_float(tensor)) {
+            sums[at] = Some(sum_of_integers(workers, device, tensor)?);
+        }
+    }
+    let mut packs: Vec<Vec<(usize, Tensor)>> = Vec::new();
+    let mut bytes = 0;
+    for (at, tensor) in tensors.iter().enumerate().rev() {
+        let Some(tensor) = tensor.as_ref().filter(|tensor| is_float(tensor)) else { continue };
+        let own = tensor.spec().elements().saturating_mul(4);
+        let tensor = tensor.stop_gradient().cast(DType::F32)?;
+        match packs.last_mut().filter(|_| bytes + own <= workers.bytes_per_pack()) {
+            Some(pack) => pack.push((at, tensor)),
+            None => {
+                packs.push(vec![(at, tensor)]);
+                bytes = 0;
+            }
+        }
+        bytes += own;
+    }
+    let values = |pack: &Vec<(usize, Tensor)>| {
+        pack.iter().map(|(_, tensor)| tensor.value().clone()).collect::<Vec<_>>()
+    };
+    let reads = device.start_packs(&packs.iter().map(values).collect::<Vec<_>>())?;
+    let mut pending: VecDeque<PendingSum> = VecDeque::with_capacity(packs.len());
+    for read in reads {
+        let floats = read.deliver(|bytes| {
+            let float = |word: &[u8]| f32::from_ne_bytes(word.try_into().unwrap_or_default());
+            bytes.chunks_exact(4).map(float).collect::<Vec<f32>>()
+        })?;
+        pending.push_back(workers.start_sum(floats)?);
+    }
+    for (pack, pending) in packs.into_iter().zip(pending) {
+        let sum = pending()?;
+        let mut rest = &sum[..];
+        for (at, tensor) in pack {
+            let (own, later) = rest.split_at_checked(tensor.spec().elements()).unwrap_or_default();
+            rest = later;
+            let sum = device.scope(|| Tensor::from_slice(own, tensor.shape()))?;
+            let dtype = tensors[at].as_ref().map_or(DType::F32, Tensor::dtype);
+            sums[at] = Some(sum.cast(dtype)?);
+        }
+    }
+    Ok(sums)
+}
+
+/// The sum of integers over all processes; it wraps, as sums on a device do.
+fn sum_of_integers(workers: &dyn Workers, device: &Device, tensor: &Tensor) -> Result<Tensor> {
+    let words = |bytes: &[u8]| -> Vec<u32> {
+        let word = |word: &[u8]| u32::from_ne_bytes(word.try_into().unwrap_or_default());
+        bytes.chunks_exact(4).map(word).collect()
+    };
+    if !matches!(tensor.dtype(), DType::I32 | DType::U32) {
+        return Err(Error::DType(message!(
+            "all_reduce: {} values cannot be added up. Cast them to int32 or float32.",
+            tensor.dtype()
+        )));
+    }
+    let mut sum = vec![0u32; tensor.spec().elements()];
+    for bytes in workers.gather(tensor.to_bytes()?)? {
+        for (sum, word) in sum.iter_mut().zip(words(&bytes)) {
+            *sum = sum.wrapping_add(word);
+        }
+    }
+    device.scope(|| match tensor.dtype() {
+        DType::I32 => {
+            let sum: Vec<i32> = sum.iter().map(|word| *word as i32).collect();
+            Tensor::from_slice(&sum, tensor.shape())
+        }
+        _ => Tensor::from_slice(&sum, tensor.shape()),
+    })
+}
+
+/// As [`all_reduce`], over the devices of this process.
+fn sum_of_devices(
     devices: &[Device],
     tensors: Vec<Vec<Option<Tensor>>>,
 ) -> Result<Vec<Vec<Option<Tensor>>>> {
-    check(what, &tensors)?;
     if devices.len() == 1 {
         return Ok(tensors);
     }

@@ -44,11 +44,18 @@
 //! - Functions ([`function()`](crate::function())) work in a replica, but an optimizer's step inside of one is an error.
 
 mod all_reduce;
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(feature = "mpi")]
+mod multi_worker;
 mod per_replica;
 mod strategy;
 
 pub(crate) use all_reduce::all_reduce;
+#[cfg(feature = "mpi")]
+pub use multi_worker::{CommunicationOptions, MultiWorkerMirroredStrategy};
 pub use per_replica::{Local, PerReplica};
+pub(crate) use strategy::hash_of;
 pub use strategy::{
     MirroredStrategy, OneDeviceStrategy, ReduceOp, ReplicaContext, Strategy, get_replica_context,
     has_strategy, in_cross_replica_context,

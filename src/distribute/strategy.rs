@@ -4,15 +4,17 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::all_reduce::all_reduce;
-use super::{Local, PerReplica};
-use crate::eager::{self, Replica, Replicas};
+use super::{Local, PerReplica, all_reduce};
+use crate::dtype::DType;
+use crate::eager::{self, Replica, Replicas, Workers};
 use crate::error::{Error, Result, message};
+use crate::host_array::HostArray;
 use crate::ops::concat;
 use crate::random::replicated;
 use crate::runtime::{Device, context};
 use crate::shape::Axis;
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 /// A way to run a program on several devices: what [`MirroredStrategy`] and [`OneDeviceStrategy`] have in common. A clone is another
 /// handle to the same strategy.
@@ -77,21 +79,27 @@ impl MirroredStrategy {
     /// # Errors
     /// [`Error::Check`] if there are none or one occurs twice.
     pub fn on(devices: Vec<Device>) -> Result<Self> {
-        if devices.is_empty() {
-            return Err(Error::Check(message!(
-                "MirroredStrategy: there is no device in the list. Name at least one, or call MirroredStrategy::new for all."
-            )));
-        }
-        let twice = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at]));
-        if let Some(at) = twice {
-            return Err(Error::Check(message!(
-                "MirroredStrategy: {} occurs twice. Each replica needs a device of its own; \
-                 set_logical_device_configuration makes several of one.",
-                devices[at].name().unwrap_or_else(|| devices[at].adapter().to_string())
-            )));
-        }
+        let devices = checked("MirroredStrategy", devices)?;
         Ok(MirroredStrategy(Strategy { replicas: Replicas::new(devices) }))
     }
+}
+
+/// The devices of replicas, if there is one and none occurs twice.
+pub(super) fn checked(strategy: &str, devices: Vec<Device>) -> Result<Vec<Device>> {
+    if devices.is_empty() {
+        return Err(Error::Check(message!(
+            "{strategy}: there is no device in the list. Name at least one, or call {strategy}::new for all."
+        )));
+    }
+    let twice = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at]));
+    if let Some(at) = twice {
+        return Err(Error::Check(message!(
+            "{strategy}: {} occurs twice. Each replica needs a device of its own; set_logical_device_configuration makes several \
+             of one.",
+            devices[at].name().unwrap_or_else(|| devices[at].adapter().to_string())
+        )));
+    }
+    Ok(devices)
 }
 
 impl OneDeviceStrategy {
@@ -126,12 +134,27 @@ impl Strategy {
         eager::replicas().map(|replicas| Strategy { replicas })
     }
 
-    /// The number of replicas.
-    pub fn num_replicas_in_sync(&self) -> usize {
-        self.replicas.count()
+    #[cfg(feature = "mpi")]
+    pub(super) fn of_replicas(replicas: Arc<Replicas>) -> Self {
+        Strategy { replicas }
     }
 
-    /// The devices, one for each replica.
+    /// The processes of the strategy, if there are several.
+    pub(crate) fn workers(&self) -> Option<&Arc<dyn Workers>> {
+        self.replicas.workers()
+    }
+
+    /// Whether this process is the one that writes files and shows progress: the only one, or the first of several.
+    pub fn is_chief(&self) -> bool {
+        self.workers().is_none_or(|workers| workers.rank() == 0)
+    }
+
+    /// The number of replicas, in all processes.
+    pub fn num_replicas_in_sync(&self) -> usize {
+        self.replicas.in_sync()
+    }
+
+    /// The devices of this process, one for each replica.
     pub fn devices(&self) -> &[Device] {
         self.replicas.devices()
     }
@@ -172,9 +195,11 @@ impl Strategy {
                 "Strategy::run: an argument has {wrong} parts, and the strategy {replicas} replicas. Split it with this strategy."
             )));
         }
+        self.send_new_variables()?;
         let draws = Arc::default();
+        let first = self.replicas.first();
         let results = eager::run_replicas(&self.replicas, |index| {
-            replicated::drawing(&draws, index, || step(args.local(index)))
+            replicated::drawing(&draws, first + index, || step(args.local(index)))
         });
         draws.advance();
         results.map(PerReplica)
@@ -183,10 +208,12 @@ impl Strategy {
     /// The parts of a batch, along the first axis, on the devices of the replicas. If the number of examples is not a multiple of
     /// the number of replicas, the first parts have one example more.
     ///
+    /// With several processes, `batch` is the whole batch in each of them, and the result has the parts of this process.
+    ///
     /// # Errors
     /// [`Error::Shape`] if there are fewer examples than replicas; the errors of the copies.
     pub fn split(&self, batch: &Tensor) -> Result<PerReplica<Tensor>> {
-        let replicas = self.replicas.count();
+        let replicas = self.replicas.in_sync();
         let rows = batch.shape().first().copied().unwrap_or(0);
         if rows < replicas {
             return Err(Error::Shape(message!(
@@ -195,19 +222,31 @@ impl Strategy {
                 batch.shape()
             )));
         }
-        let mut begin = 0;
-        let part = |(index, device): (usize, &Device)| {
-            let own = rows / replicas + usize::from(index < rows % replicas);
+        let part = |((begin, own), device): ((usize, usize), &Device)| {
             let (mut from, mut size) = (vec![0; batch.rank()], vec![-1; batch.rank()]);
             (from[0], size[0]) = (begin, own as i64);
-            begin += own;
             let part = if replicas == 1 { batch.clone() } else { batch.slice(&from, &size)? };
             part.to(device)
         };
-        self.replicas.devices().iter().enumerate().map(part).collect::<Result<_>>().map(PerReplica)
+        let own = self.own_rows(rows).zip(self.replicas.devices());
+        own.map(part).collect::<Result<_>>().map(PerReplica)
     }
 
-    /// The value `f` for each replica, made on its device.
+    /// The rows of a batch that each replica of this process computes: where they begin, and how many there are.
+    pub(crate) fn own_rows(&self, rows: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (replicas, first) = (self.replicas.in_sync(), self.replicas.first());
+        let begin = move |index: usize| rows / replicas * index + index.min(rows % replicas);
+        (first..first + self.replicas.count())
+            .map(move |index| (begin(index), begin(index + 1) - begin(index)))
+    }
+
+    /// The number, among the replicas of all processes, of the first one of this process.
+    pub(crate) fn first_replica(&self) -> usize {
+        self.replicas.first()
+    }
+
+    /// The value `f` for each replica of this process, made on its device. `f` receives the number of the replica among those of all
+    /// processes.
     ///
     /// # Errors
     /// Those of `f`.
@@ -215,9 +254,9 @@ impl Strategy {
         &self,
         f: impl Fn(usize) -> Result<T>,
     ) -> Result<PerReplica<T>> {
-        let devices = self.replicas.devices().iter().enumerate();
+        let (devices, first) = (self.replicas.devices().iter().enumerate(), self.replicas.first());
         devices
-            .map(|(index, device)| device.scope(|| f(index)))
+            .map(|(index, device)| device.scope(|| f(first + index)))
             .collect::<Result<_>>()
             .map(PerReplica)
     }
@@ -255,7 +294,14 @@ impl Strategy {
                 Some(total) => total.add(value)?,
             });
         }
-        let total = total.expect("a strategy has a replica");
+        let mut total = total.expect("a strategy has a replica");
+        if self.workers().is_some() {
+            let rows = device.scope(|| Tensor::from_slice(&[count as f32], [1]))?;
+            let sums = vec![vec![Some(total), Some(rows)]];
+            let sums = sum_on_first(&self.replicas, "Strategy::reduce", sums)?;
+            let [sum, rows] = sums.try_into().expect("there is a sum for each value");
+            (total, count) = (sum, rows.item::<f32>()? as usize);
+        }
         match op {
             ReduceOp::Sum => Ok(total),
             ReduceOp::Mean => total.divide(count as f32),
@@ -271,7 +317,77 @@ impl Strategy {
         let device = &self.replicas.devices()[0];
         let values: Vec<Tensor> =
             values.0.iter().map(|value| value.to(device)).collect::<Result<_>>()?;
-        concat(&values, axis)
+        let axis = axis.into();
+        let own = concat(&values, axis)?;
+        gather_from_workers(&self.replicas, "Strategy::gather", &own, axis)
+    }
+
+    /// Sets variables, in all processes, to the values that the chief has: after it alone has loaded them, for example. All processes
+    /// make this call. Variables that are made in the scope are sent by the first step that follows.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the processes have other variables, or one has ended.
+    pub fn broadcast_variables(&self, variables: &[Variable]) -> Result<()> {
+        let Some(workers) = self.workers() else { return Ok(()) };
+        let words: Vec<String> = variables.iter().map(|v| v.spec().to_string()).collect();
+        workers.agree("broadcast_variables", hash_of(&words), false)?;
+        let send = || {
+            let mut own = Vec::new();
+            for variable in variables {
+                own.extend(variable.peek().to_bytes()?);
+            }
+            let sent = workers.broadcast(own.clone())?;
+            if sent == own {
+                return Ok(());
+            }
+            let mut rest = &sent[..];
+            for variable in variables {
+                let spec = variable.spec();
+                let bytes = spec.dtype.size() * spec.elements();
+                let (own, later) = rest.split_at_checked(bytes).unwrap_or_default();
+                rest = later;
+                let array = HostArray::from_device(own.to_vec(), spec.shape.clone(), spec.dtype);
+                let value = variable.device().scope(|| array.to_tensor())?;
+                variable.replace(&value)?;
+            }
+            Ok(())
+        };
+        send().inspect_err(|error| workers.fail(error))
+    }
+
+    /// Sets the variables that each replica changes on its own, such as the moving averages of batch normalization, to their means over
+    /// all processes. All processes make this call. `fit` makes it after each epoch and before each backup; a loop of one's own
+    /// makes it before the chief saves the model.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the processes have other variables, or one has ended.
+    pub fn average_variables(&self, variables: &[Variable]) -> Result<()> {
+        let Some(workers) = self.workers() else { return Ok(()) };
+        let is_own = |variable: &&Variable| {
+            variable.changes_in_replicas()
+                && matches!(variable.spec().dtype, DType::F32 | DType::F16)
+        };
+        let own: Vec<&Variable> = variables.iter().filter(is_own).collect();
+        if own.is_empty() {
+            return Ok(());
+        }
+        let values = own.iter().map(|variable| Some(variable.peek())).collect();
+        let sums = sum_on_first(&self.replicas, "average_variables", vec![values])?;
+        for (variable, sum) in own.iter().zip(sums) {
+            variable.replace(&sum.divide(workers.count() as f32)?)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the variables that were made since the last call from the chief to the other processes.
+    pub(crate) fn send_new_variables(&self) -> Result<()> {
+        match self.workers() {
+            None => Ok(()),
+            Some(_) => match &self.replicas.take_made()[..] {
+                [] => Ok(()),
+                made => self.broadcast_variables(made),
+            },
+        }
     }
 
     fn check(&self, values: &PerReplica<Tensor>, call: &str) -> Result<()> {
@@ -284,6 +400,53 @@ impl Strategy {
             ))),
         }
     }
+}
+
+/// The sums of tensors over all processes, on the first device of this one.
+fn sum_on_first(
+    replicas: &Replicas,
+    what: &str,
+    tensors: Vec<Vec<Option<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    let workers = replicas.workers().expect("the caller has several processes");
+    let device = &replicas.devices()[0];
+    let sums = all_reduce::of_workers(what, &**workers, device, &tensors[0], 0)?;
+    Ok(sums.into_iter().flatten().collect())
+}
+
+/// The values of all processes joined along an axis, on the first device of this one.
+fn gather_from_workers(
+    replicas: &Replicas,
+    what: &str,
+    own: &Tensor,
+    axis: Axis,
+) -> Result<Tensor> {
+    let Some(workers) = replicas.workers() else { return Ok(own.clone()) };
+    let words = vec![own.dtype().to_string(), own.rank().to_string()];
+    workers.agree(what, hash_of(&words), false)?;
+    let gather = || {
+        let mut message = Vec::new();
+        own.shape().iter().for_each(|size| message.extend((*size as u64).to_le_bytes()));
+        message.extend(own.to_bytes()?);
+        let part = |message: Vec<u8>| {
+            let (sizes, bytes) = message.split_at_checked(8 * own.rank()).unwrap_or_default();
+            let size = |size: &[u8]| u64::from_le_bytes(size.try_into().unwrap_or_default());
+            let shape: Vec<usize> = sizes.chunks_exact(8).map(|own| size(own) as usize).collect();
+            let array = HostArray::from_device(bytes.to_vec(), shape, own.dtype());
+            own.device().scope(|| array.to_tensor())
+        };
+        workers.gather(message)?.into_iter().map(part).collect::<Result<Vec<Tensor>>>()
+    };
+    let parts = gather().inspect_err(|error| workers.fail(error))?;
+    concat(&parts, axis)
+}
+
+/// A hash that is equal on all machines.
+pub(crate) fn hash_of(words: &[String]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// What a step can do besides computing: the context of the replica that this thread computes for.
@@ -311,14 +474,14 @@ pub fn in_cross_replica_context() -> bool {
 }
 
 impl ReplicaContext {
-    /// The number of this replica, from 0.
+    /// The number of this replica among those of all processes, from 0.
     pub fn replica_id_in_sync_group(&self) -> usize {
-        self.0.index
+        self.0.replicas.first() + self.0.index
     }
 
-    /// The number of replicas.
+    /// The number of replicas, in all processes.
     pub fn num_replicas_in_sync(&self) -> usize {
-        self.0.replicas.count()
+        self.0.replicas.in_sync()
     }
 
     /// The sum or the mean of `value` over all replicas, which all make this call. No gradient passes through it.
@@ -329,12 +492,12 @@ impl ReplicaContext {
         let replicas = self.0.replicas.clone();
         let sum = self.0.meet("all_reduce", value.stop_gradient(), move |values| {
             let values = values.into_iter().map(|value| vec![Some(value)]).collect();
-            all_reduce("all_reduce", replicas.devices(), values)
+            all_reduce::all_reduce("all_reduce", &replicas, values, 0)
         })?;
         let sum = sum.into_iter().flatten().next().expect("there is a sum for each value");
         match op {
             ReduceOp::Sum => Ok(sum),
-            ReduceOp::Mean => sum.divide(self.0.replicas.count() as f32),
+            ReduceOp::Mean => sum.divide(self.0.replicas.in_sync() as f32),
         }
     }
 
@@ -345,12 +508,12 @@ impl ReplicaContext {
     pub fn all_gather(&self, value: &Tensor, axis: impl Into<Axis>) -> Result<Tensor> {
         let (replicas, axis) = (self.0.replicas.clone(), axis.into());
         self.0.meet("all_gather", value.stop_gradient(), move |values| {
-            let joined = |device: &Device| {
-                let here: Vec<Tensor> =
-                    values.iter().map(|value| value.to(device)).collect::<Result<_>>()?;
-                concat(&here, axis)
-            };
-            replicas.devices().iter().map(joined).collect()
+            let first = &replicas.devices()[0];
+            let here: Vec<Tensor> =
+                values.iter().map(|value| value.to(first)).collect::<Result<_>>()?;
+            let own = concat(&here, axis)?;
+            let all = gather_from_workers(&replicas, "all_gather", &own, axis)?;
+            replicas.devices().iter().map(|device| all.to(device)).collect()
         })
     }
 }

@@ -5,23 +5,91 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::Workers;
 use crate::error::{Error, Result, message};
 use crate::runtime::Device;
+use crate::variable::{Variable, WeakVariable};
 
-/// The devices of a strategy, one for each replica.
+/// The devices of a strategy in this process, one for each replica, and the other processes that have replicas.
 pub(crate) struct Replicas {
     devices: Vec<Device>,
+    workers: Option<Arc<dyn Workers>>,
+    /// Variables whose values the chief has not sent yet.
+    made: Mutex<Vec<WeakVariable>>,
+    /// The models that the processes have compared.
+    compared: Mutex<Vec<u64>>,
 }
 
 impl Replicas {
     pub(crate) fn new(devices: Vec<Device>) -> Arc<Self> {
-        Arc::new(Replicas { devices })
+        Arc::new(Replicas {
+            devices,
+            workers: None,
+            made: Mutex::default(),
+            compared: Mutex::default(),
+        })
+    }
+
+    #[cfg(feature = "mpi")]
+    pub(crate) fn of_workers(devices: Vec<Device>, workers: Arc<dyn Workers>) -> Arc<Self> {
+        Arc::new(Replicas {
+            devices,
+            workers: Some(workers),
+            made: Mutex::default(),
+            compared: Mutex::default(),
+        })
+    }
+
+    /// The processes of the strategy, if there are several.
+    pub(crate) fn workers(&self) -> Option<&Arc<dyn Workers>> {
+        self.workers.as_ref().filter(|workers| workers.count() > 1)
+    }
+
+    /// The number of replicas in all processes.
+    pub(crate) fn in_sync(&self) -> usize {
+        self.devices.len() * self.workers().map_or(1, |workers| workers.count())
+    }
+
+    /// The number, among the replicas of all processes, of the first one of this process.
+    pub(crate) fn first(&self) -> usize {
+        self.devices.len() * self.workers().map_or(0, |workers| workers.rank())
+    }
+
+    /// Records a variable that was made for all replicas. An optimizer's slots need not be sent: each process computes them from
+    /// the same weights.
+    pub(crate) fn made(&self, variable: &Variable) {
+        if self.workers().is_some() && !updates_replicas() {
+            self.new_variables().push(variable.downgrade());
+        }
+    }
+
+    /// The variables that were made since the last call.
+    pub(crate) fn take_made(&self) -> Vec<Variable> {
+        std::mem::take(&mut *self.new_variables())
+            .iter()
+            .filter_map(WeakVariable::upgrade)
+            .collect()
+    }
+
+    /// Whether the processes have to compare this model, because they have not yet.
+    pub(crate) fn compares(&self, model: u64) -> bool {
+        let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = !compared.contains(&model);
+        if new {
+            compared.push(model);
+        }
+        new
+    }
+
+    fn new_variables(&self) -> MutexGuard<'_, Vec<WeakVariable>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn devices(&self) -> &[Device] {
         &self.devices
     }
 
+    /// The number of replicas in this process.
     pub(crate) fn count(&self) -> usize {
         self.devices.len()
     }

@@ -61,6 +61,8 @@ pub(crate) use tuner::Choice;
 pub(crate) use tuner::{Identity, Tuner, measure};
 pub use tuner::{TunedOp, TunedVariant, Tuning, TuningReport};
 
+#[cfg(not(target_family = "wasm"))]
+use crate::device::EarlyRead;
 use crate::device::{Access, Buffer, Counter, Gpu, Launch, Pipeline, ShaderSource, Staging};
 use crate::error::{DeviceFault, Error, Result, message};
 use crate::graph::Node;
@@ -121,6 +123,31 @@ pub(crate) type Binds = Vec<(BufferRef, u64)>;
 
 /// Ranges of a buffer: offset and bytes.
 pub(crate) type Ranges = Vec<(u64, u64)>;
+
+/// What a run copies to the host.
+pub(crate) enum Reads<'a> {
+    None,
+    /// The output of a node, after all kernels.
+    One(u32, &'a Staging),
+    /// Outputs in packs, each as soon as it is computed.
+    #[cfg(not(target_family = "wasm"))]
+    Early {
+        wanted: &'a [(u32, PackPlace)],
+        packs: &'a [Staging],
+        /// Receives the submissions that complete the packs.
+        submitted: &'a mut Vec<wgpu::SubmissionIndex>,
+    },
+}
+
+/// The place of a value in a pack of values.
+#[cfg(not(target_family = "wasm"))]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PackPlace {
+    pub(crate) pack: usize,
+    /// The first byte, and how many there are; whole words.
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
+}
 
 /// A buffer, as the plan identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,16 +216,16 @@ impl Plan {
         }
     }
 
-    /// Encodes and submits the plan, and copies the output `read` to its staging buffer. Returns the buffers of the
-    /// outputs, in the order of [`Plan::outputs`].
+    /// Encodes and submits the plan, and copies the outputs that `reads` names to their staging buffers. Returns the buffers of
+    /// the outputs, in the order of [`Plan::outputs`].
     pub(crate) fn run(
         &mut self,
         gpu: &Gpu,
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
-        read: Option<(u32, &Staging)>,
+        reads: Reads<'_>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
-        let result = self.run_in_slots(gpu, nodes, leaves, read);
+        let result = self.run_in_slots(gpu, nodes, leaves, reads);
         // The buffers return to the pool, even after an error.
         self.taken.clear();
         result
@@ -209,7 +236,7 @@ impl Plan {
         gpu: &Gpu,
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
-        read: Option<(u32, &Staging)>,
+        reads: Reads<'_>,
     ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
         self.compile(gpu)?;
         self.params.refresh(gpu, nodes)?;
@@ -228,13 +255,45 @@ impl Plan {
         let launches = self.steps.iter().map(Step::launch).collect::<Result<Vec<Launch>>>()?;
         let outputs: Vec<Arc<Buffer>> =
             self.outputs.iter().map(|(_, reference)| buffer(*reference).clone()).collect();
-        let read = read.and_then(|(node, staging)| {
-            let at = self.outputs.iter().position(|(n, _)| *n == node)?;
-            Some((&*outputs[at], staging))
-        });
-        let index = gpu.submit(&launches, read)?;
+        let output = |node: u32| self.outputs.iter().position(|(n, _)| *n == node);
+        let index = match reads {
+            Reads::None => gpu.submit(&launches, None)?,
+            Reads::One(node, staging) => {
+                gpu.submit(&launches, output(node).map(|at| (&*outputs[at], staging)))?
+            }
+            #[cfg(not(target_family = "wasm"))]
+            Reads::Early { wanted, packs, submitted } => {
+                let mut reads = Vec::with_capacity(wanted.len());
+                for (node, place) in wanted {
+                    let Some(at) = output(*node) else { continue };
+                    let after = self.kernels_until(self.outputs[at].1);
+                    let PackPlace { pack, at: begin, bytes } = *place;
+                    reads.push(EarlyRead { from: &outputs[at], after, pack, at: begin, bytes });
+                }
+                let (of_packs, last) = gpu.submit_with_early_reads(&launches, &reads, packs)?;
+                *submitted = of_packs;
+                last
+            }
+        };
         gpu.counters.set(Counter::ArenaBytes, self.arena_bytes);
         Ok((outputs, index))
+    }
+
+    /// How many kernels must run until this buffer has its last value.
+    #[cfg(not(target_family = "wasm"))]
+    fn kernels_until(&self, buffer: BufferRef) -> usize {
+        let writes = |step: &Step| {
+            let mut storage = step.binds.iter();
+            step.source.accesses.iter().any(|access| match access {
+                Access::Uniform => false,
+                Access::Read => {
+                    storage.next();
+                    false
+                }
+                Access::Write => storage.next().is_some_and(|(bound, _)| *bound == buffer),
+            })
+        };
+        self.steps.iter().rposition(writes).map_or(0, |at| at + 1)
     }
 
     /// The ops that the tuner has not measured yet.
@@ -518,7 +577,7 @@ mod tests {
         };
         let read = |plan: &mut Plan| {
             let staging = gpu.staging(16)?;
-            plan.run(&gpu, &graph.nodes, &[], Some((0, &staging)))?;
+            plan.run(&gpu, &graph.nodes, &[], Reads::One(0, &staging))?;
             pollster::block_on(gpu.read(staging))
         };
         let sevens: Vec<u8> = [7f32; 4].iter().flat_map(|x| x.to_ne_bytes()).collect();

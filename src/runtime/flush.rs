@@ -9,9 +9,25 @@ use super::{Device, DeviceState};
 use crate::device::{Buffer, Caps, Counter, Gpu, Staging, platform};
 use crate::error::{DeviceFault, Error, Result};
 use crate::graph::{Graph, Key, Stream, Taken, Value, ValueState, outside_its_trace};
-use crate::plan::{Fusion, Plan, Stage, Tuner};
+#[cfg(not(target_family = "wasm"))]
+use crate::plan::PackPlace;
+use crate::plan::{Fusion, Plan, Reads, Stage, Tuner};
 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
 use crate::plan::{Recording, plan_for_known_adapters};
+
+/// What a flush copies to the host.
+pub(super) enum ReadValues<'a> {
+    None,
+    /// A value, after everything else.
+    One(&'a Arc<Value>, &'a Staging),
+    /// Values in packs, each as soon as it is computed; `submitted` receives the submissions that complete the packs.
+    #[cfg(not(target_family = "wasm"))]
+    Early {
+        values: &'a [(Arc<Value>, PackPlace)],
+        packs: &'a [Staging],
+        submitted: &'a mut Vec<wgpu::SubmissionIndex>,
+    },
+}
 
 impl Device {
     /// Flushes, and allows the run to write into the buffers of `old` if only the caller holds these values. Each entry
@@ -33,10 +49,10 @@ impl Device {
         state.cutter.replaces(made);
         // The caller receives this error and retains its values, so nothing is lent.
         if let Some(error) = state.failure.take() {
-            let _ = self.flush_locked(&mut state, None, &[]);
+            let _ = self.flush_locked(&mut state, ReadValues::None, &[]);
             return Err(self.0.gpu.judge(error));
         }
-        self.flush_locked(&mut state, None, old).map(drop)
+        self.flush_locked(&mut state, ReadValues::None, old).map(drop)
     }
 
     /// How many ops wait.
@@ -58,7 +74,7 @@ impl Device {
         state.cutter.leaves_out(tail.len());
         let aside = (std::mem::replace(&mut state.stream, tail), state.cutter.aside());
         let mut aside = Aside { state: &mut state, kept: Some(aside) };
-        self.flush_locked(aside.state(), None, &[]).map(drop)
+        self.flush_locked(aside.state(), ReadValues::None, &[]).map(drop)
     }
 
     /// Runs the waiting ops. If the run fails, the values that it should have made fail with its error. `lent` as in
@@ -68,11 +84,11 @@ impl Device {
     pub(super) fn flush_locked(
         &self,
         state: &mut DeviceState,
-        read: Option<(&Arc<Value>, &Staging)>,
+        reads: ReadValues<'_>,
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         self.0.gpu.check_thread()?;
-        let ran = self.run_waiting(state, read, lent);
+        let ran = self.run_waiting(state, reads, lent);
         self.count_plans(state);
         self.put_away(state);
         if state.reports.is_some() {
@@ -91,7 +107,7 @@ impl Device {
     fn run_waiting(
         &self,
         state: &mut DeviceState,
-        read: Option<(&Arc<Value>, &Staging)>,
+        reads: ReadValues<'_>,
         lent: &[&Arc<Value>],
     ) -> Result<Option<wgpu::SubmissionIndex>> {
         state.uploaded = 0;
@@ -114,12 +130,27 @@ impl Device {
             return Err(error);
         }
         let Taken { graph, leaves, outputs, lent, .. } = &taken;
-        let read: Option<(u32, &Staging)> = read.and_then(|(value, staging)| {
-            let output = outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value))?;
-            Some((output.0, staging))
-        });
+        let node = |value: &Arc<Value>| {
+            outputs.iter().find(|(_, v)| Arc::ptr_eq(v, value)).map(|output| output.0)
+        };
+        #[cfg(not(target_family = "wasm"))]
+        let wanted: Vec<(u32, PackPlace)>;
+        let reads = match reads {
+            ReadValues::None => Reads::None,
+            ReadValues::One(value, staging) => {
+                node(value).map_or(Reads::None, |node| Reads::One(node, staging))
+            }
+            #[cfg(not(target_family = "wasm"))]
+            ReadValues::Early { values, packs, submitted } => {
+                wanted = values
+                    .iter()
+                    .filter_map(|(value, place)| Some((node(value)?, *place)))
+                    .collect();
+                Reads::Early { wanted: &wanted, packs, submitted }
+            }
+        };
         let run = Run { graph, key: &key, leaves, outputs, lent, training, made };
-        self.run_graph(state, &run, read).map(Some)
+        self.run_graph(state, &run, reads).map(Some)
     }
 
     /// Lets the tuner measure for a while, and drops the plans if it has found better kernels.
@@ -136,7 +167,7 @@ impl Device {
         &self,
         state: &mut DeviceState,
         run: &Run<'_>,
-        read: Option<(u32, &Staging)>,
+        reads: Reads<'_>,
     ) -> Result<wgpu::SubmissionIndex> {
         let gpu = &self.0.gpu;
         let graph = run.graph;
@@ -167,7 +198,7 @@ impl Device {
             awaited.count_submits();
             recording
         };
-        match plan.run(gpu, &graph.nodes, run.leaves, read) {
+        match plan.run(gpu, &graph.nodes, run.leaves, reads) {
             Ok((buffers, index)) => {
                 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
                 if let Some(recording) = recording {

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 
 #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
 use super::flush::Planning;
-use super::flush::{Run, ready};
+use super::flush::{ReadValues, Run, ready};
 use super::{Device, DeviceState};
 #[cfg(all(
     any(feature = "saved-model", feature = "saved-plans"),
@@ -22,7 +22,7 @@ use crate::graph::{Graph, Key, Value, ValueState};
 use crate::plan::portable::PortablePlan;
 #[cfg(all(feature = "saved-plans", not(target_family = "wasm")))]
 use crate::plan::saved;
-use crate::plan::{Fusion, PlanReport};
+use crate::plan::{Fusion, PlanReport, Reads};
 
 /// A graph that runs many times, with the keys of its plans.
 pub(crate) struct FunctionGraph {
@@ -183,7 +183,7 @@ impl Device {
         let state = &mut *state;
         state.uploaded = 0;
         if leaves.iter().any(|leaf| matches!(leaf.value.state(), ValueState::Waiting(_))) {
-            self.flush_locked(state, None, &[])?;
+            self.flush_locked(state, ReadValues::None, &[])?;
         }
         self.slice_tuning(state);
         let mut buffers = Vec::with_capacity(leaves.len());
@@ -230,7 +230,7 @@ impl Device {
         let key = &function.keys[at].1;
         let run =
             Run { graph, key, leaves: &buffers, outputs: &outputs, lent: &lent, training, made };
-        let ran = self.run_graph(state, &run, None);
+        let ran = self.run_graph(state, &run, Reads::None);
         self.count_plans(state);
         self.put_away(state);
         if state.reports.is_some() {

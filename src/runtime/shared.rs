@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::flush::ReadValues;
 use super::{Device, Value};
 use crate::device::{Buffer, Gpu};
 use crate::error::{DeviceFault, Error, Result, message};
@@ -54,7 +55,7 @@ impl Device {
         let flushed = match value.state() {
             ValueState::Ready(buffer) if buffer.is_pooled() => self.0.gpu.ask(),
             ValueState::Failed(_) => Ok(()),
-            _ => self.flush_locked(&mut state, None, &[]).map(drop),
+            _ => self.flush_locked(&mut state, ReadValues::None, &[]).map(drop),
         };
         flushed
             .and_then(|()| self.own_buffer(value))

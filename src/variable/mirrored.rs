@@ -31,10 +31,17 @@ impl Holder for Mirrored {
 impl Mirrored {
     /// A new variable; `None` unless this thread is in the scope of a strategy with several replicas.
     pub(super) fn variable(id: u64, trainable: bool, value: &Tensor) -> Option<Variable> {
-        let replicas = eager::replicas().filter(|replicas| replicas.count() > 1)?;
+        let replicas = eager::replicas().filter(|replicas| replicas.in_sync() > 1)?;
         let values = copies(&replicas, value).into_iter().map(Mutex::new).collect();
-        let mirrored = Mirrored { replicas, values, trainable };
-        Some(Variable(Arc::new(Cell::new(id, trainable, value.spec().clone(), mirrored))))
+        let mirrored = Mirrored { replicas: replicas.clone(), values, trainable };
+        let cell = Cell::new(id, trainable, value.spec().clone(), mirrored);
+        let variable = Variable(Arc::new(cell));
+        replicas.made(&variable);
+        Some(variable)
+    }
+
+    pub(super) fn changes_in_replicas(&self) -> bool {
+        !self.trainable
     }
 
     fn of(&self, index: usize) -> MutexGuard<'_, Tensor> {

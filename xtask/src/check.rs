@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 
-use crate::bench;
 use crate::draw::Draw;
 use crate::run::{CommandLine, Status, workspace_root};
+use crate::{bench, mpi};
 
 const HELP: &str = "\
 Usage: cargo xtask check [--sample] [--seed N]
@@ -22,6 +22,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         print!("{HELP}");
         return Ok(Status::SUCCESS);
     };
+    mpi::require("cargo xtask check")?;
     let mut steps = vec![
         CommandLine::cargo(["fmt", "--all", "--", "--check"]),
         // Formatting only: building it would build Burn.

@@ -9,6 +9,7 @@ mod check;
 mod draw;
 mod hostile;
 mod judge;
+mod mpi;
 mod races;
 mod report;
 mod run;
@@ -63,6 +64,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "check with TensorFlow, from PyPI, the files that wgrad writes (ARGS go to the tests)",
         run: judge::run,
+    },
+    Command {
+        name: "mpi",
+        arguments: "[ARGS...]",
+        summary: "setup with an MPI library, then the tests of several processes (ARGS go to the tests)",
+        run: mpi::run,
     },
     Command {
         name: "hostile",
@@ -215,6 +222,7 @@ fn kernels(arguments: &[String]) -> Result<Status> {
 
 fn test(arguments: &[String]) -> Result<Status> {
     setup::run()?;
+    mpi::set_up();
     let mut cargo = CommandLine::cargo_test();
     // With llvmpipe, tests mostly wait for its compiler, which takes two thirds of the time without LLVM's optimizer. The
     // judge's programs, Firefox and the real MNIST run with the optimizer.

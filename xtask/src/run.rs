@@ -36,7 +36,11 @@ impl CommandLine {
         let features = "wgrad/csv,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
             wgrad/inventory,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord,\
             wgrad-examples/serve";
-        Self::cargo(["test", "--workspace", "--features", features])
+        let features = match crate::mpi::is_installed() {
+            true => format!("{features},wgrad/mpi"),
+            false => features.to_owned(),
+        };
+        Self::cargo(["test", "--workspace", "--features", &features])
     }
 
     /// Appends arguments.

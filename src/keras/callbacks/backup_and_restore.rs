@@ -34,6 +34,9 @@ options! {
 /// Backups are TensorFlow checkpoints `ckpt-N` in a separate folder. A new backup replaces the previous one once it is
 /// complete. With [`SaveFreq::Batches`], the device waits until the backup is written.
 ///
+/// With several processes ([`distribute`](crate::distribute)), the chief writes the backups and all read them, so `backup_dir` is a
+/// folder that all share. The training can resume with another number of processes.
+///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
 /// use wgrad::{Tensor, keras::{CompileOptions, FitOptions, Initializer, Model, Sequential, layers::Dense}};
@@ -131,6 +134,10 @@ impl Callback for BackupAndRestore {
             return Ok(());
         }
         let next = self.number.saturating_add(1);
+        if !run.is_chief() {
+            (self.since, self.number) = (0, next);
+            return Ok(());
+        }
         let place = Bytes(Mutex::new(run.place().to_vec()));
         let options = CheckpointSaveOptions::new().checkpoint_number(next);
         self.with_manager(run, &place, |manager| manager.save_with(options))?;
@@ -139,7 +146,7 @@ impl Callback for BackupAndRestore {
     }
 
     fn on_train_end(&mut self, _: &Logs, run: &mut Run<'_>) -> Result<()> {
-        if !self.options.delete_checkpoint || run.interrupted() {
+        if !self.options.delete_checkpoint || run.interrupted() || !run.is_chief() {
             return Ok(());
         }
         self.with_manager(run, &Bytes::default(), |manager| manager.clear())

@@ -69,6 +69,10 @@ impl CsvLogger {
 }
 
 impl Callback for CsvLogger {
+    fn is_for_chief(&self) -> bool {
+        true
+    }
+
     fn batch_logs(&self) -> BatchLogs {
         BatchLogs::Unused
     }

@@ -203,6 +203,10 @@ impl ModelCheckpoint {
 }
 
 impl Callback for ModelCheckpoint {
+    fn is_for_chief(&self) -> bool {
+        true
+    }
+
     fn batch_logs(&self) -> BatchLogs {
         // The file must contain the weights of the batch whose logs are in its name.
         let needs_logs = self.save_best_only || pattern::needs_logs(&self.path);

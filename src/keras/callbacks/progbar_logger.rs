@@ -50,6 +50,10 @@ impl ProgbarLogger {
 }
 
 impl Callback for ProgbarLogger {
+    fn is_for_chief(&self) -> bool {
+        true
+    }
+
     fn on_epoch_begin(&mut self, epoch: usize, run: &mut Run<'_>) -> Result<()> {
         self.batches = 0;
         self.progress.begin(Some((epoch, run.epochs())), run.steps());

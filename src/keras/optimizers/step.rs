@@ -8,7 +8,7 @@ use super::memory::Start;
 use super::options::{Change, Options, Pairs, Round, StepStage, Trainable};
 use super::{Optimizer, OptimizerState, Step};
 #[cfg(not(target_family = "wasm"))]
-use crate::distribute::all_reduce;
+use crate::distribute::{all_reduce, hash_of};
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::graph::Mixer;
@@ -48,7 +48,7 @@ fn make(
     variables: &Trainable<'_>,
 ) -> Result<()> {
     #[cfg(not(target_family = "wasm"))]
-    if let Some(replica) = eager::replica().filter(|replica| replica.replicas.count() > 1) {
+    if let Some(replica) = eager::replica().filter(|replica| replica.replicas.in_sync() > 1) {
         return make_in_replicas(&replica, state, formula, grads, variables);
     }
     let _turn = state.turn();
@@ -93,7 +93,10 @@ fn make_in_replicas(
         )));
     }
     let devices = replica.replicas.devices();
-    if let Some(variable) = variables.list.iter().find(|variable| !variable.is_on(devices)) {
+    let lacks = |variable: &&Variable| {
+        !variable.is_on(devices) || replica.replicas.workers().is_some() && !variable.is_mirrored()
+    };
+    if let Some(variable) = variables.list.iter().find(|variable| lacks(variable)) {
         return Err(Error::Check(message!(
             "{name}: the variable '{}' was not made with this strategy, so its replicas have no values of their own. Make the \
              model in Strategy::scope.",
@@ -102,7 +105,11 @@ fn make_in_replicas(
     }
     replica.meet("apply_gradients", grads, |all| {
         let _turn = state.turn();
-        let sums = all_reduce(name, devices, all)?;
+        let agreed = match replica.replicas.workers() {
+            Some(_) => signature(state, &options, replica, variables)?,
+            None => 0,
+        };
+        let sums = all_reduce(name, &replica.replicas, all, agreed)?;
         state.memory().keep();
         let mut changes = Vec::with_capacity(sums.len());
         let computed = sums.into_iter().enumerate().try_for_each(|(index, grads)| {
@@ -121,6 +128,25 @@ fn make_in_replicas(
         }
         Ok(vec![(); devices.len()])
     })
+}
+
+/// What the steps of all processes must have in common besides the gradients' shapes: the learning rate, and at the first step the
+/// names of the variables.
+#[cfg(not(target_family = "wasm"))]
+fn signature(
+    state: &OptimizerState,
+    options: &Options,
+    replica: &eager::Replica,
+    variables: &Trainable<'_>,
+) -> Result<u64> {
+    let mut words = vec![options.name.to_string(), state.learning_rate().to_bits().to_string()];
+    let ids = variables.list.iter().map(|variable| variable.id());
+    if replica.replicas.compares(ids.fold(0, |hash, id| hash.rotate_left(7) ^ id)) {
+        let named = trackable::named_trainable(variables.root).into_iter();
+        words.extend(named.map(|(name, variable)| format!("{name} {}", variable.spec())));
+        words.push(variables.root.kind().to_string());
+    }
+    Ok(hash_of(&words))
 }
 
 /// As [`commit`], for the changes of each replica.

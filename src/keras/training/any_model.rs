@@ -24,7 +24,7 @@ pub(crate) trait AnyModel: Trackable {
     fn test_step(&self, batch: &Batch) -> Result<StepLogs>;
     fn predict_step(&self, batch: &Batch) -> Result<Vec<Tensor>>;
     /// Returns the model in Keras's JSON, if it is a Keras model and all its layers can be written.
-    #[cfg(all(feature = "json", feature = "summary"))]
+    #[cfg(all(feature = "json", any(feature = "summary", feature = "mpi")))]
     fn json(&self) -> Option<String>;
 }
 
@@ -111,7 +111,7 @@ where
         self.model.predict_step(batch)
     }
 
-    #[cfg(all(feature = "json", feature = "summary"))]
+    #[cfg(all(feature = "json", any(feature = "summary", feature = "mpi")))]
     fn json(&self) -> Option<String> {
         let config = self.model.get_config().ok()?;
         let known = matches!(config.class(), "Sequential" | "Functional");

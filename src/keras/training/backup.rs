@@ -54,11 +54,11 @@ pub(super) fn begin(epoch: usize, resumed: Option<&FitProgress>, run: &mut Run<'
 }
 
 /// The bytes of the position after so many batches of an epoch.
-pub(super) async fn bytes(
+pub(super) fn bytes(
     epoch: &Epoch,
     batches: usize,
     sums: &Sums,
-    compiled: &Compiled,
+    metrics: &[Vec<NamedArray<'static>>],
     feed: &Feed<'_>,
 ) -> Result<Vec<u8>> {
     let mut out = Writer::new();
@@ -67,26 +67,55 @@ pub(super) async fn bytes(
     out.number(batches as u64);
     out.number(u64::from(epoch.rate.to_bits()));
     sums.save(&mut out);
-    // An epoch that has not begun has no metrics.
-    let metrics = if batches == 0 { Vec::new() } else { compiled.named_metrics() };
-    out.number(metrics.len() as u64);
-    for (_, metric) in metrics {
+    write_states(&mut out, metrics);
+    let feeds = [&of_feed(feed)?, &epoch.validation];
+    feeds.into_iter().for_each(|feed| out.block(feed));
+    Ok(out.into_bytes())
+}
+
+/// The states of the metrics in use.
+pub(super) async fn metric_states(compiled: &Compiled) -> Result<Vec<Vec<NamedArray<'static>>>> {
+    let mut states = Vec::new();
+    for (_, metric) in compiled.named_metrics() {
         // Metrics also store counts on the host.
         let everything = Everything::collect(&metric, Scope::Checkpoint);
-        let arrays = everything.into_arrays(metric.kind()).await?;
+        states.push(everything.into_arrays(metric.kind()).await?);
+    }
+    Ok(states)
+}
+
+pub(super) fn write_states(out: &mut Writer, metrics: &[Vec<NamedArray<'static>>]) {
+    out.number(metrics.len() as u64);
+    for arrays in metrics {
         out.number(arrays.len() as u64);
         for array in arrays {
             out.block(array.name.as_bytes());
-            let array = array.array;
+            let array = &array.array;
             out.block(array.dtype().file_name().as_bytes());
             out.number(array.shape().len() as u64);
             array.shape().iter().for_each(|size| out.number(*size as u64));
             out.block(array.bytes());
         }
     }
-    let feeds = [&of_feed(feed)?, &epoch.validation];
-    feeds.into_iter().for_each(|feed| out.block(feed));
-    Ok(out.into_bytes())
+}
+
+pub(super) fn read_states(from: &mut Reader<'_>) -> Result<Vec<Vec<NamedArray<'static>>>> {
+    let mut metrics = Vec::new();
+    for _ in 0..from.count(8)? {
+        let mut arrays = Vec::new();
+        for _ in 0..from.count(8)? {
+            let (name, dtype) = (from.text()?.to_string(), from.text()?);
+            let dtype = HostDType::from_safetensors_name(dtype)
+                .ok_or_else(|| Error::Data(message!("the dtype '{dtype}' is unknown.")))?;
+            let rank = from.count(8)?;
+            let shape = (0..rank).map(|_| from.size()).collect::<Result<Vec<usize>>>()?;
+            let array = HostArray::new(dtype, shape, from.block()?.to_vec());
+            let damaged = |error: Error| Error::Data(message!("'{name}': {error}"));
+            arrays.push(NamedArray::new(name.clone(), array.map_err(damaged)?));
+        }
+        metrics.push(arrays);
+    }
+    Ok(metrics)
 }
 
 impl FitProgress {
@@ -104,21 +133,7 @@ impl FitProgress {
         let (epoch, batches) = (from.size()?, from.size()?);
         let rate = f32::from_bits(from.number()? as u32);
         let sums = Sums::read(&mut from)?;
-        let mut metrics = Vec::new();
-        for _ in 0..from.count(8)? {
-            let mut arrays = Vec::new();
-            for _ in 0..from.count(8)? {
-                let (name, dtype) = (from.text()?.to_string(), from.text()?);
-                let dtype = HostDType::from_safetensors_name(dtype)
-                    .ok_or_else(|| Error::Data(message!("the dtype '{dtype}' is unknown.")))?;
-                let rank = from.count(8)?;
-                let shape = (0..rank).map(|_| from.size()).collect::<Result<Vec<usize>>>()?;
-                let array = HostArray::new(dtype, shape, from.block()?.to_vec());
-                let damaged = |error: Error| Error::Data(message!("'{name}': {error}"));
-                arrays.push(NamedArray::new(name.clone(), array.map_err(damaged)?));
-            }
-            metrics.push(arrays);
-        }
+        let metrics = read_states(&mut from)?;
         let feeds = vec![from.block()?.to_vec(), from.block()?.to_vec()];
         Ok(FitProgress { epoch, batches, rate, sums, metrics, feeds })
     }
@@ -134,6 +149,10 @@ impl FitProgress {
             return Ok(None);
         }
         let _ = run.set_learning_rate(rate);
+        // What the processes of a strategy have counted is in the state of the chief.
+        if !run.is_chief() {
+            return Ok(Some((self.batches, Sums::default())));
+        }
         compiled.leave_metrics(self.metrics)?;
         Ok(Some((self.batches, self.sums)))
     }

@@ -195,6 +195,12 @@ pub trait Callback {
         Ok(())
     }
 
+    /// Whether only the chief of several processes calls this callback, because it writes files or prints.
+    #[doc(hidden)]
+    fn is_for_chief(&self) -> bool {
+        false
+    }
+
     /// Whether the callback requests a backup of the training, after so many batches of the epoch, or with `None` after the
     /// epoch. The training then reads its results and calls `back_up`.
     #[doc(hidden)]
@@ -232,6 +238,10 @@ macro_rules! pointers {
                 on_test_batch_begin(batch: usize) on_test_batch_end(batch: usize, logs: &Logs)
                 on_predict_begin() on_predict_end() on_predict_batch_begin(batch: usize)
                 on_predict_batch_end(batch: usize)
+            }
+
+            fn is_for_chief(&self) -> bool {
+                (**self).is_for_chief()
             }
 
             fn wants_backup(&mut self, batches: Option<usize>) -> bool {
@@ -334,6 +344,15 @@ impl<'a> Run<'a> {
             batch_logs: Logs::new(),
             backup: Backup::default(),
         }
+    }
+
+    /// Whether this process writes files and shows progress: the only one, or the first of several.
+    pub fn is_chief(&self) -> bool {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(strategy) = self.model.trainer().strategy() {
+            return strategy.is_chief();
+        }
+        true
     }
 
     /// Ends the training after this batch, or after this epoch if called outside a batch.

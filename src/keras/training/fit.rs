@@ -114,6 +114,8 @@ async fn train(
 ) -> Result<()> {
     options.check()?;
     let compiled = model.trainer().compiled("fit")?;
+    #[cfg(not(target_family = "wasm"))]
+    super::workers::leave_to_chief(model, &mut options.callbacks, &mut options.verbose);
     let (mut feed, mut validation) = feeds(source, options)?;
     checks::labels(model, &compiled, &feed).await?;
     if let Some(validation) = &validation {
@@ -166,6 +168,10 @@ async fn epochs(
     validation: &mut Option<Validation<'_, '_>>,
 ) -> Result<()> {
     let mut first = plan.epochs.start;
+    #[cfg(not(target_family = "wasm"))]
+    if let Some(workers) = super::workers::OfWorkers::of(running.model) {
+        workers.compare("fit", running.model)?;
+    }
     running.each(|callback, run| callback.on_train_begin(run))?;
     let mut resumed = match running.run.backup.go_on.take() {
         Some(bytes) => {
@@ -239,6 +245,8 @@ pub(super) async fn evaluate(
 ) -> Result<Logs> {
     options.check()?;
     let compiled = model.trainer().compiled("evaluate")?;
+    #[cfg(not(target_family = "wasm"))]
+    super::workers::leave_to_chief(model, &mut options.callbacks, &mut options.verbose);
     let mut feed = Feed::new("evaluate", source, options.batch_size, options.steps, false)?;
     checks::labels(model, &compiled, &feed).await?;
     #[cfg(not(target_family = "wasm"))]
@@ -268,6 +276,8 @@ pub(super) async fn predict(
     mut options: PredictOptions<'_>,
 ) -> Result<Vec<Tensor>> {
     options.check()?;
+    #[cfg(not(target_family = "wasm"))]
+    super::workers::leave_to_chief(model, &mut options.callbacks, &mut options.verbose);
     let mut feed = Feed::new("predict", source, options.batch_size, options.steps, false)?;
     // Only the model determines whether a tuple is `(x, y)` or its inputs.
     let pairs = feed.arrays().is_some_and(|arrays| !arrays.y.is_empty());

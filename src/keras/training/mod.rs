@@ -27,6 +27,8 @@ mod step_functions;
 mod steps;
 mod stop;
 mod trainer;
+#[cfg(not(target_family = "wasm"))]
+mod workers;
 
 pub use callback::{BatchLogs, Callback, EpochLogs, Run};
 pub use choices::{

@@ -19,6 +19,8 @@ use super::progress::Progress;
 use super::reading::{Event, Read, ReadEvent, Sums, Unread};
 use super::stop::StopSignal;
 use super::trainer::Compiled;
+#[cfg(not(target_family = "wasm"))]
+use super::workers::OfWorkers;
 use crate::error::{Result, message};
 use crate::runtime::Device;
 
@@ -108,6 +110,11 @@ impl Loop<'_, '_> {
     /// Whether the values of an epoch are needed before the next one begins.
     pub(super) fn waits(&self) -> bool {
         let mut wanted = self.callbacks.iter().map(|callback| callback.epoch_logs());
+        // The processes of a strategy add up their values at the same place of the program.
+        #[cfg(not(target_family = "wasm"))]
+        if OfWorkers::of(self.model).is_some() {
+            return true;
+        }
         self.progress.shows() || wanted.any(|logs| logs == EpochLogs::Now)
     }
 
@@ -164,6 +171,10 @@ impl Loop<'_, '_> {
                 }
                 Event::Pass(phase) => {
                     self.ahead.sums.add(&values);
+                    #[cfg(not(target_family = "wasm"))]
+                    if let Some(workers) = OfWorkers::of(self.model) {
+                        self.ahead.sums = workers.sums(&self.ahead.sums)?;
+                    }
                     let logs = std::mem::take(&mut self.ahead.sums).logs();
                     self.notify_pass(phase, logs)?;
                 }
@@ -263,8 +274,20 @@ impl Loop<'_, '_> {
         // The labels of arrays have already been checked.
         self.compiled.set_checked_labels(feed.arrays().is_some());
         let shows = phase != Phase::Validate;
+        #[cfg(not(target_family = "wasm"))]
+        let workers = OfWorkers::of(self.model);
         loop {
-            if self.interrupted() || self.run.stopped() && phase == Phase::Train {
+            let stops = self.interrupted() || self.run.stopped() && phase == Phase::Train;
+            // Where one process stops, all do.
+            #[cfg(not(target_family = "wasm"))]
+            let stops = match &workers {
+                Some(workers) => {
+                    let epoch = self.run.backup.epoch.number;
+                    workers.stops(phase, epoch, batches, stops)?
+                }
+                None => stops,
+            };
+            if stops {
                 break;
             }
             let Some(batch) = feed.next()? else { break };
@@ -297,6 +320,15 @@ impl Loop<'_, '_> {
                 self.back_up(batches, feed).await?;
             }
         }
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(workers) = &workers {
+            workers.end(phase, batches)?;
+            if phase == Phase::Train {
+                workers.average_variables(self.model)?;
+            }
+            let states = super::backup::metric_states(&self.compiled).await?;
+            self.compiled.leave_metrics(workers.metrics(&states)?)?;
+        }
         let mut end = Unread::new(Event::Pass(phase));
         end.metrics = self.compiled.results()?;
         flush()?;
@@ -309,9 +341,22 @@ impl Loop<'_, '_> {
 
     /// Lets the callbacks save the training after so many batches of an epoch.
     pub(super) async fn back_up(&mut self, batches: usize, feed: &Feed<'_>) -> Result<()> {
+        // An epoch that has not begun has no metrics.
+        let metrics = match batches {
+            0 => Vec::new(),
+            _ => super::backup::metric_states(&self.compiled).await?,
+        };
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(workers) = OfWorkers::of(self.model) {
+            workers.average_variables(self.model)?;
+            let sums = workers.sums(&self.ahead.sums)?;
+            let metrics = workers.metrics(&metrics)?;
+            let epoch = &self.run.backup.epoch;
+            self.run.backup.place = super::backup::bytes(epoch, batches, &sums, &metrics, feed)?;
+            return self.each(|callback, run| callback.back_up(run));
+        }
         let (epoch, sums) = (&self.run.backup.epoch, &self.ahead.sums);
-        self.run.backup.place =
-            super::backup::bytes(epoch, batches, sums, &self.compiled, feed).await?;
+        self.run.backup.place = super::backup::bytes(epoch, batches, sums, &metrics, feed)?;
         self.each(|callback, run| callback.back_up(run))
     }
 
@@ -350,7 +395,13 @@ impl Loop<'_, '_> {
             BatchLogs::Unused => batch_end(phase, callback, number, &Logs::new(), run),
             _ => Ok(()),
         })?;
-        let event = Event::Step { phase, batch: number, examples: batch.len() };
+        let examples = batch.len();
+        #[cfg(not(target_family = "wasm"))]
+        let examples = match OfWorkers::of(self.model) {
+            Some(workers) => workers.own_examples(examples),
+            None => examples,
+        };
+        let event = Event::Step { phase, batch: number, examples };
         Ok(Unread { event, logs, metrics })
     }
 }

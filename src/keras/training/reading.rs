@@ -178,6 +178,18 @@ impl Sums {
         Ok(())
     }
 
+    /// The sums over the examples of both; the metrics' results are those of `self`.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn join(&mut self, other: Sums) {
+        for (name, value) in other.scalars {
+            match self.scalars.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += value,
+                None => self.scalars.push((name, value)),
+            }
+        }
+        self.examples += other.examples;
+    }
+
     pub(super) fn save(&self, out: &mut Writer) {
         out.number(self.examples.to_bits());
         for list in [&self.scalars, &self.metrics] {

@@ -7,7 +7,6 @@ use crate::distribute::{PerReplica, Strategy};
 use crate::eager;
 use crate::error::{Error, Result, message};
 use crate::keras::share::with_share;
-use crate::ops::concat;
 use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::variable::Variable;
@@ -29,12 +28,15 @@ pub(super) fn step(
     let device = &strategy.devices()[0];
     let mut all = StepLogs::new();
     let mut each = logs.into_values();
+    // The values of this process are the means over its own examples.
+    let own: f32 = shares.iter().sum();
+    let weight = |share: f32| if own > 0.0 { share / own } else { 1.0 / shares.len() as f32 };
     for at in 0..each[0].iter().len() {
         let mut total: Option<Tensor> = None;
         let mut name = String::new();
         for (logs, share) in each.iter().zip(&shares) {
             let Some((own, value)) = logs.iter().nth(at) else { continue };
-            let value = value.multiply(*share)?.to(device)?;
+            let value = value.multiply(weight(*share))?.to(device)?;
             own.clone_into(&mut name);
             total = Some(match total {
                 None => value,
@@ -57,24 +59,26 @@ pub(super) fn predict(
     step: impl Fn(&Batch) -> Result<Vec<Tensor>> + Sync,
 ) -> Result<Vec<Tensor>> {
     let strategy = strategy_for(trainer);
-    let Some(strategy) = strategy.filter(|strategy| batch.len() >= strategy.devices().len()) else {
+    let Some(strategy) = strategy.filter(|strategy| batch.len() >= strategy.num_replicas_in_sync())
+    else {
         return step(batch);
     };
     check_variables(model, &strategy)?;
     let parts = PerReplica::new(split(&strategy, batch)?.0);
     let outputs = strategy.run(|batch: Batch| step(&batch), &parts)?.into_values();
-    let device = &strategy.devices()[0];
     let joined = |at: usize| {
-        let parts: Vec<Tensor> =
-            outputs.iter().map(|all| all[at].to(device)).collect::<Result<_>>()?;
-        concat(&parts, 0)
+        let parts = outputs.iter().map(|all| all[at].clone()).collect();
+        strategy.gather(&PerReplica::new(parts), 0)
     };
     (0..outputs[0].len()).map(joined).collect()
 }
 
 /// An error for a variable that has no value in each replica.
 fn check_variables(model: &dyn Trackable, strategy: &Strategy) -> Result<()> {
-    let lacks = |variable: &Variable| !variable.is_on(strategy.devices());
+    let lacks = |variable: &Variable| {
+        !variable.is_on(strategy.devices())
+            || strategy.workers().is_some() && !variable.is_mirrored()
+    };
     if !model.variables().iter().any(lacks) {
         return Ok(());
     }
@@ -94,11 +98,10 @@ fn strategy_for(trainer: &Trainer) -> Option<Strategy> {
 /// The parts of a batch, and their shares of its examples. If there are fewer examples than replicas, the last replicas repeat the
 /// first example with a share of zero: all replicas take part in a step.
 fn split(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
-    let (rows, replicas) = (batch.len(), strategy.devices().len());
-    let mut parts = vec![Batch::default(); replicas];
-    let shares = (0..replicas)
-        .map(|at| (rows / replicas + usize::from(at < rows % replicas)) as f32 / rows.max(1) as f32)
-        .collect();
+    let (rows, replicas) = (batch.len(), strategy.num_replicas_in_sync());
+    let first = strategy.first_replica();
+    let mut parts = vec![Batch::default(); strategy.devices().len()];
+    let shares = strategy.own_rows(rows).map(|(_, own)| own as f32 / rows.max(1) as f32).collect();
     let tensors = |batch: &Batch| [batch.x.clone(), batch.y.clone(), batch.sample_weight.clone()];
     for (kind, tensors) in tensors(batch).into_iter().enumerate() {
         for tensor in tensors {
@@ -108,10 +111,11 @@ fn split(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
                     let row = |at: usize| {
                         let (mut begin, mut size) =
                             (vec![0; tensor.rank()], vec![-1; tensor.rank()]);
-                        (begin[0], size[0]) = (if at < rows { at } else { 0 }, 1);
+                        let row = if first + at < rows { first + at } else { 0 };
+                        (begin[0], size[0]) = (row, 1);
                         tensor.slice(&begin, &size)?.to(&strategy.devices()[at])
                     };
-                    (0..replicas).map(row).collect::<Result<_>>()?
+                    (0..strategy.devices().len()).map(row).collect::<Result<_>>()?
                 }
             };
             for (part, tensor) in parts.iter_mut().zip(split) {

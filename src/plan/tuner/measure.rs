@@ -9,7 +9,7 @@ use std::sync::Arc;
 use half::f16;
 use web_time::{Duration, Instant};
 
-use super::super::{Plan, plan};
+use super::super::{Plan, Reads, plan};
 use super::agree::agree;
 use super::report::{TunedOp, TunedVariant};
 use super::times::Times;
@@ -359,7 +359,7 @@ impl Entry {
         }
         drop(taken);
         let staging = gpu.staging(spec.dtype.size() * spec.elements())?;
-        self.plan.run(gpu, &graph.nodes, leaves, Some((0, &staging)))?;
+        self.plan.run(gpu, &graph.nodes, leaves, Reads::One(0, &staging))?;
         let read = gpu.read(staging).await;
         self.tried = began.elapsed();
         read
@@ -378,14 +378,14 @@ impl Entry {
         if !platform::TIMESTAMPS_ARE_FINE {
             let began = Instant::now();
             for _ in 0..runs {
-                self.plan.run(gpu, &graph.nodes, leaves, None)?;
+                self.plan.run(gpu, &graph.nodes, leaves, Reads::None)?;
             }
             gpu.done().await?;
             return Ok(vec![began.elapsed() / runs.max(1)]);
         }
         gpu.start_profile()?;
         for _ in 0..runs {
-            if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, None) {
+            if let Err(error) = self.plan.run(gpu, &graph.nodes, leaves, Reads::None) {
                 gpu.drop_profile();
                 return Err(error);
             }

@@ -253,6 +253,10 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
+    fn is_for_chief(&self) -> bool {
+        true
+    }
+
     fn batch_logs(&self) -> BatchLogs {
         if self.every().is_some() { BatchLogs::Behind } else { BatchLogs::Unused }
     }

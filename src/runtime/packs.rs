@@ -1,0 +1,85 @@
+//! Values that the host receives in packs, while the device computes later ones.
+
+use std::sync::Arc;
+
+use super::Device;
+use super::flush::{ReadValues, never_ran};
+use crate::device::Staging;
+use crate::error::Result;
+use crate::graph::{Value, ValueState, outside_its_trace};
+use crate::plan::PackPlace;
+
+/// A pack of values on its way to the host.
+pub(crate) struct Pack {
+    device: Device,
+    staging: Staging,
+    submitted: wgpu::SubmissionIndex,
+}
+
+impl Pack {
+    /// Waits for the values, and calls `f` with their bytes, one value after another.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) if the device is lost.
+    pub(crate) fn deliver<R>(self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.device.0.gpu.deliver(self.staging, self.submitted, f)
+    }
+}
+
+impl Device {
+    /// Submits all waiting work, and the copies of values to the host, each pack behind the work that computes it. All values are on
+    /// this device and have elements of four bytes.
+    ///
+    /// # Errors
+    /// As [`Device::flush`]; that of a value that has failed.
+    pub(crate) fn start_packs(&self, packs: &[Vec<Arc<Value>>]) -> Result<Vec<Pack>> {
+        let gpu = &self.0.gpu;
+        gpu.check_thread()?;
+        let mut state = self.state();
+        self.flush_reports(&mut state);
+        let mut staging = Vec::with_capacity(packs.len());
+        let mut values = Vec::new();
+        for (pack, members) in packs.iter().enumerate() {
+            let mut at = 0;
+            for value in members {
+                let bytes = (value.spec.dtype.size() * value.spec.elements()) as u64;
+                let bytes = bytes.next_multiple_of(4);
+                values.push((value.clone(), PackPlace { pack, at, bytes }));
+                at += bytes;
+            }
+            staging.push(gpu.staging(at as usize)?);
+        }
+        let mut submitted = Vec::new();
+        let waits = |value: &Arc<Value>| matches!(value.state(), ValueState::Waiting(_));
+        // A plan copies what it computes; otherwise everything is computed first.
+        if values.iter().all(|(value, _)| waits(value)) {
+            let (values, packs) = (&values[..], &staging[..]);
+            let reads = ReadValues::Early { values, packs, submitted: &mut submitted };
+            let flushed = self.flush_locked(&mut state, reads, &[]);
+            flushed.map_err(|error| self.reported(&mut state, error))?;
+        } else if values.iter().any(|(value, _)| waits(value)) {
+            let flushed = self.flush_locked(&mut state, ReadValues::None, &[]);
+            flushed.map_err(|error| self.reported(&mut state, error))?;
+        }
+        if submitted.len() < packs.len() {
+            submitted.clear();
+            for (members, staging) in packs.iter().zip(&staging) {
+                let mut parts = Vec::with_capacity(members.len());
+                for value in members {
+                    let buffer = match value.state() {
+                        ValueState::Ready(buffer) => buffer,
+                        ValueState::Failed(error) => return Err(self.reported(&mut state, error)),
+                        ValueState::Traced(_) => return Err(outside_its_trace(value)),
+                        ValueState::Waiting(_) => return Err(never_ran()),
+                    };
+                    self.land(&mut state, &buffer)?;
+                    let bytes = (value.spec.dtype.size() * value.spec.elements()) as u64;
+                    parts.push((buffer, bytes.next_multiple_of(4)));
+                }
+                submitted.push(gpu.gather(&parts, staging)?);
+            }
+        }
+        let pack = |(staging, submitted)| Pack { device: self.clone(), staging, submitted };
+        Ok(staging.into_iter().zip(submitted).map(pack).collect())
+    }
+}

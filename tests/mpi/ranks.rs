@@ -1,0 +1,324 @@
+//! What each process of a job runs. These tests do not run by themselves: a process alone has no others.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tf::config::{self, LogicalDeviceConfiguration};
+use tf::distribute::{
+    CommunicationOptions, MirroredStrategy, MultiWorkerMirroredStrategy, PerReplica, ReduceOp,
+    get_replica_context,
+};
+use tf::keras::callbacks::{BackupAndRestore, BackupOptions, Callback, LambdaCallback, Logs, Run};
+use tf::keras::layers::Dense;
+use tf::keras::optimizers::{Optimizer, Sgd};
+use tf::keras::{Activation, CompileOptions, FitOptions, Layer, Model, Sequential, TRAINING};
+use tf::{Tensor, Trackable, Variable};
+use wgrad as tf;
+
+use crate::models::{BATCH, by_fit, by_hand, digits, loss, network, noisy_network};
+
+fn folder() -> PathBuf {
+    std::env::var_os("WGRAD_TEST_FOLDER").expect("a test starts this program by mpirun").into()
+}
+
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+fn save(name: &str, numbers: &[f32]) {
+    let text: Vec<String> = numbers.iter().map(f32::to_string).collect();
+    std::fs::write(folder().join(name), text.join("\n")).unwrap();
+}
+
+fn strategy() -> MultiWorkerMirroredStrategy {
+    MultiWorkerMirroredStrategy::new().unwrap()
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn values() {
+    let strategy = strategy();
+    let (rank, count) = (strategy.rank(), strategy.num_workers());
+    assert_eq!(strategy.num_replicas_in_sync(), count);
+    assert_eq!(strategy.is_chief(), rank == 0);
+    strategy.barrier().unwrap();
+    let own = strategy.distribute_values_from_function(|index| tf::constant([index as f32, 1.0]));
+    let own = own.unwrap();
+    let sum = strategy.reduce(ReduceOp::Sum, &own, None).unwrap();
+    let ranks = (0..count).sum::<usize>() as f32;
+    assert_eq!(sum.to_vec::<f32>().unwrap(), [ranks, count as f32]);
+    let mean = strategy.reduce(ReduceOp::Mean, &own, Some(0)).unwrap();
+    assert_eq!(mean.item::<f32>().unwrap(), (ranks + count as f32) / (2.0 * count as f32));
+    let all = strategy.gather(&own, 0).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(all, (0..count).flat_map(|rank| [rank as f32, 1.0]).collect::<Vec<_>>());
+
+    // Parts of different lengths, and integers beyond those that floats have.
+    let rows = Tensor::from_slice(&vec![rank as i32; rank + 1], [rank + 1]).unwrap();
+    let all = strategy.gather(&PerReplica::new(vec![rows]), 0).unwrap();
+    let expected: Vec<i32> = (0..count).flat_map(|rank| vec![rank as i32; rank + 1]).collect();
+    assert_eq!(all.to_vec::<i32>().unwrap(), expected);
+    let big = PerReplica::new(vec![tf::constant([100_000_001 + rank as i32]).unwrap()]);
+    let sums = strategy
+        .run(
+            |big: Tensor| {
+                let context = get_replica_context().unwrap();
+                assert_eq!(context.replica_id_in_sync_group(), rank);
+                let sum = context.all_reduce(ReduceOp::Sum, &big)?;
+                let all = context.all_gather(&big, 0)?;
+                Ok((sum.item::<i32>()?, all.to_vec::<i32>()?))
+            },
+            &big,
+        )
+        .unwrap();
+    let each: Vec<i32> = (0..count).map(|rank| 100_000_001 + rank as i32).collect();
+    assert_eq!(sums.values()[0], (each.iter().sum(), each));
+
+    // The whole batch is split among all: 7 rows.
+    let batch = Tensor::from_slice(&[0f32, 1., 2., 3., 4., 5., 6.], [7]).unwrap();
+    let own = strategy.split(&batch).unwrap();
+    let joined = strategy.gather(&own, 0).unwrap();
+    assert_eq!(joined.to_vec::<f32>().unwrap(), [0., 1., 2., 3., 4., 5., 6.]);
+
+    // Variables begin with the chief's values, however they were made.
+    let variable = strategy.scope(|| Variable::new(tf::constant([rank as f32 + 5.0]).unwrap()));
+    let average =
+        strategy.scope(|| Variable::untrainable(tf::constant([rank as f32 + 7.0]).unwrap()));
+    strategy.run(|()| Ok(()), ()).unwrap();
+    assert_eq!(variable.read().to_vec::<f32>().unwrap(), [5.0]);
+    assert_eq!(average.read().to_vec::<f32>().unwrap(), [7.0]);
+    let shift = |()| average.assign_add(rank as f32);
+    strategy.run(shift, ()).unwrap();
+    strategy.average_variables(&[variable.clone(), average.clone()]).unwrap();
+    assert_eq!(average.read().to_vec::<f32>().unwrap(), [7.0 + ranks / count as f32]);
+    variable.assign(tf::constant([rank as f32]).unwrap()).unwrap();
+    strategy.broadcast_variables(std::slice::from_ref(&variable)).unwrap();
+    assert_eq!(variable.read().to_vec::<f32>().unwrap(), [0.0]);
+
+    // Random numbers: equal outside of replicas, different in them.
+    let outside = tf::random::uniform([4]).unwrap();
+    let all = strategy.gather(&PerReplica::new(vec![outside.clone()]), 0).unwrap();
+    let outside = outside.to_vec::<f32>().unwrap();
+    assert_eq!(all.to_vec::<f32>().unwrap(), outside.repeat(count));
+    let inside = strategy.run(|()| tf::random::uniform([1]), ()).unwrap();
+    let mut all = strategy.gather(&inside, 0).unwrap().to_vec::<f32>().unwrap();
+    all.sort_by(f32::total_cmp);
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn trains() {
+    let strategy = strategy();
+    let (rank, strategy) = (strategy.rank(), &*strategy);
+    save(&format!("hand-{rank}.txt"), &by_hand(Some(strategy)).unwrap());
+    save(&format!("fit-{rank}.txt"), &by_fit(Some(strategy), network).unwrap());
+}
+
+/// One process without a strategy, to compare with.
+#[test]
+#[ignore = "mpirun starts it"]
+fn trains_alone() {
+    save("hand.txt", &by_hand(None).unwrap());
+    save("fit.txt", &by_fit(None, network).unwrap());
+}
+
+/// One process with two virtual devices, to compare with.
+#[test]
+#[ignore = "mpirun starts it"]
+fn trains_mirrored() {
+    let first = &config::list_physical_devices(None).unwrap()[0];
+    let half = LogicalDeviceConfiguration::new();
+    config::set_logical_device_configuration(first, &[half.clone(), half]).unwrap();
+    let kind = first.device_type();
+    let mirrored = MirroredStrategy::of(&[format!("{kind}:0"), format!("{kind}:1")]).unwrap();
+    save("noisy.txt", &by_fit(Some(&mirrored), noisy_network).unwrap());
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn trains_noisily() {
+    let strategy = strategy();
+    let rank = strategy.rank();
+    save(&format!("noisy-{rank}.txt"), &by_fit(Some(&strategy), noisy_network).unwrap());
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn trains_compressed() {
+    // Packs smaller than some tensors.
+    let options = CommunicationOptions::new().f16_compression(true).bytes_per_pack(1000);
+    let strategy = MultiWorkerMirroredStrategy::with(options).unwrap();
+    save(&format!("hand-{}.txt", strategy.rank()), &by_hand(Some(&strategy)).unwrap());
+}
+
+/// Ends the process at the beginning of a batch, as a power cut would.
+struct PowerCut {
+    rank: usize,
+    batch: usize,
+    seen: usize,
+}
+
+impl Callback for PowerCut {
+    fn on_train_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> tf::Result<()> {
+        self.seen += 1;
+        if number("CUT_RANK") == Some(self.rank) && self.seen == self.batch {
+            std::process::abort();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn resumes() {
+    let strategy = strategy();
+    tf::random::set_seed(5);
+    let (images, labels) = digits().unwrap();
+    let model = strategy.scope(network);
+    let options = CompileOptions::new().metrics(["accuracy"]);
+    model.compile(tf::keras::optimizers::Adam::new(1e-3), loss(), options).unwrap();
+    let backup = BackupOptions::new().save_freq(tf::keras::callbacks::SaveFreq::Batches(3));
+    let epochs = number("EPOCHS").unwrap();
+    let cut = PowerCut { rank: strategy.rank(), batch: number("CUT_BATCH").unwrap_or(0), seen: 0 };
+    let options = FitOptions::new()
+        .batch_size(BATCH)
+        .epochs(epochs)
+        .verbose(0)
+        .callback(BackupAndRestore::new(folder().join("backup"), backup))
+        .callback(cut);
+    let history = model.fit((&images, &labels), options).unwrap();
+    let mut numbers = Vec::new();
+    let names = ["loss", "accuracy"].map(|name| history.get(name).unwrap().to_vec());
+    for (at, epoch) in history.epochs().iter().enumerate() {
+        numbers.extend([*epoch as f32, names[0][at] as f32, names[1][at] as f32]);
+    }
+    if strategy.is_chief() {
+        save("resumed.txt", &numbers);
+    }
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn other_model() {
+    let strategy = strategy();
+    let units = if strategy.rank() == 1 { 3 } else { 4 };
+    let model = strategy.scope(|| Sequential::new().add(Dense::new(units)).add(Dense::new(1)));
+    model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+    let (x, y) = (Tensor::ones([8, 2]).unwrap(), Tensor::zeros([8, 1]).unwrap());
+    let error = model.fit((&x, &y), FitOptions::new().verbose(0)).unwrap_err();
+    println!("rank {}: {error}", strategy.rank());
+    // A strategy that has failed fails in all later calls.
+    let again = strategy.barrier().unwrap_err();
+    assert_eq!(error.to_string(), again.to_string());
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn other_activation() {
+    let strategy = strategy();
+    let activation = if strategy.rank() == 1 { Activation::Tanh } else { Activation::Relu };
+    let model = strategy
+        .scope(|| Sequential::new().add(Dense::new(4).activation(activation)).add(Dense::new(1)));
+    model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+    let (x, y) = (Tensor::ones([8, 2]).unwrap(), Tensor::zeros([8, 1]).unwrap());
+    let error = model.fit((&x, &y), FitOptions::new().verbose(0)).unwrap_err();
+    println!("rank {}: {error}", strategy.rank());
+}
+
+#[test]
+#[ignore = "mpirun starts it"]
+fn fewer_batches() {
+    let strategy = strategy();
+    let model = strategy.scope(|| Sequential::new().add(Dense::new(1)));
+    model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+    let rows = if strategy.rank() == 0 { 24 } else { 16 };
+    let (x, y) = (Tensor::ones([rows, 2]).unwrap(), Tensor::zeros([rows, 1]).unwrap());
+    let error = model.fit((&x, &y), FitOptions::new().batch_size(8).verbose(0)).unwrap_err();
+    println!("rank {}: {error}", strategy.rank());
+}
+
+/// One process ends early with an error of its own.
+#[test]
+#[ignore = "mpirun starts it"]
+fn ends_early() {
+    let strategy = strategy();
+    let model = strategy.scope(|| Sequential::new().add(Dense::new(1)));
+    model.compile("sgd", "mse", CompileOptions::new()).unwrap();
+    let (x, y) = (Tensor::ones([16, 2]).unwrap(), Tensor::zeros([16, 1]).unwrap());
+    let fails = strategy.rank() == 1;
+    let full = LambdaCallback::new().on_epoch_begin(move |epoch, _| match fails && epoch == 2 {
+        true => Err(tf::Error::Data("the disk is full".into())),
+        false => Ok(()),
+    });
+    let options = FitOptions::new().epochs(5).batch_size(8).verbose(0).callback(full);
+    let error = model.fit((&x, &y), options).unwrap_err();
+    println!("rank {}: {error}", strategy.rank());
+}
+
+/// Steps until another process ends it.
+#[test]
+#[ignore = "mpirun starts it"]
+fn steps() {
+    let strategy = strategy();
+    let model = strategy.scope(|| Dense::new(1));
+    let sgd = strategy.scope(|| Sgd::new(1e-3));
+    let rank = strategy.rank();
+    std::fs::write(folder().join(format!("pid-{rank}.txt")), std::process::id().to_string())
+        .unwrap();
+    for step in 0.. {
+        if number("PANIC_RANK") == Some(rank) && step == 3 {
+            panic!("rank {rank} panics at step {step}");
+        }
+        let x = PerReplica::new(vec![Tensor::ones([4, 2]).unwrap()]);
+        let stepped = strategy.run(
+            |x: Tensor| {
+                let tape = tf::GradientTape::new();
+                let loss = model.call(&x, TRAINING)?.square()?.reduce_mean(())?;
+                sgd.minimize(&loss, tape, &model)
+            },
+            &x,
+        );
+        if let Err(error) = stepped {
+            println!("rank {rank}: {error}");
+            assert!(matches!(error, tf::Error::Unavailable(_)));
+            assert!(model.variables().iter().all(|v| v.read().to_vec::<f32>().is_ok()));
+            return;
+        }
+        if step == 5 {
+            std::fs::write(folder().join(format!("steps-{rank}.txt")), "").unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Logs are equal in all processes, and only the chief is notified by callbacks that write.
+#[test]
+#[ignore = "mpirun starts it"]
+fn writes_once() {
+    struct Seen(Vec<f64>);
+    impl Callback for Seen {
+        fn on_epoch_end(&mut self, _: usize, logs: &mut Logs, _: &mut Run<'_>) -> tf::Result<()> {
+            self.0.extend(logs.iter().map(|(_, value)| value));
+            Ok(())
+        }
+    }
+    let strategy = strategy();
+    let rank = strategy.rank();
+    let model = strategy.scope(network);
+    model.compile("adam", loss(), CompileOptions::new().metrics(["accuracy"])).unwrap();
+    let (images, labels) = digits().unwrap();
+    let path = folder().join(format!("log-{rank}.csv"));
+    let mut seen = Seen(Vec::new());
+    let options = FitOptions::new()
+        .batch_size(BATCH)
+        .epochs(2)
+        .verbose(0)
+        .callback(tf::keras::callbacks::CsvLogger::new(&path))
+        .callback(&mut seen);
+    model.fit((&images, &labels), options).unwrap();
+    assert_eq!(path.exists(), rank == 0);
+    let seen: Vec<f32> = seen.0.iter().map(|value| *value as f32).collect();
+    let all = strategy.gather(&PerReplica::new(vec![tf::constant(seen.clone()).unwrap()]), 0);
+    assert_eq!(all.unwrap().to_vec::<f32>().unwrap(), seen.repeat(strategy.num_workers()));
+}
