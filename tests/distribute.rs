@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tf::config::{self, LogicalDeviceConfiguration};
 use tf::distribute::{
-    MirroredStrategy, OneDeviceStrategy, PerReplica, ReduceOp, Strategy, get_replica_context,
-    has_strategy, in_cross_replica_context,
+    CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, PerReplica, ReduceOp, Strategy,
+    get_replica_context, has_strategy, in_cross_replica_context,
 };
 use tf::keras::layers::{BatchNormalization, Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use tf::keras::optimizers::{Adam, LossScaleOptimizer, Optimizer, RmsProp, Sgd};
@@ -761,4 +761,78 @@ fn fit_moves_averages_and_drops_out_reproducibly() -> tf::Result<()> {
     assert_eq!(fit(&mirrored(3), model, "adam", 48, 24)?, first);
     assert!(first.0.iter().all(|loss| loss.is_finite()));
     Ok(())
+}
+
+/// With central storage, only the first device has weights and slots, and the losses are those of mirrored ones.
+#[test]
+fn central_storage_trains_as_mirrored_variables_do() {
+    let _turn = turn();
+    let x = numbers(&[24, 6], 3);
+    let mut all = Vec::new();
+    for central in [false, true] {
+        let strategy: Strategy = match central {
+            false => (*mirrored(3)).clone(),
+            true => (*CentralStorageStrategy::of(&names()[..3]).unwrap()).clone(),
+        };
+        tf::random::set_seed(1);
+        let model = strategy.scope(|| Sequential::new().add(Dense::new(5)).add(Dense::new(3)));
+        strategy.scope(|| model.call(&x, INFERENCE).unwrap());
+        set_weights(&model);
+        let adam = strategy.scope(|| Adam::new(0.01));
+        all.push(train(&strategy, &model, &adam, &x, 6).unwrap());
+        let weight = &model.trainable_variables()[0];
+        assert_eq!(weight.read().device(), &strategy.devices()[0]);
+        let expected = vec(&weight.read());
+        let read = strategy.run(|()| Ok(weight.read()), ()).unwrap();
+        for (value, device) in read.values().iter().zip(strategy.devices()) {
+            assert_eq!(value.device(), device);
+            assert_eq!(vec(value), expected);
+        }
+        let error = strategy.run(|()| weight.assign(weight.read()), ()).unwrap_err();
+        assert!(error.to_string().contains("cannot assign a trainable variable"), "{error}");
+    }
+    assert_eq!(all[0], all[1]);
+    assert!(all[0][5] < all[0][0]);
+}
+
+#[test]
+fn datasets_are_distributed() {
+    let _turn = turn();
+    let strategy = mirrored(3);
+    // 7 elements: the first replica has one more.
+    let dataset = tf::data::range(0..14).batch(7);
+    let mut seen = Vec::new();
+    for parts in &strategy.experimental_distribute_dataset(&dataset) {
+        let values = parts.unwrap().into_values().into_iter();
+        seen.push(values.map(|part| part.iter().copied().collect()).collect::<Vec<Vec<i64>>>());
+    }
+    assert_eq!(
+        seen,
+        [[vec![0i64, 1, 2], vec![3, 4], vec![5, 6]], [vec![7, 8, 9], vec![10, 11], vec![12, 13]],]
+    );
+    // A last batch that is too small ends the pass with an error.
+    let mut iter = strategy.experimental_distribute_dataset(&tf::data::range(0..5).batch(3)).iter();
+    assert!(iter.next().unwrap().is_ok());
+    let error = iter.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("a batch of 2 examples cannot be split among 3 replicas"), "{error}");
+    assert!(iter.next().is_none());
+
+    let dataset = strategy.distribute_datasets_from_function(|context| {
+        assert_eq!((context.num_input_pipelines, context.input_pipeline_id), (1, 0));
+        Ok(tf::data::range(0..8).batch(context.get_per_replica_batch_size(6)?))
+    });
+    let mut iter = dataset.unwrap().iter();
+    let parts = iter.next().unwrap().unwrap();
+    let parts: Vec<Vec<i64>> =
+        parts.values().iter().map(|part| part.iter().copied().collect()).collect();
+    assert_eq!(parts, [vec![0, 1], vec![2, 3], vec![4, 5]]);
+    let error = iter.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("batches for 1 of 3 replicas"), "{error}");
+    let empty = strategy
+        .distribute_datasets_from_function(|_| Ok(tf::data::range(0..0).batch(2)))
+        .unwrap_err()
+        .to_string();
+    assert!(empty.contains("too small for so many shards"), "{empty}");
+    let odd = strategy.input_context().get_per_replica_batch_size(7).unwrap_err().to_string();
+    assert!(odd.contains("cannot be split evenly among 3 replicas"), "{odd}");
 }

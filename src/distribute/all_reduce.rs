@@ -16,7 +16,8 @@ const BUCKET_BYTES: usize = 32 << 20;
 /// in all of them stays `None`.
 ///
 /// The replicas' values are added in the order of the replicas, so the sum does not depend on which is ready first. With several
-/// processes, `agreed` is the signature of the call, on which they agree before they exchange anything.
+/// processes, `agreed` is the signature of the call, on which they agree before they exchange anything. Only the first `wanted` devices
+/// receive the sums.
 ///
 /// # Errors
 /// [`Error::Shape`] if the lists do not fit together; those of the copies, and of [`Workers`].
@@ -25,17 +26,20 @@ pub(crate) fn all_reduce(
     replicas: &Replicas,
     tensors: Vec<Vec<Option<Tensor>>>,
     agreed: u64,
+    wanted: usize,
 ) -> Result<Vec<Vec<Option<Tensor>>>> {
     let devices = replicas.devices();
     check(what, &tensors)?;
-    let Some(workers) = replicas.workers() else { return sum_of_devices(devices, tensors) };
-    let sums = sum_of_devices(devices, tensors)?;
+    let Some(workers) = replicas.workers() else {
+        return sum_of_devices(devices, tensors, wanted);
+    };
+    let sums = sum_of_devices(devices, tensors, 1)?;
     let all = of_workers(what, &**workers, &devices[0], &sums[0], agreed)?;
     let on = |device: &Device| {
         let copy = |sum: &Option<Tensor>| sum.as_ref().map(|sum| sum.to(device)).transpose();
         all.iter().map(copy).collect()
     };
-    devices.iter().map(on).collect()
+    devices.iter().take(wanted).map(on).collect()
 }
 
 /// The sum of each tensor over all processes, on `device`, where the tensors are. `agreed` as in [`all_reduce`].
@@ -157,12 +161,12 @@ fn sum_of_integers(workers: &dyn Workers, device: &Device, tensor: &Tensor) -> R
 fn sum_of_devices(
     devices: &[Device],
     tensors: Vec<Vec<Option<Tensor>>>,
+    wanted: usize,
 ) -> Result<Vec<Vec<Option<Tensor>>>> {
     if devices.len() == 1 {
         return Ok(tensors);
     }
-    let mut sums: Vec<Vec<Option<Tensor>>> =
-        tensors.iter().map(|tensors| vec![None; tensors.len()]).collect();
+    let mut sums: Vec<Vec<Option<Tensor>>> = vec![vec![None; tensors[0].len()]; wanted];
     for bucket in buckets(&tensors[0]) {
         let flat = |of: &[Option<Tensor>]| -> Result<Tensor> {
             let parts: Vec<&Tensor> = bucket.iter().filter_map(|&at| of[at].as_ref()).collect();
@@ -181,7 +185,7 @@ fn sum_of_devices(
         for others in &tensors[1..] {
             total = total.add(flat(others)?.to(&devices[0])?)?;
         }
-        for (replica, device) in devices.iter().enumerate() {
+        for (replica, device) in devices.iter().take(wanted).enumerate() {
             let total = total.to(device)?;
             let mut begin = 0;
             for &at in &bucket {

@@ -44,6 +44,8 @@
 //! - Functions ([`function()`](crate::function())) work in a replica, but an optimizer's step inside of one is an error.
 
 mod all_reduce;
+#[cfg(feature = "data")]
+mod dataset;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(feature = "mpi")]
@@ -52,11 +54,13 @@ mod per_replica;
 mod strategy;
 
 pub(crate) use all_reduce::all_reduce;
+#[cfg(feature = "data")]
+pub use dataset::{AutoShardPolicy, DistributedDataset, DistributedIter, InputContext};
 #[cfg(feature = "mpi")]
 pub use multi_worker::{CommunicationOptions, MultiWorkerMirroredStrategy};
 pub use per_replica::{Local, PerReplica};
 pub(crate) use strategy::hash_of;
 pub use strategy::{
-    MirroredStrategy, OneDeviceStrategy, ReduceOp, ReplicaContext, Strategy, get_replica_context,
-    has_strategy, in_cross_replica_context,
+    CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, ReduceOp, ReplicaContext,
+    Strategy, get_replica_context, has_strategy, in_cross_replica_context,
 };

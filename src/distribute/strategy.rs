@@ -27,6 +27,20 @@ pub struct Strategy {
 #[derive(Debug, Clone)]
 pub struct MirroredStrategy(Strategy);
 
+/// Trains on several devices with one copy of the model's weights and of the optimizer's slots, on the first device: each replica copies
+/// the weights that it reads, and the first device makes the steps (`tf.distribute.experimental.CentralStorageStrategy`). It needs
+/// less memory on the other devices than a [`MirroredStrategy`], and copies more.
+#[derive(Debug, Clone)]
+pub struct CentralStorageStrategy(Strategy);
+
+impl Deref for CentralStorageStrategy {
+    type Target = Strategy;
+
+    fn deref(&self) -> &Strategy {
+        &self.0
+    }
+}
+
 /// Runs everything on one device, by the calls of a strategy.
 #[derive(Debug, Clone)]
 pub struct OneDeviceStrategy(Strategy);
@@ -100,6 +114,35 @@ pub(super) fn checked(strategy: &str, devices: Vec<Device>) -> Result<Vec<Device
         )));
     }
     Ok(devices)
+}
+
+impl CentralStorageStrategy {
+    /// A strategy on all logical GPUs, or where there is none on the logical CPUs. The first device has the variables.
+    ///
+    /// # Errors
+    /// As [`MirroredStrategy::new`].
+    pub fn new() -> Result<Self> {
+        let mirrored = MirroredStrategy::new()?;
+        CentralStorageStrategy::on(mirrored.devices().to_vec())
+    }
+
+    /// A strategy on the logical devices of these names, of which the first one has the variables.
+    ///
+    /// # Errors
+    /// As [`MirroredStrategy::of`].
+    pub fn of<N: AsRef<str>>(names: &[N]) -> Result<Self> {
+        let device = |name: &N| context::exact_device(name.as_ref());
+        CentralStorageStrategy::on(names.iter().map(device).collect::<Result<_>>()?)
+    }
+
+    /// A strategy on these devices, of which the first one has the variables.
+    ///
+    /// # Errors
+    /// As [`MirroredStrategy::on`].
+    pub fn on(devices: Vec<Device>) -> Result<Self> {
+        let devices = checked("CentralStorageStrategy", devices)?;
+        Ok(CentralStorageStrategy(Strategy { replicas: Replicas::central(devices) }))
+    }
 }
 
 impl OneDeviceStrategy {
@@ -222,14 +265,23 @@ impl Strategy {
                 batch.shape()
             )));
         }
+        self.split_at(batch, self.own_rows(rows))
+    }
+
+    /// The parts of a batch with these rows, on the devices of this process.
+    pub(crate) fn split_at(
+        &self,
+        batch: &Tensor,
+        rows: impl Iterator<Item = (usize, usize)>,
+    ) -> Result<PerReplica<Tensor>> {
+        let whole = batch.shape().first().copied().unwrap_or(0);
         let part = |((begin, own), device): ((usize, usize), &Device)| {
             let (mut from, mut size) = (vec![0; batch.rank()], vec![-1; batch.rank()]);
             (from[0], size[0]) = (begin, own as i64);
-            let part = if replicas == 1 { batch.clone() } else { batch.slice(&from, &size)? };
+            let part = if own == whole { batch.clone() } else { batch.slice(&from, &size)? };
             part.to(device)
         };
-        let own = self.own_rows(rows).zip(self.replicas.devices());
-        own.map(part).collect::<Result<_>>().map(PerReplica)
+        rows.zip(self.replicas.devices()).map(part).collect::<Result<_>>().map(PerReplica)
     }
 
     /// The rows of a batch that each replica of this process computes: where they begin, and how many there are.
@@ -492,7 +544,7 @@ impl ReplicaContext {
         let replicas = self.0.replicas.clone();
         let sum = self.0.meet("all_reduce", value.stop_gradient(), move |values| {
             let values = values.into_iter().map(|value| vec![Some(value)]).collect();
-            all_reduce::all_reduce("all_reduce", &replicas, values, 0)
+            all_reduce::all_reduce("all_reduce", &replicas, values, 0, replicas.count())
         })?;
         let sum = sum.into_iter().flatten().next().expect("there is a sum for each value");
         match op {

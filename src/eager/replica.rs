@@ -18,26 +18,32 @@ pub(crate) struct Replicas {
     made: Mutex<Vec<WeakVariable>>,
     /// The models that the processes have compared.
     compared: Mutex<Vec<u64>>,
+    /// Trainable variables have one value, on the first device.
+    central: bool,
 }
 
 impl Replicas {
+    fn with(devices: Vec<Device>, workers: Option<Arc<dyn Workers>>) -> Self {
+        let (made, compared) = (Mutex::default(), Mutex::default());
+        Replicas { devices, workers, made, compared, central: false }
+    }
+
+    /// Replicas whose trainable variables are on the first device alone.
+    pub(crate) fn central(devices: Vec<Device>) -> Arc<Self> {
+        Arc::new(Replicas { central: true, ..Replicas::with(devices, None) })
+    }
+
+    pub(crate) fn is_central(&self) -> bool {
+        self.central
+    }
+
     pub(crate) fn new(devices: Vec<Device>) -> Arc<Self> {
-        Arc::new(Replicas {
-            devices,
-            workers: None,
-            made: Mutex::default(),
-            compared: Mutex::default(),
-        })
+        Arc::new(Replicas::with(devices, None))
     }
 
     #[cfg(feature = "mpi")]
     pub(crate) fn of_workers(devices: Vec<Device>, workers: Arc<dyn Workers>) -> Arc<Self> {
-        Arc::new(Replicas {
-            devices,
-            workers: Some(workers),
-            made: Mutex::default(),
-            compared: Mutex::default(),
-        })
+        Arc::new(Replicas::with(devices, Some(workers)))
     }
 
     /// The processes of the strategy, if there are several.

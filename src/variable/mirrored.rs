@@ -11,7 +11,8 @@ use crate::tensor::Tensor;
 
 /// Trainable variables have equal values in all replicas, as an optimizer changes them alike. Each replica may change its own
 /// value of another variable, such as a moving average (TensorFlow's `ON_READ`): where no replica runs, the variable is their
-/// mean.
+/// mean. With central storage, a trainable variable and an optimizer's slots have one value, on the first device, which the other
+/// replicas copy when they read it.
 pub(super) struct Mirrored {
     replicas: Arc<Replicas>,
     values: Vec<Mutex<Tensor>>,
@@ -20,7 +21,10 @@ pub(super) struct Mirrored {
 
 impl Holder for Mirrored {
     fn lock(&self) -> MutexGuard<'_, Tensor> {
-        self.of(eager::index_in(&self.replicas).unwrap_or(0))
+        match self.is_central() {
+            true => self.of(0),
+            false => self.of(eager::index_in(&self.replicas).unwrap_or(0)),
+        }
     }
 
     fn mirrored(&self) -> Option<&Mirrored> {
@@ -32,7 +36,9 @@ impl Mirrored {
     /// A new variable; `None` unless this thread is in the scope of a strategy with several replicas.
     pub(super) fn variable(id: u64, trainable: bool, value: &Tensor) -> Option<Variable> {
         let replicas = eager::replicas().filter(|replicas| replicas.in_sync() > 1)?;
-        let values = copies(&replicas, value).into_iter().map(Mutex::new).collect();
+        let central = replicas.is_central() && (trainable || eager::updates_replicas());
+        let devices = &replicas.devices()[..if central { 1 } else { replicas.count() }];
+        let values = copies(devices, value).into_iter().map(Mutex::new).collect();
         let mirrored = Mirrored { replicas: replicas.clone(), values, trainable };
         let cell = Cell::new(id, trainable, value.spec().clone(), mirrored);
         let variable = Variable(Arc::new(cell));
@@ -41,7 +47,11 @@ impl Mirrored {
     }
 
     pub(super) fn changes_in_replicas(&self) -> bool {
-        !self.trainable
+        !self.trainable && !self.is_central()
+    }
+
+    fn is_central(&self) -> bool {
+        self.values.len() < self.replicas.count()
     }
 
     fn of(&self, index: usize) -> MutexGuard<'_, Tensor> {
@@ -55,7 +65,11 @@ impl Mirrored {
     /// The value for this thread: that of its replica, or where no replica runs, the one of all.
     pub(super) fn value(&self) -> Tensor {
         if let Some(index) = eager::index_in(&self.replicas) {
-            return self.of(index).clone();
+            if !self.is_central() {
+                return self.of(index).clone();
+            }
+            let value = self.of(0).clone();
+            return copies(&self.devices()[index..=index], &value).swap_remove(0);
         }
         let first = self.of(0).clone();
         match self.trainable || !matches!(first.dtype(), DType::F32 | DType::F16) {
@@ -76,7 +90,7 @@ impl Mirrored {
     /// Changes the value of this thread's replica, or where no replica runs, that of all.
     pub(super) fn assign(&self, value: &Tensor) -> Result<()> {
         let Some(index) = eager::index_in(&self.replicas) else {
-            let copies = copies(&self.replicas, value);
+            let copies = copies(&self.devices()[..self.values.len()], value);
             copies.into_iter().enumerate().for_each(|(at, copy)| *self.of(at) = copy);
             return Ok(());
         };
@@ -87,16 +101,16 @@ impl Mirrored {
                  variable made with Variable::untrainable."
             )));
         }
-        *self.of(index) = value.detached();
+        *self.of(if self.is_central() { 0 } else { index }) = value.detached();
         Ok(())
     }
 }
 
-/// `value` on the device of each replica. What cannot be copied has failed.
-fn copies(replicas: &Replicas, value: &Tensor) -> Vec<Tensor> {
+/// `value` on each device. What cannot be copied has failed.
+fn copies(devices: &[Device], value: &Tensor) -> Vec<Tensor> {
     let copy = |device: &Device| match eager::lifted(|| value.to(device)) {
         Ok(copy) => copy.detached(),
         Err(error) => Tensor::failed_on(device, value, error),
     };
-    replicas.devices().iter().map(copy).collect()
+    devices.iter().map(copy).collect()
 }

@@ -1,6 +1,8 @@
 //! What jobs and single processes train, so that their losses can be compared.
 
-use tf::distribute::Strategy;
+use ndarray::{Array3, ArrayD, Axis, Ix4};
+use tf::data::Dataset;
+use tf::distribute::{AutoShardPolicy, Strategy};
 use tf::keras::layers::{BatchNormalization, Conv2D, Dense, Dropout, Flatten, MaxPooling2D};
 use tf::keras::optimizers::{Adam, Optimizer};
 use tf::keras::{
@@ -117,6 +119,32 @@ pub fn by_fit(strategy: Option<&Strategy>, model: fn() -> Sequential) -> Result<
     assert_eq!(predicted.shape(), [EXAMPLES, 10]);
     numbers.extend(predicted.square()?.reduce_mean(0)?.to_vec::<f32>()?);
     Ok(numbers)
+}
+
+/// 128 images with their labels.
+pub fn images_in_order() -> Result<Dataset<(Array3<f32>, i32)>> {
+    let digits = draw_digits(128, 2);
+    let (images, labels) = digits.tensors(&(0..128).collect::<Vec<_>>())?;
+    let images = images.to_array::<f32>()?.into_dimensionality::<Ix4>().unwrap();
+    let labels = labels.to_vec::<i32>()?;
+    let image = move |at: usize| (images.index_axis(Axis(0), at).to_owned(), labels[at]);
+    Ok(tf::data::range(0..128).map(move |at: i64| Ok(image(at as usize))))
+}
+
+/// The losses and accuracies of two epochs with the batches of a dataset.
+pub fn fit_in_order(
+    strategy: Option<&Strategy>,
+    dataset: &Dataset<(ArrayD<f32>, ArrayD<i32>)>,
+    policy: AutoShardPolicy,
+) -> Result<Vec<f32>> {
+    let model = in_scope(strategy, network);
+    in_scope(strategy, || set_weights(&model))?;
+    let options = CompileOptions::new().metrics(["accuracy"]);
+    model.compile(Adam::new(1e-3), loss(), options)?;
+    let options = FitOptions::new().epochs(2).verbose(0).auto_shard_policy(policy);
+    let history = model.fit(dataset, options)?;
+    let values = ["loss", "accuracy"].map(|name| history.get(name).unwrap().to_vec());
+    Ok(values.concat().iter().map(|value| *value as f32).collect())
 }
 
 /// Compares numbers that were computed in different orders.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tf::config::{self, LogicalDeviceConfiguration};
 use tf::distribute::{
-    CommunicationOptions, MirroredStrategy, MultiWorkerMirroredStrategy, PerReplica, ReduceOp,
-    get_replica_context,
+    AutoShardPolicy, CommunicationOptions, MirroredStrategy, MultiWorkerMirroredStrategy,
+    PerReplica, ReduceOp, get_replica_context,
 };
 use tf::keras::callbacks::{BackupAndRestore, BackupOptions, Callback, LambdaCallback, Logs, Run};
 use tf::keras::layers::Dense;
@@ -15,7 +15,9 @@ use tf::keras::{Activation, CompileOptions, FitOptions, Layer, Model, Sequential
 use tf::{Tensor, Trackable, Variable};
 use wgrad as tf;
 
-use crate::models::{BATCH, by_fit, by_hand, digits, loss, network, noisy_network};
+use crate::models::{
+    BATCH, by_fit, by_hand, digits, fit_in_order, images_in_order, loss, network, noisy_network,
+};
 
 fn folder() -> PathBuf {
     std::env::var_os("WGRAD_TEST_FOLDER").expect("a test starts this program by mpirun").into()
@@ -173,6 +175,8 @@ impl Callback for PowerCut {
 #[ignore = "mpirun starts it"]
 fn resumes() {
     let strategy = strategy();
+    let pid = std::process::id().to_string();
+    std::fs::write(folder().join(format!("pid-{}.txt", strategy.rank())), pid).unwrap();
     tf::random::set_seed(5);
     let (images, labels) = digits().unwrap();
     let model = strategy.scope(network);
@@ -254,6 +258,47 @@ fn ends_early() {
     let options = FitOptions::new().epochs(5).batch_size(8).verbose(0).callback(full);
     let error = model.fit((&x, &y), options).unwrap_err();
     println!("rank {}: {error}", strategy.rank());
+}
+
+/// Each process reads its own half of the examples, by `fit` and by hand.
+#[test]
+#[ignore = "mpirun starts it"]
+fn reads_own_data() {
+    let strategy = strategy();
+    let (count, rank) = (strategy.num_workers(), strategy.rank());
+    let per_replica = BATCH / count;
+    let dataset = images_in_order().unwrap().shard(count, rank).batch(per_replica);
+    let history = fit_in_order(Some(&strategy), &dataset, AutoShardPolicy::Off).unwrap();
+    save(&format!("own-{rank}.txt"), &history);
+
+    let shards = strategy.distribute_datasets_from_function(|context| {
+        assert_eq!((context.num_input_pipelines, context.input_pipeline_id), (count, rank));
+        let numbers = tf::data::range(0..40).shard(count, rank);
+        Ok(numbers.batch(context.get_per_replica_batch_size(4 * count)?))
+    });
+    let mut total = 0;
+    for batch in &shards.unwrap() {
+        let sum: i64 = batch.unwrap().values()[0].iter().sum();
+        let sum = PerReplica::new(vec![tf::constant([sum as i32]).unwrap()]);
+        let all = strategy.gather(&sum, 0).unwrap().to_vec::<i32>().unwrap();
+        total += all.iter().sum::<i32>();
+    }
+    assert_eq!(total, (0..40).sum::<i32>());
+
+    // The second process has one batch less.
+    let batches = 3 - i64::from(rank == 1);
+    let unequal = strategy
+        .distribute_datasets_from_function(|_| Ok(tf::data::range(0..2 * batches).batch(2)));
+    let last = unequal.unwrap().iter().last().unwrap();
+    println!("rank {rank}: {}", last.unwrap_err());
+}
+
+/// One process reads all, to compare with.
+#[test]
+#[ignore = "mpirun starts it"]
+fn reads_all_data() {
+    let dataset = images_in_order().unwrap().batch(BATCH);
+    save("all.txt", &fit_in_order(None, &dataset, AutoShardPolicy::Data).unwrap());
 }
 
 /// Steps until another process ends it.

@@ -84,3 +84,71 @@ fn a_training_resumes_with_another_number_of_processes() {
     assert_close(&found, &expected[expected.len() - found.len()..], 1e-5);
     assert!(!folder.path("backup").exists());
 }
+
+#[test]
+fn processes_can_read_data_of_their_own() {
+    let folder = Folder::new("mpi-own");
+    job::succeeds(1, "reads_all_data", &folder.path(""), &[]);
+    let ended = job::run(2, "reads_own_data", &folder.path(""), &[]);
+    let expected = numbers(&folder.path(""), "all.txt");
+    for rank in 0..2 {
+        assert_close(&numbers(&folder.path(""), &format!("own-{rank}.txt")), &expected, 1e-5);
+    }
+    let text = &ended.text;
+    assert!(text.contains("rank 1 (") && text.contains("called the end of a dataset"), "{text}");
+    assert!(text.contains("give each the same number of batches"), "{text}");
+}
+
+/// Kills processes of a training at random moments, and starts it again with another number of processes each time.
+fn survives_kills(kills: u64) {
+    let whole = Folder::new(&format!("mpi-undisturbed-{kills}"));
+    job::succeeds(1, "resumes", &whole.path(""), &[("EPOCHS", "12")]);
+    let expected = numbers(&whole.path(""), "resumed.txt");
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let mut random = seed.as_millis() as u64;
+    println!("seed {random}");
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    let mut made = 0;
+    while made < kills {
+        let folder = Folder::new(&format!("mpi-kills-{kills}"));
+        loop {
+            let ranks = 1 + next(3) as usize;
+            let turn = job::turn();
+            let mut command = job::command(ranks, "resumes", &folder.path(""));
+            let mut job = job::start(command.env("EPOCHS", "12"), &folder.path(""));
+            let rank = next(ranks as u64);
+            if made < kills {
+                std::thread::sleep(std::time::Duration::from_millis(200 + next(2500)));
+                let pid = std::fs::read_to_string(folder.path(&format!("pid-{rank}.txt")));
+                // A job that has ended cannot be killed any more.
+                if let (Ok(pid), Ok(None)) = (pid, job.try_wait()) {
+                    let _ = std::process::Command::new("kill").args(["-KILL", &pid]).status();
+                    made += 1;
+                }
+            }
+            let ended = job::wait(job, &folder.path(""));
+            drop(turn);
+            if ended.success {
+                break;
+            }
+            let _ = std::fs::remove_file(folder.path(&format!("pid-{rank}.txt")));
+        }
+        let found = numbers(&folder.path(""), "resumed.txt");
+        assert!(!found.is_empty());
+        assert_close(&found, &expected[expected.len() - found.len()..], 1e-5);
+    }
+}
+
+#[test]
+fn three_kills_leave_the_losses_as_they_are() {
+    survives_kills(3);
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask mpi -- --ignored thirty_kills` runs it"]
+fn thirty_kills_leave_the_losses_as_they_are() {
+    survives_kills(30);
+}

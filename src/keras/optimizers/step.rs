@@ -109,7 +109,9 @@ fn make_in_replicas(
             Some(_) => signature(state, &options, replica, variables)?,
             None => 0,
         };
-        let sums = all_reduce(name, &replica.replicas, all, agreed)?;
+        // With central storage, the first device makes the step.
+        let updates = if replica.replicas.is_central() { 1 } else { devices.len() };
+        let sums = all_reduce(name, &replica.replicas, all, agreed, updates)?;
         state.memory().keep();
         let mut changes = Vec::with_capacity(sums.len());
         let computed = sums.into_iter().enumerate().try_for_each(|(index, grads)| {

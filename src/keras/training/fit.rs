@@ -17,6 +17,8 @@ use super::reading::{Event, Unread};
 use super::stop::StopSignal;
 use super::trainer::Compiled;
 use crate::data::ModelData;
+#[cfg(not(target_family = "wasm"))]
+use crate::distribute::AutoShardPolicy;
 use crate::error::{Error, Result};
 use crate::keras::INFERENCE;
 use crate::keras::trial::trial;
@@ -134,12 +136,18 @@ async fn train(
         ctrl_c: CtrlC::listen(options.ctrl_c),
         yield_every: options.yield_every,
         ahead: Ahead::new(options.yield_every),
+        #[cfg(not(target_family = "wasm"))]
+        own_data: options.auto_shard_policy == AutoShardPolicy::Off
+            && super::workers::OfWorkers::of(model).is_some(),
     };
     let plan = Plan {
         epochs: options.initial_epoch..options.epochs,
         validation_freq: options.validation_freq,
     };
-    if let Err(error) = epochs(&mut running, plan, &mut feed, &mut validation).await {
+    let trained = epochs(&mut running, plan, &mut feed, &mut validation).await;
+    #[cfg(not(target_family = "wasm"))]
+    model.trainer().set_own_data(false);
+    if let Err(error) = trained {
         // Completes the history with the epochs that have ended. Callbacks are not notified of
         // them.
         running.callbacks = &mut [];
@@ -262,6 +270,8 @@ pub(super) async fn evaluate(
         ctrl_c: CtrlC::listen(false),
         yield_every: None,
         ahead: Ahead::new(None),
+        #[cfg(not(target_family = "wasm"))]
+        own_data: false,
     };
     running.progress.begin(None, feed.steps());
     let batches = test(&mut running, Phase::Test, &mut feed).await?;

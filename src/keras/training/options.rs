@@ -3,6 +3,8 @@
 use super::callback::Callback;
 use super::stop::StopSignal;
 use crate::data::{IntoModelData, ModelData};
+#[cfg(not(target_family = "wasm"))]
+use crate::distribute::AutoShardPolicy;
 use crate::error::{Error, Result};
 
 /// How much a training prints on standard error.
@@ -75,6 +77,8 @@ pub struct FitOptions<'a> {
     pub(super) stop: StopSignal,
     pub(super) ctrl_c: bool,
     pub(super) yield_every: Option<usize>,
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) auto_shard_policy: AutoShardPolicy,
 }
 
 impl std::fmt::Debug for FitOptions<'_> {
@@ -109,6 +113,8 @@ impl Default for FitOptions<'_> {
             stop: StopSignal::new(),
             ctrl_c: true,
             yield_every: None,
+            #[cfg(not(target_family = "wasm"))]
+            auto_shard_policy: AutoShardPolicy::default(),
         }
     }
 }
@@ -145,6 +151,15 @@ impl<'a> FitOptions<'a> {
         /// Sets the maximum number of batches after which the host processes the values that it has read, and a browser draws.
         /// By default, the time decides.
         yield_every: usize => Some(yield_every);
+    }
+
+    /// Sets which examples each process of a strategy trains with: its part of every batch of data that all have, or data of its own, in
+    /// batches of its own. The validation data are those that all have.
+    #[cfg(not(target_family = "wasm"))]
+    #[must_use]
+    pub fn auto_shard_policy(mut self, policy: AutoShardPolicy) -> Self {
+        self.auto_shard_policy = policy;
+        self
     }
 
     /// Sets the validation data.

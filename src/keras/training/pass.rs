@@ -45,6 +45,9 @@ pub(super) struct Loop<'l, 'c> {
     pub(super) ctrl_c: CtrlC,
     pub(super) yield_every: Option<usize>,
     pub(super) ahead: Ahead,
+    /// The batches of the training are those of this process alone.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) own_data: bool,
 }
 
 /// Events whose steps have been called, but whose values have not been processed yet.
@@ -271,6 +274,8 @@ impl Loop<'_, '_> {
         if let Some(functions) = self.model.trainer().step_functions() {
             functions.begin(phase, feed.steps());
         }
+        #[cfg(not(target_family = "wasm"))]
+        self.model.trainer().set_own_data(self.own_data && phase == Phase::Train);
         // The labels of arrays have already been checked.
         self.compiled.set_checked_labels(feed.arrays().is_some());
         let shows = phase != Phase::Validate;
@@ -398,7 +403,7 @@ impl Loop<'_, '_> {
         let examples = batch.len();
         #[cfg(not(target_family = "wasm"))]
         let examples = match OfWorkers::of(self.model) {
-            Some(workers) => workers.own_examples(examples),
+            Some(workers) => workers.own_examples(self.model, examples),
             None => examples,
         };
         let event = Event::Step { phase, batch: number, examples };

@@ -21,7 +21,10 @@ pub(super) fn step(
 ) -> Result<StepLogs> {
     let Some(strategy) = strategy_for(trainer) else { return step(batch) };
     check_variables(model, &strategy)?;
-    let (parts, shares) = split(&strategy, batch)?;
+    let (parts, shares) = match trainer.has_own_data() {
+        true => split_own(&strategy, batch)?,
+        false => split(&strategy, batch)?,
+    };
     let part = |(batch, share): (Batch, f32)| with_share(share, || step(&batch));
     let parts = PerReplica::new(parts.into_iter().zip(shares.iter().copied()).collect());
     let logs = strategy.run(part, &parts)?;
@@ -95,6 +98,45 @@ fn strategy_for(trainer: &Trainer) -> Option<Strategy> {
     trainer.strategy().filter(|_| eager::replica().is_none() && !eager::in_trace())
 }
 
+/// As [`split`], of a batch that only this process has. All processes have such a batch, and the shares are those of all examples.
+fn split_own(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
+    let (rows, replicas) = (batch.len(), strategy.devices().len());
+    let checked = match rows < replicas {
+        true => Err(Error::Shape(message!(
+            "fit: a batch of {rows} examples cannot be split among the {replicas} replicas of this process, which need an example each. \
+             Drop a smaller last batch (drop_remainder)."
+        ))),
+        false => Ok(()),
+    };
+    let workers = strategy.workers().expect("there are several processes");
+    checked.inspect_err(|error| workers.fail(error))?;
+    workers.agree("fit: the sizes of batches", 0, false)?;
+    let sizes = workers.gather((rows as u64).to_le_bytes().to_vec())?;
+    let size = |bytes: &Vec<u8>| u64::from_le_bytes(bytes[..].try_into().unwrap_or_default());
+    let all: u64 = sizes.iter().map(size).sum();
+    let begin = |at: usize| rows / replicas * at + at.min(rows % replicas);
+    let own = || (0..replicas).map(|at| (begin(at), begin(at + 1) - begin(at)));
+    let mut parts = vec![Batch::default(); replicas];
+    for (kind, tensors) in [&batch.x, &batch.y, &batch.sample_weight].into_iter().enumerate() {
+        for tensor in tensors {
+            let split = strategy.split_at(tensor, own())?.into_values();
+            put(&mut parts, kind, split);
+        }
+    }
+    Ok((parts, own().map(|(_, rows)| rows as f32 / all as f32).collect()))
+}
+
+/// Adds the parts of a tensor to the parts of its batch: of the inputs, the targets or the weights.
+fn put(parts: &mut [Batch], kind: usize, split: Vec<Tensor>) {
+    for (part, tensor) in parts.iter_mut().zip(split) {
+        match kind {
+            0 => part.x.push(tensor),
+            1 => part.y.push(tensor),
+            _ => part.sample_weight.push(tensor),
+        }
+    }
+}
+
 /// The parts of a batch, and their shares of its examples. If there are fewer examples than replicas, the last replicas repeat the
 /// first example with a share of zero: all replicas take part in a step.
 fn split(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
@@ -118,13 +160,7 @@ fn split(strategy: &Strategy, batch: &Batch) -> Result<(Vec<Batch>, Vec<f32>)> {
                     (0..strategy.devices().len()).map(row).collect::<Result<_>>()?
                 }
             };
-            for (part, tensor) in parts.iter_mut().zip(split) {
-                match kind {
-                    0 => part.x.push(tensor),
-                    1 => part.y.push(tensor),
-                    _ => part.sample_weight.push(tensor),
-                }
-            }
+            put(&mut parts, kind, split);
         }
     }
     Ok((parts, shares))

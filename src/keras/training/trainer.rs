@@ -34,6 +34,9 @@ pub struct Trainer {
     policy: DTypePolicy,
     #[cfg(not(target_family = "wasm"))]
     scope: OwnScope,
+    /// The batches of the training in progress are those of this process alone.
+    #[cfg(not(target_family = "wasm"))]
+    own_data: AtomicBool,
 }
 
 /// The strategy in whose scope a model was created.
@@ -93,6 +96,16 @@ impl Trainer {
     #[cfg(not(target_family = "wasm"))]
     pub(super) fn strategy(&self) -> Option<Strategy> {
         self.scope.0.clone().filter(|strategy| strategy.num_replicas_in_sync() > 1)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn has_own_data(&self) -> bool {
+        self.own_data.load(Ordering::Relaxed)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn set_own_data(&self, own: bool) {
+        self.own_data.store(own, Ordering::Relaxed);
     }
 
     /// Returns the optimizer.

@@ -77,7 +77,10 @@ impl OfWorkers {
     }
 
     /// How many of the examples of a batch the replicas of this process compute.
-    pub(super) fn own_examples(&self, examples: usize) -> usize {
+    pub(super) fn own_examples(&self, model: &dyn AnyModel, examples: usize) -> usize {
+        if model.trainer().has_own_data() {
+            return examples;
+        }
         self.0.own_rows(examples).map(|(_, rows)| rows).sum()
     }
 
