@@ -21,6 +21,9 @@ pub mod autodiff {}
 #[doc = include_str!("../docs/layers.md")]
 pub mod layers {}
 
+#[doc = include_str!("../docs/applications.md")]
+pub mod applications {}
+
 #[doc = include_str!("../docs/keras-for-wgrad.md")]
 pub mod keras_for_wgrad {}
 

@@ -1,4 +1,5 @@
 //! [accuracy]: docs::accuracy
+//! [applications]: docs::applications
 //! [architecture]: docs::architecture
 //! [autodiff]: docs::autodiff
 //! [benchmarks]: docs::benchmarks

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 fn example(name: &str) -> Command {
     let mut command = Command::new(match name {
+        "gpt2" => env!("CARGO_BIN_EXE_gpt2"),
         "mnist" => env!("CARGO_BIN_EXE_mnist"),
         "datasets" => env!("CARGO_BIN_EXE_datasets"),
         "devices" => env!("CARGO_BIN_EXE_devices"),
@@ -19,6 +20,7 @@ fn example(name: &str) -> Command {
         "functions" => env!("CARGO_BIN_EXE_functions"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
+        "segment" => env!("CARGO_BIN_EXE_segment"),
         "tensorboard" => env!("CARGO_BIN_EXE_tensorboard"),
         "text_classification" => env!("CARGO_BIN_EXE_text_classification"),
         "tfrecords" => env!("CARGO_BIN_EXE_tfrecords"),
@@ -270,6 +272,30 @@ fn a_head_learns_while_the_base_stays() {
     assert!(text.contains("325 of") && text.contains("the base is as it was"), "{text}");
     // Guessing is right for a fifth.
     assert!(share(&text, "0 to 4") > 60.0 && share(&text, "5 to 9, a new head") > 40.0, "{text}");
+}
+
+#[test]
+fn a_decoder_needs_no_pipelines_for_more_tokens() {
+    let output = run("gpt2", &["--steps", "30"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("compiled  0 pipelines after the second token"), "{text}");
+    let tokens = text.lines().find_map(|line| line.strip_prefix("text      ")).unwrap();
+    assert_eq!(tokens.split(',').count(), 30);
+}
+
+#[test]
+fn shapes_are_found_in_pictures() {
+    let folder = std::env::temp_dir().join(format!("wgrad-segment-{}", std::process::id()));
+    let output = run("segment", &["--steps", "60", "--out", folder.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // Most pixels belong to no shape: nine tenths.
+    assert!(share(&text, "pixels") > 93.0, "{text}");
+    let picture = std::fs::read(folder.join("segment.ppm")).unwrap();
+    assert!(picture.starts_with(b"P6 256 96 255\n"));
+    assert_eq!(picture.len(), 14 + 3 * 256 * 96);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

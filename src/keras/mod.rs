@@ -30,6 +30,7 @@
 //! ```
 
 pub mod activations;
+pub mod applications;
 pub mod callbacks;
 #[cfg(feature = "json")]
 mod config;

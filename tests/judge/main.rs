@@ -5,6 +5,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(feature = "keras-files")]
+mod applications;
 mod checkpoints;
 mod control_flow;
 #[cfg(all(feature = "gzip", feature = "npy", feature = "tfrecord"))]

@@ -1,7 +1,9 @@
 //! `cargo xtask judge`: checks with TensorFlow and onnxruntime the files that wgrad writes, and with the tests of ONNX the models that
 //! it reads.
 //!
-//! All are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them.
+//! All are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them. If
+//! `WGRAD_TORCH_PYTHON` names a Python with torch, torchvision, transformers and safetensors, the known networks are also compared
+//! with those.
 
 use anyhow::{Result, bail};
 
@@ -33,7 +35,12 @@ pub fn run(arguments: &[String]) -> Result<Status> {
             .env("WGRAD_JUDGE_PYTHON", &python)
             .run()
     };
-    let judged = judge(vec!["--test", "judge"], &[])?;
+    // PyTorch is large, and only the known networks are compared with it.
+    let skip: &[&str] = match std::env::var_os("WGRAD_TORCH_PYTHON") {
+        Some(_) => &[],
+        None => &["--skip", "::pytorch_"],
+    };
+    let judged = judge(vec!["--test", "judge"], skip)?;
     if !judged.is_success() {
         return Ok(judged);
     }

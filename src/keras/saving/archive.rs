@@ -2,16 +2,16 @@
 //!
 //! Source: `keras.src.saving.saving_lib`: an uncompressed ZIP archive of `metadata.json`, `config.json` and `model.weights.h5`.
 
-use std::io::{Cursor, Read};
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::loaded_model::LoadedModel;
+use super::members::{Archive, WEIGHTS, damaged};
 use super::weights::{from_h5, to_h5};
 use super::{CustomObjects, compiled, read};
 use crate::error::{Error, Result, message};
-use crate::files::zip::{self, ZipWriter};
+use crate::files::zip::ZipWriter;
 use crate::keras::{Functional, Sequential, python_json};
 use crate::support::options::options;
 use crate::trackable::Trackable;
@@ -20,7 +20,6 @@ use crate::trackable::weights::layers::Layers;
 
 const CONFIG: &str = "config.json";
 const METADATA: &str = "metadata.json";
-const WEIGHTS: &str = "model.weights.h5";
 
 options! {
     /// How [`load_model`](super::load_model) reads a file.
@@ -90,30 +89,11 @@ fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<Loade
     if bytes.starts_with(crate::hdf5::MAGIC) {
         return old(bytes, path, options);
     }
-    let wrong = |what: String| {
-        Error::Data(message!(
-            "{}: load_model: {what}. It is damaged or not a .keras file; take another copy.",
-            path.display()
-        ))
-    };
-    let mut from = Cursor::new(bytes);
-    let members = zip::members(&mut from).map_err(|error| wrong(error.to_string()))?;
-    // Limits the decompressed size. Keras does not compress the archive, and compressing it again saves little.
-    let longest = (bytes.len() as u64).saturating_mul(16).saturating_add(1 << 16);
-    let mut file = |name: &str| -> Result<Vec<u8>> {
-        let member = members.iter().find(|member| member.name == name);
-        let member = member.ok_or_else(|| wrong(format!("the archive has no '{name}'")))?;
-        let mut contents =
-            zip::open(&mut from, member).map_err(|error| wrong(format!("'{name}': {error}")))?;
-        let mut bytes = Vec::new();
-        let read = (&mut contents).take(longest).read_to_end(&mut bytes);
-        read.and_then(|_| contents.check()).map_err(|error| wrong(format!("'{name}': {error}")))?;
-        Ok(bytes)
-    };
-    let config: Value = python_json::parse(&file(CONFIG)?)
-        .map_err(|error| wrong(format!("'{CONFIG}' is not valid JSON: {error}")))?;
+    let mut archive = Archive::open(bytes, path)?;
+    let config: Value = python_json::parse(&archive.file(CONFIG)?)
+        .map_err(|error| damaged(path, &format!("'{CONFIG}' is not valid JSON: {error}")))?;
     let model = made(&config, &options.custom_objects)?;
-    let weights = file(WEIGHTS)?;
+    let weights = archive.file(WEIGHTS)?;
     from_h5(&model, &weights, path)?;
     finish(model, &config, &weights, path, options)
 }

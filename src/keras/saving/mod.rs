@@ -15,6 +15,7 @@ mod layers_model;
 mod legacy;
 #[cfg(feature = "keras-files")]
 mod loaded_model;
+mod members;
 mod order;
 #[cfg(feature = "keras-files")]
 mod paths;

@@ -57,7 +57,8 @@ pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
     written.map_err(|error| Error::io(path, error))
 }
 
-/// Sets the variables of `model` to those in a file of Keras at `path`: `.weights.h5`, or a whole model in the old HDF5 format.
+/// Sets the variables of `model` to those in a file of Keras at `path`: `.weights.h5`, `.keras`, or a whole model in the old HDF5
+/// format.
 /// The model needs the same layers in the same order; their names do not matter.
 ///
 /// # Errors
@@ -66,7 +67,12 @@ pub fn save_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
 pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
-    crate::trackable::weights::in_file(path, from_h5(model, &bytes, path))
+    let archive = bytes.starts_with(b"PK");
+    let load = || match archive {
+        true => from_h5(model, &super::members::weights_in(&bytes, path)?, path),
+        false => from_h5(model, &bytes, path),
+    };
+    crate::trackable::weights::in_file(path, load())
 }
 
 pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
