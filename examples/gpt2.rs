@@ -48,11 +48,11 @@ fn run(flags: &Flags) -> Result<()> {
     let words = model.vocab_size() as u32;
     let prompt = PROMPT.map(|token| token % words);
     let options = GenerateOptions::new().max_new_tokens(flags.steps).sample(true);
-    let mut text = model.generate(&prompt, options.top_k(50).temperature(0.9).seed(flags.seed))?;
+    let text = model.generate(&prompt, options.top_k(50).temperature(0.9).seed(flags.seed))?;
     say!("prompt    {prompt:?}");
     let mut tokens = Vec::new();
     let (mut begin, mut after_first) = (Instant::now(), device.stats());
-    while let Some(token) = text.next() {
+    for token in text {
         tokens.push(token?);
         // The first ones include the prompt, and the kernels that all others use.
         if tokens.len() == 2 {
