@@ -12,6 +12,7 @@
 //! [how-it-runs]: docs::how_it_runs
 //! [keras]: docs::keras_for_wgrad
 //! [portability]: docs::portability
+//! [preprocessing]: docs::preprocessing
 //! [tensorboard]: docs::tensorboard
 //! [tuning]: docs::tuning
 //! [web]: docs::web
@@ -28,6 +29,7 @@
         feature = "kernel-hooks",
         feature = "linalg",
         feature = "npy",
+        feature = "preprocessing",
         feature = "signal",
         feature = "summary"
     )),

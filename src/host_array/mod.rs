@@ -129,6 +129,22 @@ impl<'a> HostArray<'a> {
         HostArray { dtype, shape, data: Data::Bytes(bytes) }
     }
 
+    /// An array of as many strings as its shape has elements.
+    #[cfg(feature = "preprocessing")]
+    pub(crate) fn of_strings(shape: Shape, strings: Vec<Vec<u8>>) -> HostArray<'static> {
+        debug_assert_eq!(shape.elements(), strings.len());
+        HostArray { dtype: HostDType::String, shape, data: Data::Strings(strings.into()) }
+    }
+
+    /// The same elements in a shape that has as many.
+    #[cfg(feature = "preprocessing")]
+    pub(crate) fn with_shape(mut self, shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
+        debug_assert_eq!(shape.elements(), self.shape.elements());
+        self.shape = shape;
+        self
+    }
+
     /// The type of the elements.
     pub fn dtype(&self) -> HostDType {
         self.dtype

@@ -39,6 +39,8 @@ mod context;
 #[cfg(not(target_family = "wasm"))]
 pub mod datasets;
 mod dtype_policy;
+#[cfg(feature = "preprocessing")]
+mod front_model;
 mod function;
 mod functional;
 pub mod initializers;
@@ -69,6 +71,8 @@ pub use config::{Config, ConfigValue};
 pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
+#[cfg(feature = "preprocessing")]
+pub use front_model::FrontModel;
 pub use functional::{
     Functional, Input, LayerExt, PartialShape, Results, SymbolicOperand, SymbolicTensor, Symbols,
 };

@@ -15,6 +15,8 @@ mod datasets;
 mod keras_files;
 #[cfg(feature = "saved-model")]
 mod onnx;
+#[cfg(all(feature = "keras-files", feature = "preprocessing"))]
+mod preprocessing;
 #[cfg(feature = "saved-model")]
 mod saved_models;
 mod saver;

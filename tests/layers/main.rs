@@ -17,6 +17,8 @@ mod mixed_precision;
 mod models;
 mod optimizers;
 mod options;
+#[cfg(feature = "preprocessing")]
+mod preprocessing;
 mod recurrent;
 
 use wgrad::{Tensor, Trackable};

@@ -9,13 +9,15 @@ import { root } from './driver.mjs';
 /** Folders and files of `src` whose errors a page never sees: other programs' files, summaries, functions for Rust only. */
 const APART = [
   /^(summary|image|plan|debugging|wgsl)\//, /^saved_model\/((onnx\/)?save|traced|webgpu|rust_source|model\.rs)/, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
-  /^keras\/(applications|datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^train\/manager/,
+  /^keras\/(applications|datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^keras\/layers\/preprocessing\/(discretization\/|feature_space|hash|host_|integer_lookup|lookup|quantiles|string_lookup|text|vocabulary)/,
+  /^keras\/(front_model|saving\/assets)/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/, /^function\/(control_flow|tensor_array|repeated|difference|taped|selects|concrete_function)/, /^compat\//,
-  /^(config|distribute)\//, /^runtime\/(context|device_name|copies)/, /^eager\/replica/, /^variable\/mirrored/, /^keras\/training\/replicas/,
+  /^(config|distribute)\//, /^runtime\/(context|device_name|copies)/, /^eager\/(replica|workers)/, /^variable\/mirrored/, /^keras\/training\/(replicas|workers)/, /^runtime\/packs/,
 ];
 
 /** Names in messages that are not Rust's: those of files, of Keras and TensorFlow, of losses' parts. */
 const STAY = new Set([
+  'tf_idf',
   // Functions for Rust programs only.
   'add_loss', 'assert_consumed', 'assert_nontrivial_match', 'expect_partial', 'list_variables', 'set_weights', 'get_weights', 'weight_map', 'predict_all', 'reset_states', 'insert_axis', 'train_on_batch', 'test_on_batch', 'reset_metrics',
   'metrics_of', 'finalize_variable_values', 'exclude_from_weight_decay', 'slot_names', 't_mul', 'drop_remainder', 'central_fraction', 'reverse_sequence', 'kaiser_window',

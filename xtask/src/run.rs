@@ -34,7 +34,7 @@ impl CommandLine {
     /// whose required features are off are left out.
     pub fn cargo_test() -> Self {
         let features = "wgrad/csv,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
-            wgrad/inventory,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord,\
+            wgrad/inventory,wgrad/preprocessing,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord,\
             wgrad-examples/serve";
         let features = match crate::mpi::is_installed() {
             true => format!("{features},wgrad/mpi"),

@@ -52,10 +52,18 @@ pub use pooling::{
     GlobalAveragePooling3D, GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D,
     MaxPooling1D, MaxPooling2D, MaxPooling3D,
 };
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+pub use preprocessing::host_layer_from_config;
 pub use preprocessing::{
-    CategoryEncoding, CenterCrop, Discretization, Factor, FlipMode, Normalization, OutputMode,
-    RandomBrightness, RandomContrast, RandomCrop, RandomFlip, RandomRotation, RandomTranslation,
-    RandomZoom, Rescaling, Resizing, Solarization,
+    Boundaries, CategoryEncoding, CenterCrop, Discretization, Factor, FlipMode, Normalization,
+    OutputMode, RandomBrightness, RandomContrast, RandomCrop, RandomFlip, RandomRotation,
+    RandomTranslation, RandomZoom, Rescaling, Resizing, Solarization,
+};
+#[cfg(feature = "preprocessing")]
+pub use preprocessing::{
+    Cross, Feature, FeatureMode, FeatureSpace, HashedCrossing, Hashing, HostInput, HostLayer,
+    HostValue, IntegerLookup, MaskValue, Ngrams, OovMethod, Salt, Split, Standardize, StringLookup,
+    Table, TextVectorization,
 };
 pub use regularization::{
     ActivityRegularization, AlphaDropout, Dropout, GaussianDropout, GaussianNoise,

@@ -33,9 +33,9 @@ type Make = fn(&Config) -> Result<AnyLayer>;
 
 /// A row for each class, with the code that creates its layer.
 macro_rules! classes {
-    ($($kind:ident [$($layer:ident),* $(,)?])*) => {
+    ($($kind:ident [$($(#[$attribute:meta])* $layer:ident),* $(,)?])*) => {
         fn classes() -> impl Iterator<Item = (&'static str, Make)> {
-            [$($((
+            [$($($(#[$attribute])* (
                 $layer::class_name(),
                 (|config: &Config| Ok(AnyLayer::$kind(Box::new($layer::from_config(config)?)))) as Make,
             ),)*)*].into_iter()
@@ -88,6 +88,8 @@ classes! {
         GlobalMaxPooling3D,
         GroupNormalization,
         Identity,
+        #[cfg(feature = "preprocessing")]
+        IntegerLookup,
         LayerNormalization,
         LeakyRelu,
         Masking,

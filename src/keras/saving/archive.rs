@@ -6,9 +6,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+#[cfg(feature = "preprocessing")]
+use super::assets;
 use super::loaded_model::LoadedModel;
 use super::members::{Archive, WEIGHTS, damaged};
-use super::weights::{from_h5, to_h5};
+use super::weights::{from_h5, to_h5_with};
 use super::{CustomObjects, compiled, read};
 use crate::error::{Error, Result, message};
 use crate::files::zip::ZipWriter;
@@ -86,14 +88,50 @@ pub fn load_model_from_bytes(bytes: &[u8], options: LoadModelOptions) -> Result<
 }
 
 fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
+    loaded_with(bytes, path, options, |_| Ok(()))
+}
+
+/// As [`load_model_from_bytes`], with a config that `change` has changed after it has got the vocabularies.
+#[cfg(feature = "preprocessing")]
+pub(crate) fn read_keras_file(
+    bytes: &[u8],
+    options: &LoadModelOptions,
+    change: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<LoadedModel> {
+    loaded_with(bytes, Path::new("the contents"), options, change)
+}
+
+fn loaded_with(
+    bytes: &[u8],
+    path: &Path,
+    options: &LoadModelOptions,
+    change: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<LoadedModel> {
     if bytes.starts_with(crate::hdf5::MAGIC) {
         return old(bytes, path, options);
     }
     let mut archive = Archive::open(bytes, path)?;
-    let config: Value = python_json::parse(&archive.file(CONFIG)?)
+    let mut config: Value = python_json::parse(&archive.file(CONFIG)?)
         .map_err(|error| damaged(path, &format!("'{CONFIG}' is not valid JSON: {error}")))?;
-    let model = made(&config, &options.custom_objects)?;
     let weights = archive.file(WEIGHTS)?;
+    #[cfg(feature = "preprocessing")]
+    {
+        let stored = crate::hdf5::File::parse(&weights, path)?;
+        assets::lookups(&mut config, &mut |place, layer| {
+            let name = assets::vocabulary_at(place);
+            if !archive.contains(&name) {
+                return Ok(());
+            }
+            let weights = match stored.get(&assets::weights_at(place)) {
+                Some(node) => stored.values(node)?.to_f64(),
+                None => None,
+            };
+            let weights = weights.map(|list| list.iter().map(|x| *x as f32).collect());
+            assets::put(layer, &archive.file(&name)?, weights)
+        })?;
+    }
+    change(&mut config)?;
+    let model = made(&config, &options.custom_objects)?;
     from_h5(&model, &weights, path)?;
     finish(model, &config, &weights, path, options)
 }
@@ -145,9 +183,23 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
 }
 
 /// The contents of a `.keras` file.
-async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
+pub(crate) async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
     let arrays = Everything::collect(model, Scope::Variables).into_arrays(model.kind()).await?;
-    let weights = to_h5(&Layers::collect(model), &arrays)?;
+    #[allow(unused_mut)]
+    let mut extra = Vec::new();
+    #[cfg(feature = "preprocessing")]
+    assets::lookups(&mut config, &mut |place, layer| {
+        // Keras needs these here besides in the config.
+        if let Some(weights) = assets::column_weights(layer) {
+            let class = layer.get("class_name").and_then(Value::as_str).unwrap_or_default();
+            for place in assets::places(class, place) {
+                let weights = ndarray::Array1::from(weights.clone());
+                extra.push((assets::weights_at(&place), weights.into()));
+            }
+        }
+        Ok(())
+    })?;
+    let weights = to_h5_with(&Layers::collect(model), &arrays, &extra)?;
     config["compile_config"] = Value::Null;
     let metadata = json!({"keras_version": "3.0.0"});
     let mut archive = ZipWriter::default();

@@ -30,6 +30,11 @@ impl<'a> Archive<'a> {
         Ok(Archive { from, members, path })
     }
 
+    #[cfg(feature = "preprocessing")]
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.members.iter().any(|member| member.name == name)
+    }
+
     pub(super) fn file(&mut self, name: &str) -> Result<Vec<u8>> {
         let wrong = |what: &str| damaged(self.path, what);
         // Limits the decompressed size. Keras does not compress the archive, and compressing it again saves little.

@@ -6,6 +6,8 @@
 
 #[cfg(feature = "keras-files")]
 mod archive;
+#[cfg(all(feature = "keras-files", feature = "preprocessing"))]
+pub(crate) mod assets;
 #[cfg(feature = "keras-files")]
 mod compiled;
 mod custom;
@@ -27,6 +29,8 @@ mod weights;
 pub use archive::{LoadModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
 pub use archive::{load_model, load_model_with};
+#[cfg(all(feature = "keras-files", feature = "preprocessing"))]
+pub(crate) use archive::{read_keras_file, written as keras_file};
 pub use custom::CustomObjects;
 #[cfg(all(feature = "keras-files", feature = "saved-model"))]
 pub(crate) use layers_model::layers_model;
@@ -44,7 +48,7 @@ use super::{Functional, Sequential, python_json};
 use crate::error::{Error, Result, message};
 use crate::tensor::Tensor;
 
-fn parse(text: &str) -> Result<Value> {
+pub(crate) fn parse(text: &str) -> Result<Value> {
     python_json::parse(text.as_bytes())
         .map_err(|error| Error::Data(message!("from_json: the text is not valid JSON: {error}.")))
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::paths::{Extra, ExtraValue, VariablePath, places};
 use crate::error::{Error, Result, message};
 use crate::hdf5::{self, File, Group};
+use crate::host_array::HostArray;
 use crate::trackable::weights::layers::Layers;
 use crate::trackable::weights::{Arrays, LoadOptions, load};
 use crate::trackable::{NamedArray, Trackable};
@@ -76,12 +77,22 @@ pub fn load_weights(model: &impl Trackable, path: impl AsRef<Path>) -> Result<()
 }
 
 pub(super) fn to_h5(layers: &Layers, arrays: &[NamedArray<'_>]) -> Result<Vec<u8>> {
+    to_h5_with(layers, arrays, &[])
+}
+
+/// As [`to_h5`], with other arrays at their paths.
+pub(super) fn to_h5_with(
+    layers: &Layers,
+    arrays: &[NamedArray<'_>],
+    others: &[(String, HostArray<'static>)],
+) -> Result<Vec<u8>> {
     let (places, extras) = places(layers);
     let of_name: BTreeMap<&str, &VariablePath> =
         places.iter().map(|place| (&*place.name, place)).collect();
     let array_of: BTreeMap<&str, &NamedArray<'_>> =
         arrays.iter().map(|array| (&*array.name, array)).collect();
     let mut root = Group::default();
+    others.iter().for_each(|(path, array)| root.add(path, array.view()));
     for extra in &extras {
         match &extra.what {
             ExtraValue::Count => root.add(&extra.path, ndarray::arr0(0i64).into()),
@@ -139,7 +150,8 @@ fn arrays<'a>(
         let Some(place) = of_path.remove(path) else {
             let attribute =
                 !own && path.split('/').next().is_some_and(|first| attributes.contains(first));
-            let extra = extras.contains(path);
+            // The weights of a lookup's words are in its config.
+            let extra = extras.contains(path) || path.ends_with("/vars/idf_weights");
             if (own || attribute) && !generator && !extra {
                 let array = file.values(node)?;
                 let (shape, dtype) = (array.shape(), array.dtype().file_name());

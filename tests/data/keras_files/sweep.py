@@ -22,8 +22,8 @@ from keras import layers, ops
 
 warnings.simplefilter("ignore")
 
-# Base classes, and wrappers of other libraries.
-NO_LAYERS = {"Layer", "InputLayer", "Wrapper", "FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper"}
+# Base classes, wrappers of other libraries, and what keras/preprocessing_judge.py has.
+NO_LAYERS = {"IntegerLookup", "Layer", "InputLayer", "Wrapper", "FlaxLayer", "JaxLayer", "TFSMLayer", "TorchModuleWrapper"}
 
 SIGNAL, IMAGE, VOLUME, VECTOR, STEPS = (7, 4), (8, 6, 4), (6, 5, 4, 2), (6,), (5, 4)
 

@@ -9,7 +9,7 @@ use crate::keras::layers::shapes::positive;
 use crate::ops::one_hot;
 use crate::tensor::Tensor;
 
-/// The output format of [`CategoryEncoding`] and [`Discretization`](super::Discretization).
+/// The output format of [`CategoryEncoding`], [`Discretization`](super::Discretization), and the layers for tables and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputMode {
     /// Integer indices.
@@ -20,26 +20,37 @@ pub enum OutputMode {
     MultiHot,
     /// Like `MultiHot`, but with the number of occurrences of each index.
     Count,
+    /// Like `Count`, with each number multiplied by the weight of its index. Only lookups and `TextVectorization` have weights.
+    TfIdf,
+}
+
+impl OutputMode {
+    /// Keras's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            OutputMode::Int => "int",
+            OutputMode::OneHot => "one_hot",
+            OutputMode::MultiHot => "multi_hot",
+            OutputMode::Count => "count",
+            OutputMode::TfIdf => "tf_idf",
+        }
+    }
 }
 
 #[cfg(feature = "json")]
 impl crate::keras::ConfigValue for OutputMode {
     fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
-        Ok(match self {
-            OutputMode::Int => "int".into(),
-            OutputMode::OneHot => "one_hot".into(),
-            OutputMode::MultiHot => "multi_hot".into(),
-            OutputMode::Count => "count".into(),
-        })
+        Ok(self.name().into())
     }
 
     fn from_json(value: &serde_json::Value) -> std::result::Result<Self, String> {
         match value.as_str() {
             Some("int") => Ok(OutputMode::Int),
             Some("one_hot") => Ok(OutputMode::OneHot),
-            Some("multi_hot") => Ok(OutputMode::MultiHot),
+            Some("multi_hot" | "binary") => Ok(OutputMode::MultiHot),
             Some("count") => Ok(OutputMode::Count),
-            _ => Err("int, one_hot, multi_hot or count".into()),
+            Some("tf_idf" | "tf-idf") => Ok(OutputMode::TfIdf),
+            _ => Err("int, one_hot, multi_hot, count or tf_idf".into()),
         }
     }
 }
@@ -63,6 +74,11 @@ pub(super) fn encode(
             return Err(Error::Shape(message!(
                 "{layer}: the input is {:?}; it must be [N, K] or [K], with numbers in it.",
                 ids.shape()
+            )));
+        }
+        OutputMode::TfIdf => {
+            return Err(Error::Data(message!(
+                "{layer}: output_mode is tf_idf, and the layer has no weights. Take count."
             )));
         }
         OutputMode::MultiHot => one_hot(&ids, depth)?.reduce_max(-2)?,
@@ -101,5 +117,38 @@ impl Layer for CategoryEncoding {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let dtype = self.policy.compute_dtype();
         encode("CategoryEncoding", x, self.num_tokens, self.output_mode, dtype)
+    }
+}
+
+#[cfg(feature = "preprocessing")]
+impl super::HostLayer for CategoryEncoding {
+    fn call_host(
+        &self,
+        x: &crate::host_array::HostArray<'_>,
+    ) -> Result<crate::host_array::HostArray<'static>> {
+        use crate::host_array::HostDType;
+        positive("CategoryEncoding", "the number of classes", &[self.num_tokens])?;
+        let ids = super::host_layer::integers("CategoryEncoding", x)?;
+        let encoding = super::host_encoding::Encoding {
+            layer: "CategoryEncoding",
+            mode: self.output_mode,
+            depth: self.num_tokens,
+            dtype: if self.output_mode == OutputMode::Int {
+                HostDType::I64
+            } else {
+                HostDType::F32
+            },
+            idf: &[],
+        };
+        encoding.encode(x.shape(), ids)
+    }
+
+    fn cardinality(&self) -> Result<Option<usize>> {
+        Ok(Some(self.num_tokens).filter(|_| self.output_mode == OutputMode::Int))
+    }
+
+    #[cfg(feature = "json")]
+    fn describe(&self) -> Result<crate::keras::Config> {
+        crate::keras::layers::Configured::config(self)
     }
 }

@@ -1,0 +1,79 @@
+"""Keras loads the feature space and the models with lookups that wgrad wrote into a folder, and must compute wgrad's results; then
+it makes such files itself.
+
+`python preprocessing_judge.py FOLDER`: NAME.keras and wanted.json there; writes made_NAME.keras and made.json.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from keras import layers  # noqa: E402
+from keras.utils import FeatureSpace  # noqa: E402
+
+folder = pathlib.Path(sys.argv[1])
+wanted = json.loads((folder / "wanted.json").read_text())
+TEXTS = tf.constant(["A good film", "a bad, bad film!", "the film", "no words known"])
+NUMBERS = np.array([[4, 9], [1000, 7], [8, 8]])
+AGES = [1.0, 2.0, 4.0, 9.0]
+WORDS = ["x", "y", "x", "z"]
+TABLE = {
+    "word": WORDS, "kind": [3, 5, 3, 9], "age": AGES, "old": AGES, "half": AGES, "hash": WORDS,
+    "text": ["a b", "b c c", "d", "a a"],
+}
+TABLE = {k: tf.constant(v) for k, v in TABLE.items()}
+
+
+def result(name, model):
+    if name == "space":
+        return np.asarray(model(TABLE)).reshape(-1)
+    return np.asarray(model(TEXTS[:, None] if name.startswith("front") else tf.constant(NUMBERS))).reshape(-1)
+
+
+for name, values in wanted.items():
+    model = keras.saving.load_model(folder / f"{name}.keras")
+    np.testing.assert_allclose(result(name, model), values, rtol=1e-5, atol=1e-5, err_msg=name)
+    if name == "space":
+        # It can learn again.
+        model.adapt(TABLE)
+print(len(wanted), "files agree")
+
+made = {}
+
+
+def keep(name, model):
+    model.save(folder / f"made_{name}.keras")
+    made[name] = result(name, model).tolist()
+
+
+space = FeatureSpace(
+    features={
+        "word": FeatureSpace.string_categorical(name="word"),
+        "kind": FeatureSpace.integer_categorical(name="kind", num_oov_indices=2),
+        "age": FeatureSpace.float_normalized(name="age"),
+        "hash": FeatureSpace.string_hashed(5, name="hash"),
+        "old": FeatureSpace.float_discretized(2, name="old"),
+        "text": FeatureSpace.feature(
+            "string", layers.TextVectorization(output_mode="tf_idf", name="text"), "float"
+        ),
+    },
+    crosses=[("word", "kind")], crossing_dim=8,
+)
+space.adapt(tf.data.Dataset.from_tensor_slices(TABLE).batch(4))
+keep("space", space)
+for mode in ["int", "tf_idf"]:
+    words = layers.TextVectorization(output_mode=mode, ngrams=2, output_sequence_length=5 if mode == "int" else None)
+    words.adapt(TEXTS)
+    inner = [layers.Embedding(words.vocabulary_size(), 3), layers.GlobalAveragePooling1D()] if mode == "int" else []
+    keep(f"front_{mode}", keras.Sequential([keras.Input((1,), dtype="string"), words, *inner, layers.Dense(2)]))
+    lookup = layers.IntegerLookup(num_oov_indices=2, output_mode=mode)
+    lookup.adapt(np.array([[4, 7], [7, 1000], [4, 4]]))
+    inner = [layers.Embedding(lookup.vocabulary_size(), 3), layers.Flatten()] if mode == "int" else []
+    keep(f"numbers_{mode}", keras.Sequential([keras.Input((2,), dtype="int32"), lookup, *inner, layers.Dense(2)]))
+(folder / "made.json").write_text(json.dumps(made))

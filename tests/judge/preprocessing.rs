@@ -1,0 +1,116 @@
+//! Keras loads feature spaces and models with lookups that wgrad wrote, with the same results, and vice versa: `cargo xtask judge`.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use wgrad::keras::layers::{
+    Cross, Dense, Embedding, Feature, FeatureMode, FeatureSpace, Flatten, GlobalAveragePooling1D,
+    HostLayer, IntegerLookup, Layer, OutputMode, Table, TextVectorization,
+};
+use wgrad::keras::{FrontModel, INFERENCE, Sequential, saving};
+
+use crate::support::folder::Folder;
+
+const TEXTS: [&str; 4] = ["A good film", "a bad, bad film!", "the film", "no words known"];
+
+fn text(values: &[f32]) -> Value {
+    json!(values)
+}
+
+#[test]
+#[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
+fn keras_and_wgrad_read_each_others_vocabularies() {
+    let folder = Folder::new("preprocessing");
+    let table = Table::new()
+        .column("word", &["x", "y", "x", "z"])
+        .column("kind", &[3, 5, 3, 9])
+        .column("age", &[1.0f32, 2.0, 4.0, 9.0])
+        .column("text", &["a b", "b c c", "d", "a a"]);
+    let weights = TextVectorization::new().output_mode(OutputMode::TfIdf).max_tokens(9);
+    let space = FeatureSpace::new()
+        .feature("word", Feature::string_categorical())
+        .feature("kind", Feature::integer_categorical())
+        .feature("age", Feature::float_normalized())
+        .feature("old", Feature::float_discretized(2))
+        .feature("half", Feature::float_rescaled(0.5, 1.0))
+        .feature("hash", Feature::string_hashed(7))
+        .feature("text", Feature::new("string", weights, FeatureMode::Float))
+        .cross(Cross::new(["word", "kind"], 8));
+    let table = ["old", "half"]
+        .iter()
+        .fold(table.clone(), |all, name| all.column(*name, table.get("age").unwrap()));
+    let table = table.clone().column("hash", table.get("word").unwrap());
+    space.adapt(&table).unwrap();
+    space.save(folder.path("space.keras")).unwrap();
+    let rows = space.apply(&table).unwrap();
+
+    let mut wanted = json!({"space": text(rows.to_array::<f32>().unwrap().as_slice().unwrap())});
+    for mode in [OutputMode::Int, OutputMode::TfIdf] {
+        let name = if mode == OutputMode::Int { "front_int" } else { "front_tf_idf" };
+        let mut words = TextVectorization::new().output_mode(mode).ngrams(2);
+        if mode == OutputMode::Int {
+            words = words.output_sequence_length(5);
+        }
+        words.adapt(&TEXTS).unwrap();
+        let model = match mode {
+            OutputMode::Int => Sequential::new()
+                .add(Embedding::new(words.vocabulary_size().unwrap(), 3))
+                .add(GlobalAveragePooling1D::new())
+                .add(Dense::new(2)),
+            _ => Sequential::new().add(Dense::new(2)),
+        };
+        let model = FrontModel::new(model).front(words);
+        let y = model.call_host(&TEXTS, INFERENCE).unwrap().to_vec::<f32>().unwrap();
+        model.save(folder.path(&format!("{name}.keras"))).unwrap();
+        let again = FrontModel::load(folder.path(&format!("{name}.keras"))).unwrap();
+        assert_eq!(again.call_host(&TEXTS, INFERENCE).unwrap().to_vec::<f32>().unwrap(), y);
+        wanted[name] = text(&y);
+    }
+    for mode in [OutputMode::Int, OutputMode::TfIdf] {
+        let name = if mode == OutputMode::Int { "numbers_int" } else { "numbers_tf_idf" };
+        let lookup = IntegerLookup::new().num_oov_indices(2).output_mode(mode);
+        lookup.adapt(&[[4, 7], [7, 1000], [4, 4]]).unwrap();
+        let size = lookup.vocabulary_size().unwrap();
+        let mut model = Sequential::new().add(lookup);
+        if mode == OutputMode::Int {
+            model = model.add(Embedding::new(size, 3)).add(Flatten::new());
+        }
+        let model = model.add(Dense::new(2));
+        let x = wgrad::constant([[4, 9], [1000, 7], [8, 8]]).unwrap();
+        let y = model.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap();
+        model.save(folder.path(&format!("{name}.keras"))).unwrap();
+        wanted[name] = text(&y);
+    }
+    folder.write("wanted.json", wanted.to_string().as_bytes());
+
+    let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/keras/preprocessing_judge.py");
+    let output = Command::new(python).arg(script).arg(folder.path("")).output().unwrap();
+    let (said, reported) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{reported}");
+    assert!(said.contains("5 files agree"), "{said}");
+
+    let made: Value =
+        serde_json::from_slice(&std::fs::read(folder.path("made.json")).unwrap()).unwrap();
+    let close = |name: &str, y: &[f32]| {
+        let wanted: Vec<f32> = serde_json::from_value(made[name].clone()).unwrap();
+        assert_eq!(y.len(), wanted.len(), "{name}");
+        let near = y.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-5);
+        assert!(near, "{name}: {y:?}, not {wanted:?}");
+    };
+    let space = FeatureSpace::load(folder.path("made_space.keras")).unwrap();
+    close("space", space.apply(&table).unwrap().to_array::<f32>().unwrap().as_slice().unwrap());
+    for name in ["front_int", "front_tf_idf"] {
+        let model = FrontModel::load(folder.path(&format!("made_{name}.keras"))).unwrap();
+        close(name, &model.call_host(&TEXTS, INFERENCE).unwrap().to_vec::<f32>().unwrap());
+    }
+    for name in ["numbers_int", "numbers_tf_idf"] {
+        let model = saving::load_model(folder.path(&format!("made_{name}.keras"))).unwrap();
+        let x = wgrad::constant([[4, 9], [1000, 7], [8, 8]]).unwrap();
+        close(
+            name,
+            &model.sequential().unwrap().call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap(),
+        );
+    }
+}
