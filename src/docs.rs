@@ -38,6 +38,12 @@ pub mod training {}
 pub mod data {}
 
 #[cfg_attr(
+    any(not(doctest), all(feature = "keras-files", feature = "preprocessing")),
+    doc = include_str!("../docs/preprocessing.md")
+)]
+pub mod preprocessing {}
+
+#[cfg_attr(
     any(not(doctest), all(feature = "keras-files", feature = "npy", feature = "safetensors")),
     doc = include_str!("../docs/weights.md")
 )]

@@ -21,6 +21,7 @@ fn example(name: &str) -> Command {
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
         "segment" => env!("CARGO_BIN_EXE_segment"),
+        "tabular" => env!("CARGO_BIN_EXE_tabular"),
         "tensorboard" => env!("CARGO_BIN_EXE_tensorboard"),
         "text_classification" => env!("CARGO_BIN_EXE_text_classification"),
         "tfrecords" => env!("CARGO_BIN_EXE_tfrecords"),
@@ -320,6 +321,23 @@ fn the_order_of_words_matters() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(share(&text, "GRU") > 80.0, "{text}");
     assert!(share(&text, "transformer") > 70.0, "{text}");
+}
+
+#[test]
+fn a_network_learns_from_a_table_of_words_and_numbers() {
+    let folder = std::env::temp_dir().join(format!("wgrad-tabular-{}", std::process::id()));
+    let output = run("tabular", &["--steps", "400", "--out", folder.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("passenger 79 numbers from 6 columns and 3 crosses"), "{text}");
+    assert!(share(&text, "both") > 80.0, "{text}");
+    let chance = |who: &str| share(&text, who);
+    assert!(chance("a girl in the first class") > 80.0 && chance("a man in") < 30.0, "{text}");
+    assert!(
+        text.contains("column 'port': StringLookup: \"Atlantis\" is not in the vocabulary"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
