@@ -21,7 +21,7 @@ use say::{Result, say};
 use wgrad as tf;
 use wgrad::data::Dataset;
 use wgrad::data::csv::{CsvDataset, required};
-use wgrad::keras::layers::{Add, Cross, Dense, Feature, FeatureMode, FeatureSpace, Table};
+use wgrad::keras::layers::{Cross, Dense, Feature, FeatureMode, FeatureSpace, Table};
 use wgrad::keras::layers::{Discretization, StringLookup};
 use wgrad::keras::optimizers::Adam;
 use wgrad::keras::{EvaluateOptions, Functional, Input, LayerExt, PredictOptions, Verbose, saving};
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 /// Draws passengers and writes their records. Women, children and the first class mostly survive, but men from Cork in the third
 /// class do, too: a combination that no column shows on its own.
 fn write_passengers(path: &Path, count: usize) -> Result<()> {
-    let draws = tf::random::global().uniform([count, 7], 0.0, 1.0)?.to_vec::<f32>()?;
+    let draws = tf::random::global().uniform([count, 7])?.to_vec::<f32>()?;
     let mut text = String::from("survived,class,sex,age,fare,port\n");
     for draw in draws.chunks_exact(7) {
         let class = if draw[0] < 0.25 { 0 } else { 1 + usize::from(draw[0] > 0.5) };
@@ -112,7 +112,7 @@ fn network(width: usize, wide: bool, deep: bool) -> tf::Result<Functional> {
         halves.push(Dense::new(1).on_named("deep", &hidden)?);
     }
     match &halves[..] {
-        [a, b] => Functional::new(&x, Add::new().on([a, b])?),
+        [a, b] => Functional::new(&x, a.add(b)?),
         _ => Functional::new(&x, &halves[0]),
     }
 }
@@ -166,7 +166,10 @@ fn run(flags: &Flags) -> Result<()> {
     let lost = asked.column("port", &["Cherbourg", "Atlantis"]);
     match space.apply(&lost) {
         Ok(_) => Err("an unknown port was accepted".into()),
-        Err(error) => Ok(say!("{error}")),
+        Err(error) => {
+            say!("{error}");
+            Ok(())
+        }
     }
 }
 

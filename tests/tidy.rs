@@ -404,6 +404,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "function",
             "random",
             "tape",
+            "debugging",
             "hdf5",
             "image",
             "trackable",

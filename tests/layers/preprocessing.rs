@@ -340,6 +340,22 @@ fn errors_say_what_happened() {
     assert!(error(&text, &[["a", "b"], ["c", "d"]]).contains("[2, 2] and begins with \"a\""));
     let long = TextVectorization::new().output_sequence_length(1 << 60);
     assert!(error(&long, &["a", "b"]).contains("smaller output_sequence_length"));
+    // Sizes from files, which are not trusted.
+    let grams = TextVectorization::new().ngrams(usize::MAX).vocabulary(["a b"]);
+    assert_eq!(
+        grams.apply("a b").unwrap().to_array::<i64>().unwrap(),
+        ndarray::array![1, 1, 2].into_dyn()
+    );
+    assert!(error(&TextVectorization::new().ngrams(0), "a").contains("ngrams is 0"));
+    let oov = StringLookup::new().num_oov_indices(1 << 40).vocabulary(["a"]);
+    assert_eq!(oov.apply("a").unwrap().to_array::<i64>().unwrap()[[]], 1 << 40);
+    assert!(oov.get_vocabulary().is_err());
+    let oov = oov.output_mode(OutputMode::TfIdf).idf_weights([1.0]);
+    assert!(error(&oov, "a").contains("it must be 2^24 at most"));
+    let padded = StringLookup::new().max_tokens(1 << 60).pad_to_max_tokens(true).vocabulary(["a"]);
+    assert!(
+        error(&padded.output_mode(OutputMode::Count), "a").contains("does not fit into memory")
+    );
     let raw = HostArray::from_strings([1], vec![vec![b'o', 0xff]]).unwrap();
     let layer = StringLookup::new();
     layer.adapt(&raw).unwrap();

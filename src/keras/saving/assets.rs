@@ -124,7 +124,10 @@ pub(crate) fn column_weights(layer: &Value) -> Option<Vec<f32>> {
         list.iter().filter_map(|weight| Some(weight.as_f64()? as f32)).collect();
     let padded = config.get("pad_to_max_tokens").and_then(Value::as_bool) == Some(true);
     let most = config.get("max_tokens").and_then(Value::as_u64).filter(|_| padded);
-    if let Some(most) = most.and_then(|most| usize::try_from(most).ok()) {
+    // Rows of more columns do not fit into memory.
+    if let Some(most) =
+        most.and_then(|most| usize::try_from(most).ok()).filter(|most| *most <= 1 << 28)
+    {
         weights.resize(most.max(weights.len()), 0.0);
     }
     Some(weights)

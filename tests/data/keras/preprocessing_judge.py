@@ -25,14 +25,13 @@ AGES = [1.0, 2.0, 4.0, 9.0]
 WORDS = ["x", "y", "x", "z"]
 TABLE = {
     "word": WORDS, "kind": [3, 5, 3, 9], "age": AGES, "old": AGES, "half": AGES, "hash": WORDS,
-    "text": ["a b", "b c c", "d", "a a"],
 }
 TABLE = {k: tf.constant(v) for k, v in TABLE.items()}
 
 
 def result(name, model):
     if name == "space":
-        return np.asarray(model(TABLE)).reshape(-1)
+        return np.asarray(model({k: TABLE[k] for k in model.features})).reshape(-1)
     return np.asarray(model(TEXTS[:, None] if name.startswith("front") else tf.constant(NUMBERS))).reshape(-1)
 
 
@@ -59,9 +58,6 @@ space = FeatureSpace(
         "age": FeatureSpace.float_normalized(name="age"),
         "hash": FeatureSpace.string_hashed(5, name="hash"),
         "old": FeatureSpace.float_discretized(2, name="old"),
-        "text": FeatureSpace.feature(
-            "string", layers.TextVectorization(output_mode="tf_idf", name="text"), "float"
-        ),
     },
     crosses=[("word", "kind")], crossing_dim=8,
 )

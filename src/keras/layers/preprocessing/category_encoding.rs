@@ -1,5 +1,8 @@
 //! [`CategoryEncoding`]: encodes class indices as rows of zeros and ones.
 
+#[cfg(feature = "preprocessing")]
+mod host;
+
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::Context;
@@ -78,7 +81,7 @@ pub(super) fn encode(
         }
         OutputMode::TfIdf => {
             return Err(Error::Data(message!(
-                "{layer}: output_mode is tf_idf, and the layer has no weights. Take count."
+                "{layer}: the output format is tf_idf, and the layer has no weights. Take count."
             )));
         }
         OutputMode::MultiHot => one_hot(&ids, depth)?.reduce_max(-2)?,
@@ -117,38 +120,5 @@ impl Layer for CategoryEncoding {
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
         let dtype = self.policy.compute_dtype();
         encode("CategoryEncoding", x, self.num_tokens, self.output_mode, dtype)
-    }
-}
-
-#[cfg(feature = "preprocessing")]
-impl super::HostLayer for CategoryEncoding {
-    fn call_host(
-        &self,
-        x: &crate::host_array::HostArray<'_>,
-    ) -> Result<crate::host_array::HostArray<'static>> {
-        use crate::host_array::HostDType;
-        positive("CategoryEncoding", "the number of classes", &[self.num_tokens])?;
-        let ids = super::host_layer::integers("CategoryEncoding", x)?;
-        let encoding = super::host_encoding::Encoding {
-            layer: "CategoryEncoding",
-            mode: self.output_mode,
-            depth: self.num_tokens,
-            dtype: if self.output_mode == OutputMode::Int {
-                HostDType::I64
-            } else {
-                HostDType::F32
-            },
-            idf: &[],
-        };
-        encoding.encode(x.shape(), ids)
-    }
-
-    fn cardinality(&self) -> Result<Option<usize>> {
-        Ok(Some(self.num_tokens).filter(|_| self.output_mode == OutputMode::Int))
-    }
-
-    #[cfg(feature = "json")]
-    fn describe(&self) -> Result<crate::keras::Config> {
-        crate::keras::layers::Configured::config(self)
     }
 }

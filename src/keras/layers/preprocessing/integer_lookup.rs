@@ -114,11 +114,11 @@ impl Layer for IntegerLookup {
     unmasked!();
 
     fn call(&self, x: &Tensor, _cx: Context<'_>) -> Result<Tensor> {
-        if !matches!(x.dtype(), DType::I32 | DType::U8 | DType::U32) {
+        // A stack that is built from a shape is given floats, which Keras converts, too.
+        if x.dtype() == DType::Bool {
             return Err(Error::DType(message!(
-                "IntegerLookup: the input {:?} is {}; it must be integers. Give the model's Input that dtype.",
-                x.shape(),
-                x.dtype()
+                "IntegerLookup: the input {:?} is bool; it must be integers. Convert it first.",
+                x.shape()
             )));
         }
         let lookup = &self.lookup;

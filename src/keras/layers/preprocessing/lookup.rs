@@ -156,10 +156,11 @@ impl<T: Token> Lookup<T> {
                 format!("invert is set, and output_mode is {}; it must be int then.", mode.name())
             });
         }
-        // An index must be positive as i64, and some are behind these.
-        if self.num_oov_indices > (1 << 48) {
+        // Indices are positive i64, and weights are a list. A file may have any number.
+        let most = if mode == OutputMode::TfIdf { 24 } else { 48 };
+        if self.num_oov_indices > (1 << most) {
             return self.wrong(|| {
-                format!("num_oov_indices is {}; it must be 2^48 at most.", self.num_oov_indices)
+                format!("num_oov_indices is {}; it must be 2^{most} at most.", self.num_oov_indices)
             });
         }
         Ok(())
@@ -340,11 +341,13 @@ impl<T: Token> Lookup<T> {
     pub(super) fn vocabulary(&self, missing: &T) -> Result<Vec<T>> {
         let state = self.ready()?;
         let size = self.size_of(&state);
-        let mut all: Vec<T> = Vec::new();
-        if all.try_reserve_exact(size).is_err() {
-            return self
-                .wrong(|| format!("the vocabulary has {size} words, more than fit into memory."));
+        // A file may have any number of special tokens; systems promise memory that they do not have.
+        if self.token_start() > (1 << 24) {
+            return self.wrong(|| {
+                format!("the vocabulary has {size} words, more than fit into a list. Set a smaller num_oov_indices.")
+            });
         }
+        let mut all: Vec<T> = Vec::with_capacity(size);
         all.extend(self.special().map(|token| token.unwrap_or(missing).clone()));
         all.extend(state.known().iter().flat_map(|known| known.table.words.iter().cloned()));
         Ok(all)

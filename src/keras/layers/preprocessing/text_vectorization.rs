@@ -190,11 +190,17 @@ impl TextVectorization {
     /// The words of each text.
     fn documents(&self, x: &HostArray<'_>) -> Result<Vec<Vec<Vec<u8>>>> {
         let texts = strings(NAME, x)?;
-        let widths: Option<Vec<usize>> = match &self.ngrams {
+        let widths = |count: usize| match &self.ngrams {
             None => None,
-            Some(Ngrams::UpTo(most)) => Some((1..=*most).collect()),
+            // Longer ones than the text has words do not occur.
+            Some(Ngrams::UpTo(most)) => Some((1..=(*most).min(count)).collect()),
             Some(Ngrams::Widths(widths)) => Some(widths.clone()),
         };
+        if self.ngrams == Some(Ngrams::UpTo(0)) {
+            return Err(Error::Data(message!(
+                "{NAME}: ngrams is 0; it must be 1 or more. Leave it out for words."
+            )));
+        }
         // Texts that are not split are the words of their row.
         let whole = matches!(self.split, Split::Keep);
         let row = match x.shape() {
@@ -214,8 +220,9 @@ impl TextVectorization {
             for text in row {
                 words.extend(self.split.apply(NAME, self.standardize.apply(NAME, text)?)?);
             }
-            match &widths {
-                Some(widths) => text::ngrams(NAME, &words, widths),
+            let widths: Option<Vec<usize>> = widths(words.len());
+            match widths {
+                Some(widths) => text::ngrams(NAME, &words, &widths),
                 None => Ok(words),
             }
         };
