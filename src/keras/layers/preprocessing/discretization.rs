@@ -60,7 +60,11 @@ impl Boundaries {
 
 impl<T: Into<Vec<f32>>> From<T> for Boundaries {
     fn from(list: T) -> Self {
-        Boundaries { now: RwLock::new(list.into()), ..Default::default() }
+        Boundaries {
+            now: RwLock::new(list.into()),
+            #[cfg(feature = "preprocessing")]
+            summary: Default::default(),
+        }
     }
 }
 
