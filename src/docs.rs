@@ -91,8 +91,14 @@ pub mod tuning {}
 pub mod devices {}
 
 /// [devices]: crate::docs::devices
+/// [many-workers]: crate::docs::many_workers
 #[doc = include_str!("../docs/distribute.md")]
 pub mod distribute {}
+
+/// [benchmarks]: crate::docs::benchmarks
+/// [distribute]: crate::docs::distribute
+#[doc = include_str!("../docs/many-workers.md")]
+pub mod many_workers {}
 
 #[doc = include_str!("../docs/benchmarks.md")]
 pub mod benchmarks {}
