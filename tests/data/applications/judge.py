@@ -63,16 +63,24 @@ def keras_case(case):
                 layer.rate = 0.0
         return model
 
+    def use_statistics(of):
+        # A normalization of images computes with copies of its weights.
+        for layer in of.layers:
+            if isinstance(layer, keras.layers.Normalization):
+                layer.finalize_state()
+
     model = build("float32")
     for weight in model.weights:
         if isinstance(weight, keras.Variable) and "seed" not in weight.path and "count" not in weight.path:
             new = shaken(weight.path.split("/")[-1], weight.numpy())
             if new is not None:
                 weight.assign(new)
+    use_statistics(model)
     model.save_weights(f"{folder}/{case}.weights.h5")
     twin = build("float64")
     for a, b in zip(twin.weights, model.weights):
         a.assign(b.numpy())
+    use_statistics(twin)
     # The networks that scale images get those of 0 to 255.
     scale = 255.0 if network.startswith(("MobileNetV3", "EfficientNet")) else 1.0
     x = (scale * rng.uniform(0, 1, (4, 64, 64, 3))).astype(np.float32)
