@@ -107,12 +107,13 @@ fn check(folder: &Path, case: &str, end: &str, build: Build, arrangement: Arrang
 #[test]
 #[ignore = "takes a Python with TensorFlow, in WGRAD_JUDGE_PYTHON: `cargo xtask judge`"]
 fn networks_are_those_of_keras() {
-    let cases: [(&str, Build); 6] = [
+    let cases: [(&str, Build); 7] = [
         ("VGG16", vgg16::vgg16),
         ("ResNet50", resnet::resnet50),
         ("MobileNetV2", mobilenet_v2::mobilenet_v2),
         ("MobileNetV3Small", mobilenet_v3::mobilenet_v3_small),
         ("MobileNetV3Large", mobilenet_v3::mobilenet_v3_large),
+        ("EfficientNetB0", efficientnet::efficientnet_b0),
         ("DenseNet121", densenet::densenet121),
     ];
     let folder = Folder::new("judge-applications");
