@@ -273,22 +273,6 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("config", &["error", "device", "runtime"]),
     (
-        "distribute",
-        &[
-            "error",
-            "shape",
-            "dtype",
-            "host_array",
-            "warnings",
-            "runtime",
-            "ops",
-            "tensor",
-            "variable",
-            "eager",
-            "random",
-        ],
-    ),
-    (
         "function",
         &[
             "error", "support", "shape", "dtype", "warnings", "graph", "plan", "runtime", "ops",
@@ -329,6 +313,23 @@ const ROOMS: &[(&str, &[&str])] = &[
             "tensor",
             "random",
             "trackable",
+        ],
+    ),
+    (
+        "distribute",
+        &[
+            "error",
+            "shape",
+            "dtype",
+            "host_array",
+            "warnings",
+            "runtime",
+            "ops",
+            "tensor",
+            "variable",
+            "eager",
+            "random",
+            "data",
         ],
     ),
     (

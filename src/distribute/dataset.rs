@@ -69,12 +69,13 @@ impl Strategy {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad::{data::Dataset, distribute::OneDeviceStrategy};
-    /// let strategy = OneDeviceStrategy::new("/cpu:0")?;
+    /// use wgrad::{Device, Tensor, data::Dataset, distribute::MirroredStrategy, ndarray::ArrayD};
+    /// let strategy = MirroredStrategy::on(vec![Device::current()?])?;
     /// let numbers = Dataset::from_tensor_slices(vec![1f32, 2.0, 3.0, 4.0])?.batch(2);
     /// let mut sums = Vec::new();
     /// for batch in strategy.experimental_distribute_dataset(&numbers).iter() {
-    ///     let sum = strategy.run(|batch| wgrad::constant(batch)?.reduce_sum(()), &batch?)?;
+    ///     let step = |batch: ArrayD<f32>| Tensor::from_array(&batch)?.reduce_sum(());
+    ///     let sum = strategy.run(step, &batch?)?;
     ///     sums.push(sum.values()[0].item::<f32>()?);
     /// }
     /// assert_eq!(sums, [3.0, 7.0]);
@@ -94,8 +95,8 @@ impl Strategy {
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
-    /// use wgrad::{data::range, distribute::OneDeviceStrategy};
-    /// let strategy = OneDeviceStrategy::new("/cpu:0")?;
+    /// use wgrad::{Device, data::range, distribute::MirroredStrategy};
+    /// let strategy = MirroredStrategy::on(vec![Device::current()?])?;
     /// let dataset = strategy.distribute_datasets_from_function(|context| {
     ///     let numbers = range(0..100).shard(context.num_input_pipelines, context.input_pipeline_id);
     ///     Ok(numbers.batch(context.get_per_replica_batch_size(20)?))

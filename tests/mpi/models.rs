@@ -12,14 +12,16 @@ use tf::keras::{
 use tf::{Result, Tensor, Trackable};
 use wgrad as tf;
 use wgrad::data::drawn_digits::draw_digits;
+use wgrad::data::mnist::{Mnist, MnistOptions};
 
 pub const BATCH: usize = 32;
 /// Not a multiple of the batch size: the last batch of an epoch is smaller.
 pub const EXAMPLES: usize = 200;
 
-/// Images and labels.
+/// Images and labels: of the real MNIST where it is found, otherwise drawn.
 pub fn digits() -> Result<(Tensor, Tensor)> {
-    draw_digits(EXAMPLES, 1).tensors(&(0..EXAMPLES).collect::<Vec<_>>())
+    let options = MnistOptions::new().train_count(EXAMPLES).test_count(1);
+    Mnist::load(&options)?.train.tensors(&(0..EXAMPLES).collect::<Vec<_>>())
 }
 
 pub fn network() -> Sequential {

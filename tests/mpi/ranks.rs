@@ -11,7 +11,9 @@ use tf::distribute::{
 use tf::keras::callbacks::{BackupAndRestore, BackupOptions, Callback, LambdaCallback, Logs, Run};
 use tf::keras::layers::Dense;
 use tf::keras::optimizers::{Optimizer, Sgd};
-use tf::keras::{Activation, CompileOptions, FitOptions, Layer, Model, Sequential, TRAINING};
+use tf::keras::{
+    Activation, CompileOptions, FitOptions, Layer, Model, Sequential, StopSignal, TRAINING,
+};
 use tf::{Tensor, Trackable, Variable};
 use wgrad as tf;
 
@@ -258,6 +260,49 @@ fn ends_early() {
     let options = FitOptions::new().epochs(5).batch_size(8).verbose(0).callback(full);
     let error = model.fit((&x, &y), options).unwrap_err();
     println!("rank {}: {error}", strategy.rank());
+}
+
+/// Where one process is interrupted, or one callback ends the training, all stop at the same batch.
+#[test]
+#[ignore = "mpirun starts it"]
+fn stops_together() {
+    struct Stops {
+        here: bool,
+        signal: Option<StopSignal>,
+        seen: usize,
+    }
+    impl Callback for Stops {
+        fn on_train_batch_begin(&mut self, _: usize, run: &mut Run<'_>) -> tf::Result<()> {
+            self.seen += 1;
+            if self.here && self.seen == 9 {
+                match &self.signal {
+                    Some(signal) => signal.stop(),
+                    None => run.stop_training(),
+                }
+            }
+            Ok(())
+        }
+    }
+    let strategy = strategy();
+    let (images, labels) = digits().unwrap();
+    for interrupted in [false, true] {
+        let model = strategy.scope(network);
+        model.compile("adam", loss(), CompileOptions::new()).unwrap();
+        let signal = StopSignal::new();
+        let here = strategy.rank() == 1;
+        let mut stops = Stops { here, signal: interrupted.then(|| signal.clone()), seen: 0 };
+        let options = FitOptions::new()
+            .batch_size(BATCH)
+            .epochs(5)
+            .verbose(0)
+            .validation_split(0.2)
+            .stop_signal(&signal)
+            .callback(&mut stops);
+        let history = model.fit((&images, &labels), options).unwrap();
+        // Five batches in an epoch.
+        assert_eq!((stops.seen, history.epochs().len()), (9, 2));
+        assert_eq!(history.interrupted(), interrupted);
+    }
 }
 
 /// Each process reads its own half of the examples, by `fit` and by hand.

@@ -86,6 +86,12 @@ fn a_training_resumes_with_another_number_of_processes() {
 }
 
 #[test]
+fn all_processes_stop_at_the_same_batch() {
+    let folder = Folder::new("mpi-stops");
+    job::succeeds(2, "stops_together", &folder.path(""), &[]);
+}
+
+#[test]
 fn processes_can_read_data_of_their_own() {
     let folder = Folder::new("mpi-own");
     job::succeeds(1, "reads_all_data", &folder.path(""), &[]);

@@ -53,7 +53,8 @@ pub fn unet(config: UnetConfig, options: &ApplicationOptions) -> Result<Function
             crate::trackable::shape_text(&input.shape()[1..])
         )));
     }
-    let style = Style { epsilon: 1e-3, momentum: 0.99, bias: false, torch: false };
+    // PyTorch's momentum: short trainings end before Keras's averages have left their beginnings.
+    let style = Style { epsilon: 1e-3, momentum: 0.9, bias: false, torch: false };
     let mut x = (*input).clone();
     let mut levels = Vec::new();
     for level in 0..depth {

@@ -207,7 +207,7 @@ async fn epochs(
         };
         running.progress.begin(Some((epoch, plan.epochs.end)), feed.steps());
         let batches = running.pass(Phase::Train, feed, begun).await?;
-        let interrupted = running.interrupted();
+        let interrupted = running.interrupted_anywhere()?;
         if interrupted {
             running.history.interrupt();
         }
@@ -231,7 +231,7 @@ async fn epochs(
                 validation.as_ref().map_or(Ok(Vec::new()), Validation::bytes)?;
             running.back_up(0, feed).await?;
         }
-        if interrupted || running.interrupted() {
+        if interrupted || running.interrupted_anywhere()? {
             running.history.interrupt();
             break;
         }

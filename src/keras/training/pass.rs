@@ -105,6 +105,18 @@ impl Loop<'_, '_> {
         self.stop.stopped() || self.ctrl_c.pressed()
     }
 
+    /// As [`Loop::interrupted`], in one of the processes of a strategy.
+    pub(super) fn interrupted_anywhere(&self) -> Result<bool> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(workers) = OfWorkers::of(self.model) {
+            let interrupted = workers.interrupted(self.interrupted())?;
+            if interrupted {
+                self.stop.stop();
+            }
+        }
+        Ok(self.interrupted())
+    }
+
     fn batch_logs(&self) -> BatchLogs {
         let wanted = self.callbacks.iter().map(|callback| callback.batch_logs());
         wanted.max().unwrap_or(BatchLogs::Unused)
@@ -288,7 +300,11 @@ impl Loop<'_, '_> {
             let stops = match &workers {
                 Some(workers) => {
                     let epoch = self.run.backup.epoch.number;
-                    workers.stops(phase, epoch, batches, stops)?
+                    let all = workers.stops(phase, epoch, batches, stops)?;
+                    if all && !self.interrupted_anywhere()? {
+                        self.run.stop_training();
+                    }
+                    all
                 }
                 None => stops,
             };

@@ -63,6 +63,14 @@ impl OfWorkers {
         self.workers().agree(&call, 0, stops)
     }
 
+    /// Whether one of the processes was interrupted.
+    ///
+    /// # Errors
+    /// As [`Workers::agree`].
+    pub(super) fn interrupted(&self, interrupted: bool) -> Result<bool> {
+        self.workers().agree("fit: whether it is interrupted", 0, interrupted)
+    }
+
     /// After the last batch of a pass.
     ///
     /// # Errors
