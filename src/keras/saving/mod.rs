@@ -17,6 +17,7 @@ mod layers_model;
 mod legacy;
 #[cfg(feature = "keras-files")]
 mod loaded_model;
+#[cfg(feature = "keras-files")]
 mod members;
 mod order;
 #[cfg(feature = "keras-files")]
