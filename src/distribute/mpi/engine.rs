@@ -21,7 +21,7 @@ use crate::error::{Error, Result, message};
 const GRACE: Duration = Duration::from_secs(10);
 /// How long an idle thread sleeps between two looks at the other processes.
 const IDLE: Duration = Duration::from_millis(100);
-/// While a call of MPI is under way, the thread asks at once for so long, as most calls take less.
+/// How long the thread asks at once whether the others have come to a call; then it pauses in between.
 const EAGER: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_micros(50);
 /// The bytes with which a process describes its call, or itself.
@@ -265,11 +265,11 @@ impl Engine<'_> {
                 std::hint::spin_loop();
                 continue;
             }
-            // Other processes may wait for this core.
-            if began.elapsed() < EAGER {
-                std::thread::yield_now()
+            // Other processes may wait for this core. Values move only while this asks, so it pauses only where it waits for others.
+            if self.meeting.is_none() || began.elapsed() < EAGER {
+                std::thread::yield_now();
             } else {
-                std::thread::sleep(PAUSE)
+                std::thread::sleep(PAUSE);
             }
             self.turn();
         }
