@@ -4,11 +4,10 @@ use std::process::{Command, Stdio};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-env-changed=MPICC");
-    println!("cargo::rerun-if-env-changed=PATH");
     if std::env::var_os("CARGO_FEATURE_MPI").is_none() || cfg!(windows) {
         return;
     }
+    println!("cargo::rerun-if-env-changed=MPICC");
     let works = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,7 +1,6 @@
 //! Sums over replicas: of the devices of this process, and then of all processes.
 
-use std::collections::VecDeque;
-
+use super::signature::hash_of_tensors;
 use crate::dtype::DType;
 use crate::eager::{PendingSum, Replicas, Workers};
 use crate::error::{Error, Result, message};
@@ -53,25 +52,9 @@ pub(super) fn of_workers(
     tensors: &[Option<Tensor>],
     agreed: u64,
 ) -> Result<Vec<Option<Tensor>>> {
-    workers.agree(what, signature(tensors, agreed), false)?;
+    workers.agree(what, hash_of_tensors(tensors, agreed), false)?;
     // The others wait for this process from now on.
     sum_of_workers(workers, device, tensors).inspect_err(|error| workers.fail(error))
-}
-
-/// A number that differs if the tensors differ in their dtypes or shapes.
-fn signature(tensors: &[Option<Tensor>], start: u64) -> u64 {
-    let add =
-        |hash: u64, number: u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut hash = add(start, tensors.len() as u64);
-    for tensor in tensors {
-        let Some(tensor) = tensor else {
-            hash = add(hash, u64::MAX);
-            continue;
-        };
-        hash = tensor.dtype().name().bytes().fold(hash, |hash, byte| add(hash, byte.into()));
-        hash = tensor.shape().iter().fold(hash, |hash, size| add(hash, *size as u64));
-    }
-    hash
 }
 
 /// The sum of each tensor over all processes, which have agreed on the call. The last tensors are sent first: a backward pass
@@ -108,13 +91,13 @@ fn sum_of_workers(
         pack.iter().map(|(_, tensor)| tensor.value().clone()).collect::<Vec<_>>()
     };
     let reads = device.start_packs(&packs.iter().map(values).collect::<Vec<_>>())?;
-    let mut pending: VecDeque<PendingSum> = VecDeque::with_capacity(packs.len());
+    let mut pending: Vec<PendingSum> = Vec::with_capacity(packs.len());
     for read in reads {
         let floats = read.deliver(|bytes| {
             let float = |word: &[u8]| f32::from_ne_bytes(word.try_into().unwrap_or_default());
             bytes.chunks_exact(4).map(float).collect::<Vec<f32>>()
         })?;
-        pending.push_back(workers.start_sum(floats)?);
+        pending.push(workers.start_sum(floats)?);
     }
     for (pack, pending) in packs.into_iter().zip(pending) {
         let sum = pending()?;

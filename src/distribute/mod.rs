@@ -51,6 +51,7 @@ mod mpi;
 #[cfg(feature = "mpi")]
 mod multi_worker;
 mod per_replica;
+mod signature;
 mod strategy;
 
 pub(crate) use all_reduce::all_reduce;
@@ -59,7 +60,7 @@ pub use dataset::{AutoShardPolicy, DistributedDataset, DistributedIter, InputCon
 #[cfg(feature = "mpi")]
 pub use multi_worker::{CommunicationOptions, MultiWorkerMirroredStrategy};
 pub use per_replica::{Local, PerReplica};
-pub(crate) use strategy::hash_of;
+pub(crate) use signature::hash_of;
 pub use strategy::{
     CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, ReduceOp, ReplicaContext,
     Strategy, get_replica_context, has_strategy, in_cross_replica_context,

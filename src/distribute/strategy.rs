@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::signature::hash_of;
 use super::{Local, PerReplica, all_reduce};
 use crate::dtype::DType;
 use crate::eager::{self, Replica, Replicas, Workers};
@@ -347,12 +348,13 @@ impl Strategy {
             });
         }
         let mut total = total.expect("a strategy has a replica");
-        if self.workers().is_some() {
-            let rows = device.scope(|| Tensor::from_slice(&[count as f32], [1]))?;
-            let sums = vec![vec![Some(total), Some(rows)]];
-            let sums = sum_on_first(&self.replicas, "Strategy::reduce", sums)?;
-            let [sum, rows] = sums.try_into().expect("there is a sum for each value");
-            (total, count) = (sum, rows.item::<f32>()? as usize);
+        if let Some(workers) = self.workers() {
+            let sums =
+                all_reduce::of_workers("Strategy::reduce", &**workers, device, &[Some(total)], 0)?;
+            total = sums.into_iter().flatten().next().expect("there is a sum for each value");
+            let counts = workers.gather((count as u64).to_le_bytes().to_vec())?;
+            let count_of = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
+            count = counts.into_iter().map(count_of).sum::<u64>() as usize;
         }
         match op {
             ReduceOp::Sum => Ok(total),
@@ -423,9 +425,11 @@ impl Strategy {
         if own.is_empty() {
             return Ok(());
         }
-        let values = own.iter().map(|variable| Some(variable.peek())).collect();
-        let sums = sum_on_first(&self.replicas, "average_variables", vec![values])?;
-        for (variable, sum) in own.iter().zip(sums) {
+        let values: Vec<Option<Tensor>> =
+            own.iter().map(|variable| Some(variable.peek())).collect();
+        let device = &self.replicas.devices()[0];
+        let sums = all_reduce::of_workers("average_variables", &**workers, device, &values, 0)?;
+        for (variable, sum) in own.iter().zip(sums.into_iter().flatten()) {
             variable.replace(&sum.divide(workers.count() as f32)?)?;
         }
         Ok(())
@@ -454,18 +458,6 @@ impl Strategy {
     }
 }
 
-/// The sums of tensors over all processes, on the first device of this one.
-fn sum_on_first(
-    replicas: &Replicas,
-    what: &str,
-    tensors: Vec<Vec<Option<Tensor>>>,
-) -> Result<Vec<Tensor>> {
-    let workers = replicas.workers().expect("the caller has several processes");
-    let device = &replicas.devices()[0];
-    let sums = all_reduce::of_workers(what, &**workers, device, &tensors[0], 0)?;
-    Ok(sums.into_iter().flatten().collect())
-}
-
 /// The values of all processes joined along an axis, on the first device of this one.
 fn gather_from_workers(
     replicas: &Replicas,
@@ -491,14 +483,6 @@ fn gather_from_workers(
     };
     let parts = gather().inspect_err(|error| workers.fail(error))?;
     concat(&parts, axis)
-}
-
-/// A hash that is equal on all machines.
-pub(crate) fn hash_of(words: &[String]) -> u64 {
-    let bytes = words.iter().flat_map(|word| word.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// What a step can do besides computing: the context of the replica that this thread computes for.

@@ -146,7 +146,11 @@ impl Device {
                     .iter()
                     .filter_map(|(value, place)| Some((node(value)?, *place)))
                     .collect();
-                Reads::Early { wanted: &wanted, packs, submitted }
+                // A value that the graph does not compute is read after the flush, with the others of its packs.
+                match wanted.len() == values.len() {
+                    true => Reads::Early { wanted: &wanted, packs, submitted },
+                    false => Reads::None,
+                }
             }
         };
         let run = Run { graph, key: &key, leaves, outputs, lent, training, made };

@@ -83,3 +83,55 @@ impl Device {
         Ok(staging.into_iter().zip(submitted).map(pack).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::device::DeviceOptions;
+    use crate::error::Result;
+    use crate::runtime::Device;
+    use crate::tensor::{Tensor, constant};
+
+    fn numbers(bytes: &[u8]) -> Vec<f32> {
+        bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+
+    fn read(device: &Device, packs: &[Vec<&Tensor>]) -> Result<(Vec<Vec<f32>>, u64)> {
+        let values: Vec<Vec<_>> =
+            packs.iter().map(|pack| pack.iter().map(|x| x.value().clone()).collect()).collect();
+        let before = device.stats().submits;
+        let packs = device.start_packs(&values)?;
+        let submits = device.stats().submits - before;
+        let all = packs.into_iter().map(|pack| pack.deliver(numbers)).collect::<Result<_>>()?;
+        Ok((all, submits))
+    }
+
+    #[test]
+    fn packs_are_submitted_where_they_are_computed() {
+        let device = Device::open(&DeviceOptions::default()).unwrap();
+        let test = || -> Result<()> {
+            let x = constant([[1.0, 2.0], [3.0, 4.0]])?;
+            // Products are kernels of their own, each of the one before.
+            let first = x.matmul(&x)?;
+            let second = first.matmul(&x)?;
+            let third = second.matmul(&x)?;
+            let (all, submits) = read(&device, &[vec![&first], vec![&third, &second]])?;
+            assert_eq!(all[0], [7.0, 10.0, 15.0, 22.0]);
+            assert_eq!(all[1], [199.0, 290.0, 435.0, 634.0, 37.0, 54.0, 81.0, 118.0]);
+            // One for each pack, and the end of the plan.
+            assert_eq!(submits, 3);
+
+            // Some are computed already, and some occur twice.
+            let fourth = third.add(&first)?;
+            let (all, _) = read(&device, &[vec![&fourth, &first], vec![&first], vec![]])?;
+            assert_eq!(all[0], [206.0, 300.0, 450.0, 656.0, 7.0, 10.0, 15.0, 22.0]);
+            assert_eq!(all[1], [7.0, 10.0, 15.0, 22.0]);
+            assert!(all[2].is_empty());
+            let fifth = fourth.add(&first)?;
+            let (all, _) = read(&device, &[vec![&fifth], vec![&fifth]])?;
+            assert_eq!(all[0], all[1]);
+            assert_eq!(all[0], [213.0, 310.0, 465.0, 678.0]);
+            Ok(())
+        };
+        device.scope(test).unwrap();
+    }
+}

@@ -15,6 +15,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use super::heartbeat::{Finding, Heartbeat};
 use super::{Answer, Command, Place, Work};
 use crate::distribute::CommunicationOptions;
+use crate::distribute::signature::hash;
 use crate::error::{Error, Result, message};
 
 /// How long a process whose job has failed may run on, to report the error and to end by itself.
@@ -134,7 +135,7 @@ impl Engine<'_> {
     /// The smallest of each number over all processes tells whether all have the same one.
     fn agree(&mut self, what: &str, signature: u64, flag: bool) -> Answer {
         // The order of calls is part of what must be equal.
-        let signature = fnv(what.as_bytes(), signature);
+        let signature = hash(what.bytes(), signature);
         let own = [signature, !signature, u64::from(!flag)];
         let mut least = [0u64; 3];
         self.meeting = Some((what.to_string(), Instant::now()));
@@ -218,26 +219,34 @@ impl Engine<'_> {
         scope(|scope| {
             self.finish(world.immediate_all_gather_into(scope, &own[..], &mut sizes[..]));
         });
-        let counts: Vec<i32> = sizes.iter().map(|size| *size as i32).collect();
-        let begins: Vec<i32> = counts
-            .iter()
-            .scan(0, |end, count| {
-                *end += count;
-                Some(*end - count)
-            })
-            .collect();
-        let mut all = vec![0u8; sizes.iter().sum::<u64>() as usize];
-        let mut parts = PartitionMut::new(&mut all[..], &counts[..], &begins[..]);
-        scope(|scope| {
-            self.finish(world.immediate_all_gather_varcount_into(scope, bytes, &mut parts));
-        });
-        let mut rest = &all[..];
-        let part = |size: &u64| {
-            let (part, later) = rest.split_at(*size as usize);
-            rest = later;
-            part.to_vec()
-        };
-        sizes.iter().map(part).collect()
+        let mut parts: Vec<Vec<u8>> = sizes.iter().map(|_| Vec::new()).collect();
+        let longest = sizes.iter().max().copied().unwrap_or(0);
+        // MPI counts in 32 bits, so that all parts of one call must be below 2 GiB.
+        let most = (1 << 30) / sizes.len() as u64;
+        let mut begin = 0;
+        while begin < longest {
+            let rest = |size: u64| size.saturating_sub(begin).min(most);
+            let counts: Vec<i32> = sizes.iter().map(|size| rest(*size) as i32).collect();
+            let begins: Vec<i32> = counts
+                .iter()
+                .scan(0, |end, count| {
+                    *end += count;
+                    Some(*end - count)
+                })
+                .collect();
+            let mut all = vec![0u8; counts.iter().sum::<i32>() as usize];
+            let from = (begin as usize).min(bytes.len());
+            let own = &bytes[from..from + rest(bytes.len() as u64) as usize];
+            let mut received = PartitionMut::new(&mut all[..], &counts[..], &begins[..]);
+            scope(|scope| {
+                self.finish(world.immediate_all_gather_varcount_into(scope, own, &mut received));
+            });
+            for ((part, at), count) in parts.iter_mut().zip(&begins).zip(&counts) {
+                part.extend(&all[*at as usize..(*at + *count) as usize]);
+            }
+            begin += most;
+        }
+        parts
     }
 
     fn broadcast(&mut self, bytes: &mut Vec<u8>) {
@@ -327,11 +336,4 @@ impl Engine<'_> {
         crate::warnings::warn_user!("{error}");
         self.world.abort(1)
     }
-}
-
-/// A hash that is equal in all processes, whatever machine they run on.
-fn fnv(bytes: &[u8], start: u64) -> u64 {
-    bytes.iter().fold(start ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }

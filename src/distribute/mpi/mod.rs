@@ -201,6 +201,10 @@ impl Workers for Mpi {
     }
 
     fn fail(&self, error: &Error) {
+        // A process alone leaves nobody waiting, and may continue.
+        if self.count() == 1 {
+            return;
+        }
         let words =
             message!("{} cannot take part any longer: {error}", self.place.name(self.place.rank));
         let failure = Error::Unavailable(words.clone());

@@ -26,7 +26,9 @@ impl Place {
         signature: u64,
         calls: &[(String, u64)],
     ) -> Error {
-        let elsewhere = calls.iter().position(|(other, _)| other != what);
+        // Long calls are cut, this one, too.
+        let own = calls.get(self.rank).map_or(what, |(own, _)| own);
+        let elsewhere = calls.iter().position(|(other, _)| other != own);
         if let Some(rank) = elsewhere {
             let (call, name) = (&calls[rank].0, self.name(rank));
             if call == END {

@@ -1,9 +1,11 @@
 //! Decoders of text: [`CausalLm`], the [`KeyValues`] that they keep of earlier tokens, and [`Generation`].
 
 use super::sampling::{GenerateOptions, Sampler};
-use super::transformer::Visible;
+use super::transformer::{Visible, attend};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
+use crate::keras::Context;
+use crate::keras::layers::Dropout;
 use crate::ops::where_;
 use crate::tensor::{Tensor, range};
 use crate::trackable::Trackable;
@@ -116,6 +118,22 @@ impl KeyValues {
     fn end(&mut self, tokens: usize) {
         self.used += tokens;
         self.step = None;
+    }
+}
+
+/// Attention of tokens to themselves and to those before: with a past, to the keys and values of this layer in it, which it extends.
+pub(super) fn attend_to_past(
+    [q, k, v]: [&Tensor; 3],
+    past: Option<(&mut KeyValues, usize)>,
+    dropout: (f32, &Dropout),
+    cx: Context<'_>,
+) -> Result<Tensor> {
+    match past {
+        None => attend([q, k, v], Visible::Causal, dropout, cx),
+        Some((past, layer)) => {
+            let [k, v] = past.extend(layer, [k, v])?;
+            attend([q, &k, &v], past.visible(), dropout, cx)
+        }
     }
 }
 

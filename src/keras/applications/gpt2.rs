@@ -1,8 +1,8 @@
 //! [`Gpt2`]: the decoder of Radford et al. (2019), with Hugging Face's names.
 
-use super::decoding::{CausalLm, KeyValues};
+use super::decoding::{CausalLm, KeyValues, attend_to_past};
 use super::names::WeightNames;
-use super::transformer::{Visible, attend, check, dense, from_heads, into_heads, kernels};
+use super::transformer::{check, dense, from_heads, into_heads, kernels};
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Dense, Dropout, Embedding, LayerNormalization};
 use crate::keras::trial::trial;
@@ -228,13 +228,7 @@ impl Attention {
         };
         let (q, k, v) = (part(0)?, part(1)?, part(2)?);
         let dropout = (self.rate, &self.dropout);
-        let y = match past {
-            None => attend([&q, &k, &v], Visible::Causal, dropout, cx)?,
-            Some(past) => {
-                let [k, v] = past.extend(layer, [&k, &v])?;
-                attend([&q, &k, &v], past.visible(), dropout, cx)?
-            }
-        };
+        let y = attend_to_past([&q, &k, &v], past.map(|past| (past, layer)), dropout, cx)?;
         self.c_proj.call(&from_heads(&y)?, cx)
     }
 }

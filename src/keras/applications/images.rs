@@ -29,10 +29,7 @@ pub enum Scaling {
 /// [`Error::Shape`] if the images do not have three channels and the scaling differs between them;
 /// [`Error::DType`] if they are not floats.
 pub fn preprocess_input(x: &Tensor, scaling: Scaling) -> Result<Tensor> {
-    if scaling == Scaling::Tf {
-        return x.divide(127.5)?.subtract(1.0);
-    }
-    if x.shape().last() != Some(&3) {
+    if scaling != Scaling::Tf && x.shape().last() != Some(&3) {
         return Err(Error::Shape(message!(
             "preprocess_input: the images are {:?}; they must be [.., H, W, 3], as each of the three colors has its own mean.",
             x.shape()
@@ -40,7 +37,7 @@ pub fn preprocess_input(x: &Tensor, scaling: Scaling) -> Result<Tensor> {
     }
     let row = |values: [f32; 3]| constant(values);
     match scaling {
-        Scaling::Tf => unreachable!("it returned above"),
+        Scaling::Tf => x.divide(127.5)?.subtract(1.0),
         Scaling::Torch => {
             let x = x.divide(255.0)?.subtract(row([0.485, 0.456, 0.406])?)?;
             x.divide(row([0.229, 0.224, 0.225])?)

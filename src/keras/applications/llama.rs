@@ -1,9 +1,9 @@
 //! [`Llama`]: a decoder with root-mean-square normalizations, rotary positions and grouped queries (Touvron et al. 2023), with
 //! Hugging Face's names.
 
-use super::decoding::{CausalLm, KeyValues};
+use super::decoding::{CausalLm, KeyValues, attend_to_past};
 use super::names::WeightNames;
-use super::transformer::{Visible, attend, check, from_heads, into_heads, kernels};
+use super::transformer::{check, from_heads, into_heads, kernels};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Dense, Dropout, Embedding, RmsNormalization};
@@ -270,13 +270,7 @@ impl Attention {
         let k = rotated(&into_heads(&self.k_proj.call(x, cx)?, pairs)?, rotations)?;
         let v = into_heads(&self.v_proj.call(x, cx)?, pairs)?;
         let dropout = (0.0, &self.dropout);
-        let y = match past {
-            None => attend([&q, &k, &v], Visible::Causal, dropout, cx)?,
-            Some(past) => {
-                let [k, v] = past.extend(layer, [&k, &v])?;
-                attend([&q, &k, &v], past.visible(), dropout, cx)?
-            }
-        };
+        let y = attend_to_past([&q, &k, &v], past.map(|past| (past, layer)), dropout, cx)?;
         self.o_proj.call(&from_heads(&y)?, cx)
     }
 }
