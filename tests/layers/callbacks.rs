@@ -546,8 +546,10 @@ fn the_bar_is_kerass() {
 #[ignore = "another test starts it"]
 fn trains_until_ctrl_c() {
     let (model, x, y) = small();
-    let begun = LambdaCallback::new().on_epoch_begin(|epoch, _| {
-        if epoch == 3 {
+    // After the first batch of the fourth epoch: before it, Ctrl-C would end the training between two epochs.
+    let ended = std::sync::atomic::AtomicUsize::new(0);
+    let begun = LambdaCallback::new().on_train_batch_end(move |_, _| {
+        if ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 60 {
             println!("\nTRAINING");
         }
         Ok(())
