@@ -20,6 +20,7 @@ fn example(name: &str) -> Command {
         "functions" => env!("CARGO_BIN_EXE_functions"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
+        "reinforce" => env!("CARGO_BIN_EXE_reinforce"),
         "segment" => env!("CARGO_BIN_EXE_segment"),
         "tabular" => env!("CARGO_BIN_EXE_tabular"),
         "tensorboard" => env!("CARGO_BIN_EXE_tensorboard"),
@@ -283,6 +284,14 @@ fn a_decoder_needs_no_pipelines_for_more_tokens() {
     assert!(text.contains("compiled  0 pipelines after the second token"), "{text}");
     let tokens = text.lines().find_map(|line| line.strip_prefix("text      ")).unwrap();
     assert_eq!(tokens.split(',').count(), 30);
+}
+
+#[test]
+fn a_pole_is_balanced() {
+    let output = run("reinforce", &["--seeds", "1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.ends_with("learned   1 of 1 seeds\n"), "{text}");
 }
 
 #[test]
