@@ -1,4 +1,4 @@
-//! Compiles a model with the settings in a file, and restores the optimizer's state.
+//! Compiles a model with the settings in a file or in JSON, and restores the optimizer's state.
 
 use std::path::Path;
 
@@ -10,16 +10,96 @@ use crate::hdf5::File;
 use crate::keras::config::shown;
 use crate::keras::losses::{self, Loss};
 use crate::keras::metrics::{self, Metric};
-use crate::keras::optimizers::{Adam, AdamW, Optimizer, RmsProp, Sgd};
+use crate::keras::optimizers::{self, Adam, AdamW, Optimizer, RmsProp, Sgd};
 use crate::keras::{CompileOptions, Model, python_json};
 use crate::tensor::Tensor;
 use crate::trackable::arrays::{Scope, set_with};
 use crate::trackable::{NamedArray, Parts, Trackable, named_trainable};
 
+/// What to do about settings of a file.
+const ADVICE: &str = " Load the model with LoadModelOptions::new().compile(false), and compile it.";
+const CALL: &str = "load_model: ";
+
 fn unknown(what: String) -> Error {
-    Error::Data(message!(
-        "load_model: {what}. Load the model with LoadModelOptions::new().compile(false), and compile it."
-    ))
+    Error::Data(message!("{CALL}{what}.{ADVICE}"))
+}
+
+/// The error of settings that no file has.
+fn without_file(error: Error, call: &str) -> Error {
+    error.reworded(|text| match text.strip_prefix(CALL).and_then(|text| text.strip_suffix(ADVICE)) {
+        Some(what) => message!("{call}: {}", what.replace(" of the file", "")),
+        None => message!("{call}: {text}"),
+    })
+}
+
+impl LoadedModel {
+    /// Compiles the model with settings as JSON: `"optimizer"`, `"loss"` and, optionally, a list of `"metrics"`, each Keras's name
+    /// or a class with its options, as Keras's `get_compile_config` writes them.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::saving::LoadedModel;
+    /// let model = LoadedModel::from_json(
+    ///     r#"{"class_name": "Sequential", "config": {"layers": [{"class_name": "Dense", "config": {"units": 1}}]}}"#,
+    /// )?;
+    /// model.compile_from_json(
+    ///     r#"{"optimizer": {"class_name": "SGD", "config": {"learning_rate": 0.1}}, "loss": "mse", "metrics": ["mae"]}"#,
+    /// )?;
+    /// let error = model.compile_from_json(r#"{"loss": "mse"}"#).unwrap_err().to_string();
+    /// assert_eq!(error, "compile: the settings have no optimizer.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the text is not JSON, has no optimizer or loss, or names something that is not supported;
+    /// [`Error::Index`] for an unknown optimizer's name.
+    pub fn compile_from_json(&self, text: &str) -> Result<()> {
+        let call = "compile";
+        let config = settings(text, call)?;
+        for key in ["optimizer", "loss"] {
+            if config.get(key).is_none_or(Value::is_null) {
+                return Err(Error::Data(message!("{call}: the settings have no {key}.")));
+            }
+        }
+        let known = ["optimizer", "loss", "metrics", "loss_weights", "weighted_metrics"];
+        if let Some(key) = config.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(Error::Data(message!(
+                "{call}: the settings have no '{key}'; they are optimizer, loss and metrics."
+            )));
+        }
+        set(self, &Value::Object(config)).map(drop).map_err(|error| without_file(error, call))
+    }
+}
+
+/// The optimizer that JSON describes: Keras's name, or a class with its options, as Keras's `serialize` writes it. Options are
+/// supported for Adam, AdamW, RMSprop and SGD.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::saving::optimizer_from_json;
+/// let sgd = optimizer_from_json(r#"{"class_name": "SGD", "config": {"learning_rate": 0.5, "momentum": 0.9}}"#)?;
+/// assert_eq!(sgd.learning_rate(), 0.5);
+/// assert_eq!(optimizer_from_json(r#""adam""#)?.learning_rate(), 1e-3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the text is not JSON, or names a class or an option that is not supported; [`Error::Index`] for an unknown
+/// name.
+pub fn optimizer_from_json(text: &str) -> Result<Box<dyn Optimizer>> {
+    let call = "optimizer";
+    let value = super::parse(text).map_err(|error| without_file(error, call))?;
+    optimizer(&value).map(|(made, _)| made).map_err(|error| without_file(error, call))
+}
+
+fn settings(text: &str, call: &str) -> Result<Map<String, Value>> {
+    match super::parse(text) {
+        Ok(Value::Object(settings)) => Ok(settings),
+        Ok(_) => Err(Error::Data(message!("{call}: the settings are JSON, but not an object."))),
+        Err(error) => Err(without_file(error, call)),
+    }
 }
 
 /// The options of an object. Each option that is read is removed; the remaining ones must be those of every optimizer,
@@ -91,15 +171,23 @@ pub(super) fn compile(
     weights: &[u8],
     path: &Path,
 ) -> Result<()> {
+    match set(model, config)? {
+        Some(slots) => restore(model, slots, weights, path),
+        None => Ok(()),
+    }
+}
+
+/// As [`compile`], without the optimizer's state, whose order it returns.
+fn set(model: &LoadedModel, config: &Value) -> Result<Option<Slots>> {
     let given = |key: &str| config.get(key).filter(|value| !value.is_null());
     for key in ["loss_weights", "weighted_metrics"] {
         if given(key).is_some() {
             return Err(unknown(format!(
-                "the file was compiled with {key}, which is not supported"
+                "{key} is set, which is not supported"
             )));
         }
     }
-    let Some(loss) = given("loss") else { return Ok(()) };
+    let Some(loss) = given("loss") else { return Ok(None) };
     let mut options = CompileOptions::new();
     if let Some(metrics) = given("metrics") {
         let list = metrics.as_array().ok_or_else(|| {
@@ -130,7 +218,7 @@ pub(super) fn compile(
             Model::<[Tensor], Vec<Tensor>>::compile(model, optimizer, made_loss(loss)?, options)?;
         }
     }
-    restore(model, groups, weights, path)
+    Ok(Some(groups))
 }
 
 fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
@@ -188,6 +276,10 @@ struct Slots {
 
 /// The optimizer that a config describes.
 fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
+    if let Some(name) = value.as_str() {
+        let slots = Slots { names: Vec::new(), paired: false, has_rate: true };
+        return Ok((optimizers::get(name)?, slots));
+    }
     let (class, mut options) = Options::parse(value, "optimizer")?;
     let rate = options
         .number("learning_rate")?
@@ -241,7 +333,7 @@ fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
         }
         class => {
             return Err(unknown(format!(
-                "the file was compiled with the optimizer {class}; Adam, AdamW, RMSprop and SGD are supported"
+                "the optimizer is {class}; Adam, AdamW, RMSprop and SGD are supported with options"
             )));
         }
     };

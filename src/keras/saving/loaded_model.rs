@@ -1,5 +1,6 @@
 //! [`LoadedModel`]: a model of either kind, as a file specifies.
 
+use super::CustomObjects;
 use crate::error::{Error, Result, message};
 use crate::keras::{Functional, Model, Sequential, Trainer};
 use crate::tensor::Tensor;
@@ -39,6 +40,47 @@ impl LoadedModel {
             LoadedModel::Sequential(_) => Err(Error::Data(message!(
                 "load_model: the file holds a Sequential, and a functional model was requested. Call sequential()."
             ))),
+        }
+    }
+
+    /// Creates the model that the JSON of Keras describes, of the kind that it specifies, with new weights.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::keras::{Sequential, layers::Dense, saving::LoadedModel};
+    /// let text = Sequential::new().add(Dense::new(3)).to_json()?;
+    /// let model = LoadedModel::from_json(&text)?;
+    /// assert_eq!(model.to_json()?, text);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Sequential::from_json`].
+    pub fn from_json(text: &str) -> Result<Self> {
+        super::archive::made(&super::parse(text)?, &CustomObjects::new())
+    }
+
+    /// Returns the model as JSON in Keras's format, without its weights.
+    ///
+    /// # Errors
+    /// As [`Sequential::to_json`].
+    pub fn to_json(&self) -> Result<String> {
+        match self {
+            LoadedModel::Sequential(model) => model.to_json(),
+            LoadedModel::Functional(model) => model.to_json(),
+        }
+    }
+
+    /// Writes the model as a `.keras` file. Blocks.
+    ///
+    /// # Errors
+    /// As [`Sequential::save`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        match self {
+            LoadedModel::Sequential(model) => model.save(path),
+            LoadedModel::Functional(model) => model.save(path),
         }
     }
 

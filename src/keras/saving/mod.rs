@@ -32,6 +32,8 @@ pub use archive::{LoadModelOptions, load_model_from_bytes};
 pub use archive::{load_model, load_model_with};
 #[cfg(all(feature = "keras-files", feature = "preprocessing"))]
 pub(crate) use archive::{read_keras_file, written as keras_file};
+#[cfg(feature = "keras-files")]
+pub use compiled::optimizer_from_json;
 pub use custom::CustomObjects;
 #[cfg(all(feature = "keras-files", feature = "saved-model"))]
 pub(crate) use layers_model::layers_model;
