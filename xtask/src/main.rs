@@ -5,6 +5,7 @@
 
 mod adapters;
 mod bench;
+mod c;
 mod check;
 mod draw;
 mod hostile;
@@ -118,6 +119,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "build the page and the npm package; --serve, --test (--help lists ARGS)",
         run: web::run,
+    },
+    Command {
+        name: "c",
+        arguments: "[ARGS...]",
+        summary: "build the C API, and run programs in C, C++ and Lua, also under sanitizers (--help lists ARGS)",
+        run: c::run,
     },
     Command {
         name: "check",

@@ -1,0 +1,172 @@
+/* Opens and closes objects of every kind again and again. Afterwards, the process has as many handles, threads and open files as
+ * before, and no more memory. Arguments: how often, for devices and for the rest. */
+#include <dirent.h>
+#include <malloc.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int entries(const char *folder) {
+    DIR *open = opendir(folder);
+    TRUE(open != NULL);
+    int count = 0;
+    while (readdir(open)) count++;
+    closedir(open);
+    return count;
+}
+
+static long kilobytes(void) {
+    malloc_trim(0);
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    long found = -1;
+    while (fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %ld", &found);
+    fclose(file);
+    return found;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void devices(void) {
+    wgrad_device *device;
+    float value = 2, read = 0;
+    CHECK(wgrad_device_open(NULL, 1 << 20, &device));
+    wgrad_tensor *x = floats(device, 1, &value);
+    CHECK(wgrad_tensor_read(x, &read, sizeof read));
+    TRUE(read == 2);
+    CHECK(wgrad_tensor_free(x));
+    CHECK(wgrad_device_free(device));
+}
+
+static void tensors(void) {
+    float values[16] = {3}, read[16];
+    wgrad_tensor *x = floats(NULL, 16, values), *copy;
+    CHECK(wgrad_tensor_clone(x, &copy));
+    CHECK(wgrad_tensor_free(x));
+    CHECK(wgrad_tensor_read(copy, read, sizeof read));
+    TRUE(read[0] == 3);
+    CHECK(wgrad_tensor_free(copy));
+}
+
+static void gradients(void) {
+    float values[4] = {1, 2, 3, 4}, read[4];
+    wgrad_tensor *x = floats(NULL, 4, values), *gradient;
+    wgrad_variable *v;
+    wgrad_tape *tape;
+    wgrad_optimizer *sgd;
+    CHECK(wgrad_variable_new(x, 1, &v));
+    CHECK(wgrad_optimizer_from_json("{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.5}}", &sgd));
+    CHECK(wgrad_tape_new(0, &tape));
+    wgrad_tensor *value;
+    CHECK(wgrad_variable_read(v, &value));
+    wgrad_tensor *square = unary("tf.math.square", "x", value);
+    CHECK(wgrad_tape_gradient_variables(tape, square, &v, 1, &gradient));
+    CHECK(wgrad_optimizer_apply(sgd, &gradient, &v, 1));
+    CHECK(wgrad_tensor_read(gradient, read, sizeof read));
+    TRUE(read[3] == 8);
+    wgrad_tensor *used[] = {x, value, square, gradient};
+    for (int i = 0; i < 4; i++) CHECK(wgrad_tensor_free(used[i]));
+    CHECK(wgrad_tape_free(tape));
+    CHECK(wgrad_variable_free(v));
+    CHECK(wgrad_optimizer_free(sgd));
+}
+
+/* An abandoned tape still ends when it is freed. */
+static void tapes(void) {
+    wgrad_tape *tape;
+    CHECK(wgrad_tape_new(1, &tape));
+    tensors();
+    CHECK(wgrad_tape_free(tape));
+}
+
+static void models(void) {
+    wgrad_model *model;
+    CHECK(wgrad_model_from_json(NULL,
+        "{\"class_name\": \"Sequential\", \"config\": {\"layers\": ["
+        "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 4]}},"
+        "{\"class_name\": \"Dense\", \"config\": {\"units\": 2}}]}}", &model));
+    int64_t shape[2] = {1, 4};
+    float values[4] = {1, 2, 3, 4};
+    wgrad_tensor *x, *y;
+    CHECK(wgrad_tensor_from_data(NULL, WGRAD_FLOAT32, shape, 2, values, sizeof values, &x));
+    CHECK(wgrad_model_call(model, &x, 1, 0, &y, 1, NULL));
+    CHECK(wgrad_tensor_free(x));
+    CHECK(wgrad_tensor_free(y));
+    CHECK(wgrad_model_free(model));
+}
+
+static const char *onnx;
+static void functions(void) {
+    wgrad_function *function;
+    CHECK(wgrad_function_load_onnx(NULL, onnx, &function));
+    CHECK(wgrad_function_free(function));
+}
+
+static int released;
+static int32_t no_batch(void *user, uint64_t index, wgrad_batch *batch) {
+    (void)user, (void)index, (void)batch;
+    return 0;
+}
+static void release(void *user) { released += user == &released; }
+static void datasets(void) {
+    wgrad_dataset *dataset;
+    wgrad_checkpoint *checkpoint;
+    int before = released;
+    CHECK(wgrad_dataset_from_callback(no_batch, &released, release, &dataset));
+    CHECK(wgrad_dataset_free(dataset));
+    TRUE(released == before + 1);
+    CHECK(wgrad_checkpoint_new(&checkpoint));
+    CHECK(wgrad_checkpoint_free(checkpoint));
+}
+
+static void texts(void) {
+    char *text;
+    CHECK(wgrad_ops(&text));
+    wgrad_string_free(text);
+    TRUE(wgrad_model_from_json(NULL, "{", (wgrad_model *[1]){NULL}) == WGRAD_INVALID_ARGUMENT);
+}
+
+/* The first tenth fills caches and pools; the rest must not need more. */
+static void repeat(const char *what, void (*turn)(void), int times) {
+    if (times == 0) return;
+    int first = times < 500 ? 50 : times / 10;
+    double start = seconds();
+    for (int i = 0; i < first; i++) turn();
+    int files = entries("/proc/self/fd"), threads = entries("/proc/self/task");
+    long memory = kilobytes();
+    for (int i = first; i < times; i++) turn();
+    double time = seconds() - start;
+    /* Threads of the driver end a moment after their device. */
+    for (int wait = 0; wait < 100 && entries("/proc/self/task") > threads; wait++) usleep(20000);
+    long more = kilobytes() - memory;
+    printf("%d %s: %.1f s, %+ld kB, %+d files, %+d threads, %zu handles\n", times, what, time, more,
+           entries("/proc/self/fd") - files, entries("/proc/self/task") - threads, wgrad_open_handles());
+    fflush(stdout);
+    TRUE(entries("/proc/self/fd") <= files);
+    TRUE(entries("/proc/self/task") <= threads);
+    TRUE(wgrad_open_handles() == 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    /* 100 bytes for each object would be more. */
+    TRUE(more < 512 + times * 100L / 1024);
+#endif
+}
+
+int main(int count, char **arguments) {
+    TRUE(count == 4);
+    onnx = arguments[1];
+    int some = atoi(arguments[2]), times = atoi(arguments[3]);
+    repeat("devices", devices, some);
+    repeat("tensors", tensors, times);
+    repeat("gradients", gradients, times);
+    repeat("tapes", tapes, times);
+    repeat("models", models, times);
+    repeat("functions", functions, times);
+    repeat("datasets and checkpoints", datasets, times);
+    repeat("texts", texts, times);
+    return 0;
+}

@@ -1,0 +1,1 @@
+/* LuaJIT knows these types. */

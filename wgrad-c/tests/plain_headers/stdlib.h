@@ -1,0 +1,1 @@
+/* LuaJIT needs none of it. */
