@@ -34,9 +34,14 @@ impl Kept {
         self.shelf.trim();
     }
 
-    /// Records a value that a run has computed.
+    /// Records a value that a run has computed, or that was uploaded.
     pub(super) fn note(&mut self, value: &Arc<Value>, buffer: &Buffer) {
         if buffer.fits_a_place() {
+            // A program that only uploads and reads has no run after which values are looked at.
+            if self.small.len() >= 2 * self.enough {
+                self.small.retain(|(value, _)| value.strong_count() > 0);
+                self.enough = self.enough.max(self.small.len());
+            }
             self.small.push((Arc::downgrade(value), 0));
         }
     }
@@ -124,5 +129,31 @@ impl Device {
             value.set(ValueState::Ready(buffer.clone()));
         }
         Ok(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceOptions;
+    use crate::tensor::constant;
+
+    #[test]
+    fn values_that_are_only_uploaded_and_read_leave_nothing() -> Result<()> {
+        let device = Device::open(&DeviceOptions::default())?;
+        device.scope(|| {
+            let mut held = Vec::new();
+            for i in 0..10 * MANY {
+                let x = constant(i as f32)?;
+                assert_eq!(x.item::<f32>()?, i as f32);
+                held.extend((i < MANY).then_some(x));
+            }
+            let noted = device.state().kept.small.len();
+            assert!(noted <= 3 * MANY, "{noted}");
+            for (i, x) in held.iter().enumerate() {
+                assert_eq!(x.item::<f32>()?, i as f32);
+            }
+            Ok(())
+        })
     }
 }
