@@ -43,10 +43,9 @@ static wgrad_tensor *tensor(int32_t dtype, int64_t rows, int64_t columns, const 
     return made;
 }
 
-static wgrad_tensor *op(const char *name, const char *attributes, const char *a, wgrad_tensor *x, const char *b, wgrad_tensor *y) {
-    const char *names[2] = {a, b};
+static wgrad_tensor *op(const char *name, wgrad_tensor *x, wgrad_tensor *y) {
     wgrad_tensor *inputs[2] = {x, y}, *output;
-    check(wgrad_op(NULL, name, names, inputs, y ? 2 : 1, attributes, &output, 1, NULL), name);
+    check(wgrad_op(NULL, name, NULL, inputs, y ? 2 : 1, NULL, &output, 1, NULL), name);
     return output;
 }
 
@@ -67,8 +66,8 @@ static wgrad_tensor *dense(wgrad_tensor *x, wgrad_variable *w, wgrad_variable *b
     wgrad_tensor *kernel, *bias;
     CHECK(wgrad_variable_read(w, &kernel));
     CHECK(wgrad_variable_read(b, &bias));
-    wgrad_tensor *product = op("tf.linalg.matmul", NULL, "a", x, "b", kernel);
-    wgrad_tensor *sum = op("tf.math.add", NULL, "x", product, "y", bias);
+    wgrad_tensor *product = op("tf.linalg.matmul", x, kernel);
+    wgrad_tensor *sum = op("tf.math.add", product, bias);
     wgrad_tensor *used[] = {kernel, bias, product};
     for (int i = 0; i < 3; i++) CHECK(wgrad_tensor_free(used[i]));
     return sum;
@@ -76,7 +75,7 @@ static wgrad_tensor *dense(wgrad_tensor *x, wgrad_variable *w, wgrad_variable *b
 
 static wgrad_tensor *logits(wgrad_variable **v, wgrad_tensor *x) {
     wgrad_tensor *sum = dense(x, v[0], v[1]);
-    wgrad_tensor *hidden = op("tf.nn.relu", NULL, "features", sum, NULL, NULL);
+    wgrad_tensor *hidden = op("tf.nn.relu", sum, NULL);
     wgrad_tensor *result = dense(hidden, v[2], v[3]);
     CHECK(wgrad_tensor_free(sum));
     CHECK(wgrad_tensor_free(hidden));
@@ -107,8 +106,8 @@ static float by_hand(void) {
         wgrad_tape *tape;
         CHECK(wgrad_tape_new(0, &tape));
         wgrad_tensor *scores = logits(v, x);
-        wgrad_tensor *losses = op("tf.nn.sparse_softmax_cross_entropy_with_logits", NULL, "labels", y, "logits", scores);
-        wgrad_tensor *loss = op("tf.math.reduce_mean", NULL, "input_tensor", losses, NULL, NULL);
+        wgrad_tensor *losses = op("tf.nn.sparse_softmax_cross_entropy_with_logits", y, scores);
+        wgrad_tensor *loss = op("tf.math.reduce_mean", losses, NULL);
         wgrad_tensor *gradients[4];
         CHECK(wgrad_tape_gradient_variables(tape, loss, v, 4, gradients));
         CHECK(wgrad_optimizer_apply(adam, gradients, v, 4));

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use wgrad::Tensor;
 use wgrad::inventory::{self, Args, Entry, Stop, Value};
 
@@ -44,43 +44,72 @@ fn value(json: Json) -> Option<Value> {
 }
 
 /// Tensors with equal names are one argument, a list.
-fn arguments(names: Vec<&str>, tensors: Vec<Tensor>, attributes: Map<String, Json>) -> Args {
+fn arguments(names: &[String], tensors: &[Tensor], attributes: &[(String, Value)]) -> Args {
     let mut given: Vec<(String, Vec<Tensor>)> = Vec::new();
-    for (name, tensor) in names.into_iter().zip(tensors) {
+    for (name, tensor) in names.iter().zip(tensors) {
         match given.iter_mut().find(|(known, _)| known == name) {
-            Some((_, list)) => list.push(tensor),
-            None => given.push((name.to_string(), vec![tensor])),
+            Some((_, list)) => list.push(tensor.clone()),
+            None => given.push((name.clone(), vec![tensor.clone()])),
         }
     }
-    Args::new(given, attributes.into_iter().filter_map(|(key, json)| Some((key, value(json)?))))
+    Args::new(given, attributes.iter().cloned())
 }
 
-fn run(name: &str, entry: &Entry, arguments: &Args) -> Result<Vec<Tensor>> {
-    let results = (entry.call)(arguments).map_err(|stop| match stop {
-        Stop::Failed(error) => error.into(),
-        Stop::Lacks(what) if what.is_empty() => Failure::new(
-            wgrad_status::WGRAD_UNIMPLEMENTED,
-            format!("{name}: wgrad has no op for these arguments."),
-        ),
-        Stop::Lacks(what) => Failure::argument(format!(
-            "{name}: '{what}' is missing, or has a value that it cannot have."
-        )),
-    })?;
-    match arguments.unread() {
-        None => Ok(results),
-        Some(what) => Err(Failure::argument(format!("{name} has no argument '{what}'."))),
+/// The most tensors that a call passes without names. An op of more may read them in another order than TensorFlow has them.
+const UNNAMED: usize = 2;
+
+/// Calls the op. Tensors without names get those that the op asks for, one after the other.
+fn run(
+    name: &str,
+    entry: &Entry,
+    names: Option<Vec<String>>,
+    tensors: &[Tensor],
+    attributes: &[(String, Value)],
+) -> Result<Vec<Tensor>> {
+    // No argument has such a name.
+    let unnamed = |at: usize| format!("tensor {at}");
+    let mut open = if names.is_some() { tensors.len()..tensors.len() } else { 0..tensors.len() };
+    let mut names = names.unwrap_or_else(|| (0..tensors.len()).map(unnamed).collect());
+    loop {
+        let arguments = arguments(&names, tensors, attributes);
+        let what = match (entry.call)(&arguments) {
+            Ok(results) => match arguments.unread() {
+                None => return Ok(results),
+                Some(what) => {
+                    return Err(Failure::argument(format!("{name} has no argument '{what}'.")));
+                }
+            },
+            Err(Stop::Failed(error)) => return Err(error.into()),
+            Err(Stop::Lacks(what)) => what,
+        };
+        if what.is_empty() {
+            return Err(Failure::new(
+                wgrad_status::WGRAD_UNIMPLEMENTED,
+                format!("{name}: wgrad has no op for these arguments."),
+            ));
+        }
+        let known = names.contains(&what) || attributes.iter().any(|(key, _)| *key == what);
+        match open.next().filter(|_| !known) {
+            Some(at) => names[at] = what,
+            None => {
+                return Err(Failure::argument(format!(
+                    "{name}: '{what}' is missing, or has a value that it cannot have."
+                )));
+            }
+        }
     }
 }
 
 /// Calls an op by TensorFlow's name, such as `tf.linalg.matmul`, also without `tf.`, or by wgrad's name, such as `matmul`.
 ///
-/// `names` are TensorFlow's names of the arguments that are tensors, such as `a` and `b`; several tensors with the same name are a
-/// list. The other arguments are a JSON object with TensorFlow's names, such as `{"transpose_b": true}`, or null. The results are
-/// stored in `outputs`, which has room for `capacity`, and their number in `count`, which may be null. An op without tensors makes
-/// its result on `device`; null is the default device.
+/// One or two tensors need no `names`: if it is null, they come in TensorFlow's order. Otherwise `names` says which argument each
+/// tensor is: mostly `x`, `x` and `y`, or `a` and `b`, else TensorFlow's names; the error of a missing one has its name. Several
+/// tensors with the same name are a list. The other arguments are a JSON object with TensorFlow's names, such as
+/// `{"transpose_b": true}`, or null. The results are stored in `outputs`, which has room for `capacity`, and their number in `count`,
+/// which may be null. An op without tensors makes its result on `device`; null is the default device.
 ///
 /// # Safety
-/// `op` is a text, `names` are `inputs_count` texts, `inputs` as many handles, `outputs` has `capacity` places.
+/// `op` is a text, `names` null or `inputs_count` texts, `inputs` as many handles, `outputs` has `capacity` places.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wgrad_op(
     device: *const wgrad_device,
@@ -97,22 +126,36 @@ pub unsafe extern "C" fn wgrad_op(
         let outs = unsafe { Outs::new(outputs, capacity, count) }?;
         let name = unsafe { text(op, "op") }?;
         let entry = find(name)?;
-        let names = unsafe { slice(names, inputs_count, "names") }?;
-        let names: Vec<&str> = names
-            .iter()
-            .enumerate()
-            .map(|(at, name)| unsafe { text(*name, &format!("names[{at}]")) })
-            .collect::<Result<_>>()?;
         let tensors = unsafe { objects::<Tensor>(inputs, inputs_count, "inputs") }?;
-        let attributes = unsafe { json_object(attributes, "attributes") }?;
-        let home = tensors.first().map(|tensor| tensor.device().clone());
-        let arguments = arguments(names, tensors, attributes);
-        let results = match home {
-            Some(home) => home.scope(|| run(name, entry, &arguments))?,
-            None => on(device, || run(name, entry, &arguments))?,
+        let names = match names.is_null() {
+            true if tensors.len() > UNNAMED => {
+                return Err(Failure::argument(format!(
+                    "names is null; {name} has {} tensors here, and more than {UNNAMED} need names.",
+                    tensors.len()
+                )));
+            }
+            true => None,
+            false => Some(unsafe { texts(names, inputs_count) }?),
+        };
+        let attributes: Vec<(String, Value)> = unsafe { json_object(attributes, "attributes") }?
+            .into_iter()
+            .filter_map(|(key, json)| Some((key, value(json)?)))
+            .collect();
+        let run = || run(name, entry, names, &tensors, &attributes);
+        let results = match tensors.first() {
+            Some(tensor) => tensor.device().clone().scope(run)?,
+            None => on(device, run)?,
         };
         outs.put(results.into_iter().map(Some))
     })
+}
+
+unsafe fn texts(names: *const *const c_char, count: usize) -> Result<Vec<String>> {
+    let names = unsafe { slice(names, count, "names") }?;
+    let one = |(at, name): (usize, &*const c_char)| {
+        Ok(unsafe { text(*name, &format!("names[{at}]")) }?.to_string())
+    };
+    names.iter().enumerate().map(one).collect()
 }
 
 /// Stores a JSON list of all ops: `name`, TensorFlow's names (`tensorflow`) and the dtypes that an op accepts; free it with

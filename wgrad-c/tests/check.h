@@ -27,9 +27,9 @@ static inline wgrad_tensor *floats(wgrad_device *device, int64_t count, const fl
     return tensor;
 }
 
-static inline wgrad_tensor *unary(const char *op, const char *name, wgrad_tensor *x) {
+static inline wgrad_tensor *unary(const char *op, wgrad_tensor *x) {
     wgrad_tensor *result = NULL;
-    CHECK(wgrad_op(NULL, op, &name, &x, 1, NULL, &result, 1, NULL));
+    CHECK(wgrad_op(NULL, op, NULL, &x, 1, NULL, &result, 1, NULL));
     return result;
 }
 

@@ -21,7 +21,7 @@ static void *work(void *argument) {
         float read[4];
         CHECK(wgrad_tape_new(0, &tape));
         CHECK(wgrad_tape_watch(tape, shared));
-        wgrad_tensor *square = unary("tf.math.square", "x", shared);
+        wgrad_tensor *square = unary("tf.math.square", shared);
         CHECK(wgrad_tape_gradient(tape, square, &shared, 1, &gradient));
         CHECK(wgrad_tensor_read(gradient, read, sizeof read));
         TRUE(read[0] == 2 && read[3] == 8);

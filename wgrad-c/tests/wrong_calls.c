@@ -160,7 +160,10 @@ int main(int count, char **arguments) {
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", xy, pair, 2, NULL, &result, 1, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.linalg.matmul", ab, pair, 2, NULL, &result, 1, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.linalg.matmul", ab, pair, 1, NULL, &result, 1, NULL));
-    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", NULL, pair, 2, NULL, &result, 1, NULL));
+    wgrad_tensor *three[3] = {x, x, x};
+    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.where", NULL, three, 3, NULL, &result, 1, NULL));
+    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.square", NULL, pair, 2, NULL, &result, 1, NULL));
+    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", NULL, pair, 1, NULL, &result, 1, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", nulls, pair, 2, NULL, &result, 1, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", xy, NULL, 2, NULL, &result, 1, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_op(NULL, "tf.math.add", xy, null_inside, 2, NULL, &result, 1, NULL));
@@ -200,7 +203,7 @@ int main(int count, char **arguments) {
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_optimizer_from_json("\"no such\"", &out_optimizer));
     WRONG(WGRAD_INVALID_DATA, wgrad_optimizer_from_json("{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": \"fast\"}}", &out_optimizer));
     WRONG(WGRAD_INVALID_DATA, wgrad_optimizer_from_json("{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 1, \"wheels\": 4}}", &out_optimizer));
-    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_optimizer_apply(sgd, pair, &v, 1 + 0 * 2 + 1));
+    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_optimizer_apply(sgd, one, NULL, 1));
     wgrad_tensor *wrong_shape[1] = {y}, *no_gradient[1] = {NULL};
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_optimizer_apply(sgd, wrong_shape, &v, 1));
     WRONG(WGRAD_FAILED_PRECONDITION, wgrad_optimizer_apply(sgd, no_gradient, &v, 1));

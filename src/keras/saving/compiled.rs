@@ -26,9 +26,11 @@ fn unknown(what: String) -> Error {
 
 /// The error of settings that no file has.
 fn without_file(error: Error, call: &str) -> Error {
-    error.reworded(|text| match text.strip_prefix(CALL).and_then(|text| text.strip_suffix(ADVICE)) {
-        Some(what) => message!("{call}: {}", what.replace(" of the file", "")),
-        None => message!("{call}: {text}"),
+    error.reworded(|text| {
+        match text.strip_prefix(CALL).and_then(|text| text.strip_suffix(ADVICE)) {
+            Some(what) => message!("{call}: {}", what.replace(" of the file", "")),
+            None => message!("{call}: {text}"),
+        }
     })
 }
 
@@ -182,9 +184,7 @@ fn set(model: &LoadedModel, config: &Value) -> Result<Option<Slots>> {
     let given = |key: &str| config.get(key).filter(|value| !value.is_null());
     for key in ["loss_weights", "weighted_metrics"] {
         if given(key).is_some() {
-            return Err(unknown(format!(
-                "{key} is set, which is not supported"
-            )));
+            return Err(unknown(format!("{key} is set, which is not supported")));
         }
     }
     let Some(loss) = given("loss") else { return Ok(None) };

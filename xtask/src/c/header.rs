@@ -10,8 +10,22 @@ use crate::run::workspace_root;
 
 /// The sources in the order of the header's chapters.
 const SOURCES: &[&str] = &[
-    "status", "handles", "arguments", "device", "tensor", "dlpack", "native", "variable", "op", "tape", "optimizer",
-    "model", "dataset", "training", "function", "checkpoint",
+    "status",
+    "handles",
+    "arguments",
+    "device",
+    "tensor",
+    "dlpack",
+    "native",
+    "variable",
+    "op",
+    "tape",
+    "optimizer",
+    "model",
+    "dataset",
+    "training",
+    "function",
+    "checkpoint",
 ];
 
 const START: &str = "/* wgrad's C API, version 0.1. Generated from wgrad-c/src by `cargo xtask c --header`; do not edit it.
@@ -71,6 +85,8 @@ pub fn write() -> Result<()> {
 pub fn check() -> Result<()> {
     match fs::read_to_string(path()) {
         Ok(text) if text.replace("\r\n", "\n") == generated()? => Ok(()),
-        _ => bail!("wgrad-c/include/wgrad.h does not fit wgrad-c/src. Run `cargo xtask c --header`."),
+        _ => {
+            bail!("wgrad-c/include/wgrad.h does not fit wgrad-c/src. Run `cargo xtask c --header`.")
+        }
     }
 }

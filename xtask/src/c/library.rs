@@ -31,7 +31,9 @@ fn build(profile: Profile) -> Result<PathBuf> {
         Profile::Release => {
             (CommandLine::cargo(["build", "--release", "--package", "wgrad-c"]), "release")
         }
-        Profile::Tests => (CommandLine::cargo_test().args(["--test", "exports", "--no-run"]), "debug"),
+        Profile::Tests => {
+            (CommandLine::cargo_test().args(["--test", "exports", "--no-run"]), "debug")
+        }
     };
     if !cargo.run()?.is_success() {
         bail!("the library cannot be built");
@@ -55,7 +57,10 @@ pub fn make(profile: Profile, folder: &Path) -> Result<()> {
     let mut link = CommandLine::new(compiler())
         .args(["-shared", "-o"])
         .args([shared.to_string_lossy()])
-        .args([format!("-Wl,-soname,{SONAME}"), format!("-Wl,--version-script={}", script.display())])
+        .args([
+            format!("-Wl,-soname,{SONAME}"),
+            format!("-Wl,--version-script={}", script.display()),
+        ])
         .args(["-Wl,--gc-sections", "-Wl,-z,relro,-z,now", "-Wl,--whole-archive"])
         .args([archive.to_string_lossy()])
         .args(["-Wl,--no-whole-archive"])
@@ -72,7 +77,8 @@ pub fn make(profile: Profile, folder: &Path) -> Result<()> {
     let archived = folder.join(STATIC);
     // A link from an earlier run must not be written through.
     let _ = fs::remove_file(&archived);
-    fs::copy(&archive, &archived).with_context(|| format!("cannot write {}", archived.display()))?;
+    fs::copy(&archive, &archived)
+        .with_context(|| format!("cannot write {}", archived.display()))?;
     check_symbols(&shared)
 }
 
@@ -105,7 +111,12 @@ fn check_symbols(shared: &Path) -> Result<()> {
     if let Some(name) = functions.iter().find(|name| !exported.contains(name)) {
         bail!("the header declares '{name}', and the library does not export it");
     }
-    eprintln!("{}: {} functions, {} bytes", shared.display(), exported.len(), fs::metadata(shared)?.len());
+    eprintln!(
+        "{}: {} functions, {} bytes",
+        shared.display(),
+        exported.len(),
+        fs::metadata(shared)?.len()
+    );
     Ok(())
 }
 
@@ -117,7 +128,8 @@ pub fn compiler() -> String {
 #[cfg(unix)]
 fn symlink(to: &str, link: &Path) -> Result<()> {
     let _ = fs::remove_file(link);
-    std::os::unix::fs::symlink(to, link).with_context(|| format!("cannot create {}", link.display()))
+    std::os::unix::fs::symlink(to, link)
+        .with_context(|| format!("cannot create {}", link.display()))
 }
 
 #[cfg(not(unix))]

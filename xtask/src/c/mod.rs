@@ -16,7 +16,18 @@ use library::Profile;
 /// The compilers, LuaJIT, CMake, pkg-config, and Vulkan's headers for the program that shares buffers.
 const PACKAGES: Packages = Packages {
     debian: &["gcc", "g++", "binutils", "make", "luajit", "cmake", "pkg-config", "libvulkan-dev"],
-    fedora: &["gcc", "gcc-c++", "libasan", "libtsan", "binutils", "make", "luajit", "cmake", "pkgconf", "vulkan-loader-devel"],
+    fedora: &[
+        "gcc",
+        "gcc-c++",
+        "libasan",
+        "libtsan",
+        "binutils",
+        "make",
+        "luajit",
+        "cmake",
+        "pkgconf",
+        "vulkan-loader-devel",
+    ],
     arch: &["gcc", "make", "luajit", "cmake", "pkgconf", "vulkan-headers", "vulkan-icd-loader"],
     suse: &["gcc", "gcc-c++", "make", "luajit", "cmake", "pkg-config", "vulkan-devel"],
     alpine: &["build-base", "luajit", "cmake", "pkgconf", "vulkan-loader-dev"],
@@ -73,7 +84,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     crate::setup::run()?;
     if !programs::has_tools() {
-        PACKAGES.install("compilers or other tools for C programs were not found", "cargo xtask c")?;
+        PACKAGES
+            .install("compilers or other tools for C programs were not found", "cargo xtask c")?;
     }
     let prefix = workspace_root().join("target/c/installed");
     library::install(profile, &prefix)?;

@@ -51,7 +51,13 @@ impl Build {
     fn flags(self) -> &'static [&'static str] {
         match self {
             Build::Plain | Build::Static => &["-O1"],
-            Build::Addresses => &["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
+            Build::Addresses => &[
+                "-O1",
+                "-g",
+                "-fno-omit-frame-pointer",
+                "-fsanitize=address,undefined",
+                "-fno-sanitize-recover=undefined",
+            ],
             Build::Threads => &["-O1", "-g", "-fsanitize=thread"],
         }
     }
@@ -95,7 +101,11 @@ const PROGRAMS: &[Program] = &[
         builds: &[Plain, Addresses],
         arguments: |places, _, _| vec![text(&places.scratch)],
     },
-    Program { file: "tests/arrays.c", builds: &[Plain, Addresses], arguments: |_, _, _| Vec::new() },
+    Program {
+        file: "tests/arrays.c",
+        builds: &[Plain, Addresses],
+        arguments: |_, _, _| Vec::new(),
+    },
     Program {
         file: "tests/threads.c",
         builds: &[Plain, Addresses, Threads],
@@ -123,7 +133,8 @@ pub fn run(prefix: &Path, devices: u32, only: &str) -> Result<Status> {
         data: root.join("tests/data"),
     };
     for folder in [&places.built, &places.scratch] {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let mut statuses = Vec::new();
     for program in PROGRAMS {
@@ -153,11 +164,20 @@ fn one(program: &Program, build: Build, places: &Places<'_>, devices: u32) -> Re
     let mut compile = CommandLine::new(compiler)
         .args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic"])
         .args(build.flags())
-        .args([format!("-I{}", places.prefix.join("include").display()), text(&file), "-o".into(), text(&built)]);
+        .args([
+            format!("-I{}", places.prefix.join("include").display()),
+            text(&file),
+            "-o".into(),
+            text(&built),
+        ]);
     compile = match build {
-        Build::Static => compile
-            .args([text(&lib.join("libwgrad.a"))])
-            .args(["-ldl", "-lm", "-lpthread", "-lc", "-lgcc_s"]),
+        Build::Static => compile.args([text(&lib.join("libwgrad.a"))]).args([
+            "-ldl",
+            "-lm",
+            "-lpthread",
+            "-lc",
+            "-lgcc_s",
+        ]),
         _ => compile.args([
             format!("-L{}", lib.display()),
             "-lwgrad".into(),
@@ -178,10 +198,16 @@ fn one(program: &Program, build: Build, places: &Places<'_>, devices: u32) -> Re
         // The driver's own leaks and races are not the library's.
         Build::Addresses => run
             .env("ASAN_OPTIONS", "detect_leaks=1:detect_odr_violation=0:fast_unwind_on_malloc=1")
-            .env("LSAN_OPTIONS", &format!("suppressions={}:print_suppressions=0", suppressions("leaks.supp"))),
+            .env(
+                "LSAN_OPTIONS",
+                &format!("suppressions={}:print_suppressions=0", suppressions("leaks.supp")),
+            ),
         Build::Threads => run.env(
             "TSAN_OPTIONS",
-            &format!("halt_on_error=1:second_deadlock_stack=1:suppressions={}", suppressions("threads.supp")),
+            &format!(
+                "halt_on_error=1:second_deadlock_stack=1:suppressions={}",
+                suppressions("threads.supp")
+            ),
         ),
         _ => run,
     };
