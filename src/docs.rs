@@ -83,6 +83,9 @@ pub mod embedding {}
 #[doc = include_str!("../docs/web.md")]
 pub mod web {}
 
+#[doc = include_str!("../docs/c.md")]
+pub mod c {}
+
 #[doc = include_str!("../docs/tuning.md")]
 pub mod tuning {}
 

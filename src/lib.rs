@@ -3,6 +3,7 @@
 //! [architecture]: docs::architecture
 //! [autodiff]: docs::autodiff
 //! [benchmarks]: docs::benchmarks
+//! [c]: docs::c
 //! [contributing]: docs::contributing
 //! [devices]: docs::devices
 //! [distribute]: docs::distribute

@@ -50,7 +50,7 @@ void onnx(const std::string &data) {
                                 0.5679077f, 0.1948753f, 0.2372169f, 0.4273955f, 0.3110320f, 0.2615726f});
 }
 
-// The file has the settings of its training and the optimizer's state, so the losses go on as in Keras.
+// The file has the settings of its training and the optimizer's state, so the losses continue as in Keras.
 void keras(const std::string &data) {
     auto model = wgrad::make<wgrad::model>([&](wgrad_model **out) {
         return wgrad_model_load(nullptr, (data + "/keras_files/trained.keras").c_str(), 1, out);

@@ -1,6 +1,8 @@
 //! Ops by TensorFlow's names.
 
+use std::collections::HashMap;
 use std::ffi::c_char;
+use std::sync::OnceLock;
 
 use serde_json::{Value as Json, json};
 use wgrad::Tensor;
@@ -12,14 +14,24 @@ use crate::device::wgrad_device;
 use crate::status::{Failure, Result, wgrad_status};
 use crate::tensor::wgrad_tensor;
 
+/// The op of a name: TensorFlow's, the same without `tf.`, or else wgrad's.
 fn find(name: &str) -> Result<&'static Entry> {
-    let is = |entry: &&Entry, name: &str| entry.tensorflow.contains(&name);
-    let full = format!("tf.{name}");
-    let found = inventory::all()
-        .find(|entry| is(entry, name))
-        .or_else(|| inventory::all().find(|entry| is(entry, &full)))
-        .or_else(|| inventory::all().find(|entry| entry.name == name));
-    found.ok_or_else(|| {
+    static ALL: OnceLock<HashMap<&'static str, &'static Entry>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let mut all = HashMap::new();
+        let names = |entry: &'static Entry| entry.tensorflow.iter().map(move |name| (*name, entry));
+        for (name, entry) in inventory::all().flat_map(names) {
+            all.entry(name).or_insert(entry);
+        }
+        for (name, entry) in inventory::all().flat_map(names) {
+            all.entry(name.strip_prefix("tf.").unwrap_or(name)).or_insert(entry);
+        }
+        for entry in inventory::all() {
+            all.entry(entry.name).or_insert(entry);
+        }
+        all
+    });
+    all.get(name).copied().ok_or_else(|| {
         Failure::new(
             wgrad_status::WGRAD_NOT_FOUND,
             format!("there is no op '{name}'; wgrad_ops lists all."),

@@ -11,7 +11,7 @@ use super::assets;
 use super::loaded_model::LoadedModel;
 use super::members::{Archive, WEIGHTS, damaged};
 use super::weights::{from_h5, to_h5_with};
-use super::{CustomObjects, compiled, read};
+use super::{CustomObjects, compiled};
 use crate::error::{Error, Result, message};
 use crate::files::zip::ZipWriter;
 use crate::keras::{Functional, Sequential, python_json};
@@ -131,16 +131,9 @@ fn loaded_with(
         })?;
     }
     change(&mut config)?;
-    let model = made(&config, &options.custom_objects)?;
+    let model = LoadedModel::made(&config, &options.custom_objects)?;
     from_h5(&model, &weights, path)?;
     finish(model, &config, &weights, path, options)
-}
-
-pub(super) fn made(config: &Value, custom: &CustomObjects) -> Result<LoadedModel> {
-    Ok(match config.get("class_name").and_then(Value::as_str) {
-        Some("Sequential") => LoadedModel::Sequential(read::sequential(config, custom)?),
-        _ => LoadedModel::Functional(read::functional(config, custom)?),
-    })
 }
 
 fn finish(
@@ -177,7 +170,7 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
             path.display()
         ))
     })?;
-    let model = made(&config, &options.custom_objects)?;
+    let model = LoadedModel::made(&config, &options.custom_objects)?;
     from_h5(&model, bytes, path)?;
     Ok(model)
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
+use super::CustomObjects;
 use super::loaded_model::LoadedModel;
 use super::paths::{VariablePath, places};
-use super::{CustomObjects, archive};
 use crate::error::{Error, Result, message};
 use crate::host_array::HostArray;
 use crate::trackable::weights::layers::{Layers, split};
@@ -30,7 +30,7 @@ pub(crate) fn layers_model(
         Some(config) => config.clone(),
         None => topology.clone(),
     };
-    let model = archive::made(&modern(config, written_there, 0)?, &CustomObjects::new())?;
+    let model = LoadedModel::made(&modern(config, written_there, 0)?, &CustomObjects::new())?;
     let layers = Layers::collect(&model);
     let arrays = matched(&layers, &places(&layers).0, weights)?;
     load(&model, &Arrays::new(arrays), &LoadOptions::new())?;

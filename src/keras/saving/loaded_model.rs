@@ -1,6 +1,8 @@
 //! [`LoadedModel`]: a model of either kind, as a file specifies.
 
-use super::CustomObjects;
+use serde_json::Value;
+
+use super::{CustomObjects, read};
 use crate::error::{Error, Result, message};
 use crate::keras::{Functional, Model, Sequential, Trainer};
 use crate::tensor::Tensor;
@@ -58,7 +60,7 @@ impl LoadedModel {
     /// # Errors
     /// As [`Sequential::from_json`].
     pub fn from_json(text: &str) -> Result<Self> {
-        super::archive::made(&super::parse(text)?, &CustomObjects::new())
+        LoadedModel::made(&super::parse(text)?, &CustomObjects::new())
     }
 
     /// Returns the model as JSON in Keras's format, without its weights.
@@ -82,6 +84,14 @@ impl LoadedModel {
             LoadedModel::Sequential(model) => model.save(path),
             LoadedModel::Functional(model) => model.save(path),
         }
+    }
+
+    /// The model of this config, of the kind that it names.
+    pub(super) fn made(config: &Value, custom: &CustomObjects) -> Result<Self> {
+        Ok(match config.get("class_name").and_then(Value::as_str) {
+            Some("Sequential") => LoadedModel::Sequential(read::sequential(config, custom)?),
+            _ => LoadedModel::Functional(read::functional(config, custom)?),
+        })
     }
 
     pub(super) fn trainer(&self) -> &Trainer {
