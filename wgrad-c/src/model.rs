@@ -56,8 +56,8 @@ impl Model {
     }
 
     fn call(&self, inputs: &[Tensor], context: Context<'_>) -> Result<Vec<Tensor>> {
-        let results = either!(&self.loaded, model => Ok(model.call_all(inputs, context)));
-        Ok(self.device.scope(|| results)??.0)
+        let call = || either!(&self.loaded, model => Ok(model.call_all(inputs, context)));
+        Ok(self.device.scope(call)??.0)
     }
 }
 

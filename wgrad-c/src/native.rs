@@ -198,7 +198,7 @@ pub unsafe extern "C" fn wgrad_tensor_from_vulkan_buffer(
         if buffer == 0 {
             return Err(Failure::argument("buffer is VK_NULL_HANDLE."));
         }
-        if size == 0 || size % 16 != 0 {
+        if size == 0 || !size.is_multiple_of(16) {
             return Err(Failure::argument(format!("size is {size}; it must be a multiple of 16.")));
         }
         place.put(unsafe { vulkan::adopt(&device, buffer, size, shape, dtype) }?)

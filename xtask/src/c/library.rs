@@ -66,7 +66,7 @@ pub fn make(profile: Profile, folder: &Path) -> Result<()> {
         .args(["-Wl,--no-whole-archive"])
         .args(SYSTEM_LIBRARIES);
     if profile == Profile::Release {
-        link = link.args(["-Wl,--strip-debug"]);
+        link = link.args(["-Wl,--strip-all"]);
     }
     if !link.run()?.is_success() {
         bail!("{FILE} cannot be linked");
