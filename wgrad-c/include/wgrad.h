@@ -556,13 +556,14 @@ wgrad_status wgrad_variable_free(wgrad_variable *variable);
 /**
  * Calls an op by TensorFlow's name, such as `tf.linalg.matmul`, also without `tf.`, or by wgrad's name, such as `matmul`.
  *
- * `names` are TensorFlow's names of the arguments that are tensors, such as `a` and `b`; several tensors with the same name are a
- * list. The other arguments are a JSON object with TensorFlow's names, such as `{"transpose_b": true}`, or null. The results are
- * stored in `outputs`, which has room for `capacity`, and their number in `count`, which may be null. An op without tensors makes
- * its result on `device`; null is the default device.
+ * One or two tensors need no `names`: if it is null, they come in TensorFlow's order. Otherwise `names` says which argument each
+ * tensor is: mostly `x`, `x` and `y`, or `a` and `b`, else TensorFlow's names; the error of a missing one has its name. Several
+ * tensors with the same name are a list. The other arguments are a JSON object with TensorFlow's names, such as
+ * `{"transpose_b": true}`, or null. The results are stored in `outputs`, which has room for `capacity`, and their number in `count`,
+ * which may be null. An op without tensors makes its result on `device`; null is the default device.
  *
  * Pointers:
- * `op` is a text, `names` are `inputs_count` texts, `inputs` as many handles, `outputs` has `capacity` places.
+ * `op` is a text, `names` null or `inputs_count` texts, `inputs` as many handles, `outputs` has `capacity` places.
  */
 wgrad_status wgrad_op(const wgrad_device *device,
                       const char *op,
