@@ -107,7 +107,9 @@ fn check_symbols(shared: &Path) -> Result<()> {
     if let Some(name) = exported.iter().find(missing) {
         bail!("the library exports '{name}', and the header does not declare it");
     }
-    let declared = header.split(['(', ' ', '*', '\n']).filter(|word| word.starts_with("wgrad_"));
+    let declared = header
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("wgrad_"));
     let functions: Vec<&str> =
         declared.filter(|word| header.contains(&format!("{word}("))).collect();
     if let Some(name) = functions.iter().find(|name| !exported.contains(name)) {
