@@ -165,6 +165,8 @@ static void repeat(const char *what, void (*turn)(void), int times, long slack) 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     /* 50 bytes for each object would be more. LeakSanitizer finds what nothing points to, and this the rest. */
     TRUE(more < slack + times * 25L / 1024);
+#else
+    (void)slack;
 #endif
 }
 
