@@ -174,7 +174,7 @@ pub use ops::{
     weighted_cross_entropy_with_logits, where_,
 };
 pub use plan::{PlanReport, PlannedKernel, TunedOp, TunedVariant, Tuning, TuningReport};
-pub use runtime::{Device, Profiler};
+pub use runtime::{Device, DeviceScope, Profiler};
 pub use shape::{Axes, Axis, Shape, Sizes};
 pub use tape::{
     GradientOptions, GradientTape, JacobianOptions, PersistentTape, Sources, Targets,

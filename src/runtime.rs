@@ -34,6 +34,7 @@ mod turns_tests;
 
 use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -123,6 +124,20 @@ thread_local! {
     static SCOPES: RefCell<Vec<Device>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The time in which a thread makes its tensors on a device: [`Device::enter`].
+#[derive(Debug)]
+#[must_use = "the scope ends when this value is dropped"]
+pub struct DeviceScope {
+    of_thread: PhantomData<*const ()>,
+}
+
+impl Drop for DeviceScope {
+    fn drop(&mut self) {
+        // The popped device is dropped after the borrow.
+        drop(SCOPES.try_with(|scopes| scopes.borrow_mut().pop()));
+    }
+}
+
 impl Device {
     /// As [`Device::open`], on every target.
     ///
@@ -203,17 +218,28 @@ impl Device {
 
     /// Runs `f` with this device as the one that new tensors are made on, in this thread.
     pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
-        struct Leave;
-        impl Drop for Leave {
-            fn drop(&mut self) {
-                // The popped device is dropped after the borrow.
-                drop(SCOPES.try_with(|scopes| scopes.borrow_mut().pop()));
-            }
-        }
+        let _scope = self.enter();
+        f()
+    }
+
+    /// As [`Device::scope`], until the returned value is dropped, for callers that cannot pass a closure. Scopes of a thread must end in
+    /// the reverse order.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::{Device, Tensor};
+    /// let device = Device::current()?;
+    /// let scope = device.enter();
+    /// let x = Tensor::ones([2])?;
+    /// drop(scope);
+    /// assert_eq!(x.device(), &device);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn enter(&self) -> DeviceScope {
         // A thread that is ending may have lost its list; then no tensor can be made any more, on any device.
         let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(self.clone()));
-        let _leave = Leave;
-        f()
+        DeviceScope { of_thread: PhantomData }
     }
 
     /// As [`Device::scope`], for a future: whenever it is polled, new tensors are made on this device.

@@ -224,6 +224,21 @@ impl Variable {
         self.0.spec.dtype
     }
 
+    /// Whether both are handles to the same variable.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// let v = tf::Variable::new(tf::constant(1.0)?);
+    /// assert!(v.ptr_eq(&v.clone()));
+    /// assert!(!v.ptr_eq(&tf::Variable::new(v.read())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn ptr_eq(&self, other: &Variable) -> bool {
+        self.id() == other.id()
+    }
+
     pub(crate) fn spec(&self) -> &Spec {
         &self.0.spec
     }

@@ -11,6 +11,7 @@ mod draw;
 mod hostile;
 mod judge;
 mod mpi;
+mod python;
 mod races;
 mod report;
 mod run;
@@ -71,6 +72,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[ARGS...]",
         summary: "setup with an MPI library, then the tests of several processes (ARGS go to the tests)",
         run: mpi::run,
+    },
+    Command {
+        name: "python",
+        arguments: "[--release] [ARGS...]",
+        summary: "setup, then build the Python module and run its tests (ARGS go to unittest); --wheel makes a wheel",
+        run: python::run,
     },
     Command {
         name: "hostile",

@@ -227,6 +227,29 @@ pub fn layer_from_config(config: &Config) -> Result<Box<dyn Layer>> {
     })
 }
 
+/// Creates a layer that merges several inputs, such as `Concatenate`, from its config.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::{Layer, layers::{Add, merging_layer_from_config}};
+/// let config = Add::new().get_config()?;
+/// assert_eq!(merging_layer_from_config(&config)?.get_config()?, config);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the class is unknown or takes one input, or if an option is unknown, missing or invalid.
+pub fn merging_layer_from_config(config: &Config) -> Result<Box<dyn Layer<[Tensor]>>> {
+    match any_from_config(config)? {
+        AnyLayer::Many(layer) => Ok(layer),
+        _ => Err(Error::Data(message!(
+            "from_config: a layer {} does not merge a list of inputs.",
+            config.class()
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,8 @@ mod binary;
 mod categorical;
 mod circle;
 mod distributions;
+#[cfg(feature = "json")]
+mod from_config;
 mod hinge;
 mod names;
 mod overlap;
@@ -23,6 +25,8 @@ pub use categorical::{CategoricalCrossentropy, CategoricalFocalCrossentropy};
 pub use circle::Circle;
 pub use distributions::{KlDivergence, Poisson};
 pub use hinge::{CategoricalHinge, Hinge, SquaredHinge};
+#[cfg(feature = "json")]
+pub use from_config::from_config;
 pub use names::get;
 pub use overlap::{Dice, Tversky};
 pub use reduction::Reduction;

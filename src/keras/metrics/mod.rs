@@ -6,6 +6,8 @@ mod accuracy;
 mod auc;
 mod counts;
 mod f_score;
+#[cfg(feature = "json")]
+mod from_config;
 mod iou;
 mod mean;
 mod mean_metric_wrapper;
@@ -31,6 +33,8 @@ pub use f_score::{Average, F1Score, FBetaScore};
 pub use iou::{BinaryIou, Iou, MeanIou, OneHotIou, OneHotMeanIou};
 pub use mean::Mean;
 pub use mean_metric_wrapper::MeanMetricWrapper;
+#[cfg(feature = "json")]
+pub use from_config::from_config;
 pub use names::get;
 pub use of_losses::{
     BinaryCrossentropy, CategoricalCrossentropy, CategoricalHinge, Hinge, KlDivergence,

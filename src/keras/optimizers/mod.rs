@@ -13,6 +13,8 @@ mod adam;
 mod adamax;
 mod averaging;
 mod clipping;
+#[cfg(feature = "json")]
+mod from_config;
 mod ftrl;
 mod lamb;
 mod learning_rate;
@@ -45,6 +47,8 @@ pub use lion::Lion;
 pub use loss_scale::LossScaleOptimizer;
 pub use muon::Muon;
 pub use nadam::Nadam;
+#[cfg(feature = "json")]
+pub use from_config::from_config;
 pub use names::get;
 pub use pace::Step;
 pub use rmsprop::RmsProp;

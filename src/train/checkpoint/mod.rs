@@ -164,6 +164,20 @@ impl<'a> Checkpoint<'a> {
         self.save_counter.load(Ordering::Relaxed)
     }
 
+    /// Sets the number of saves so far, for a program that makes a `Checkpoint` for each save.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::train::Checkpoint;
+    /// assert_eq!(Checkpoint::new().with_save_counter(3).save_counter(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_save_counter(self, saves: u64) -> Self {
+        self.save_counter.store(saves, Ordering::Relaxed);
+        self
+    }
+
     fn root(&self, counts: bool) -> Root<'_> {
         Root { parts: &self.parts, counter: counts.then_some(&self.save_counter) }
     }

@@ -1,0 +1,52 @@
+"""The exceptions of `wgrad`, with TensorFlow's names.
+
+Each is also the exception that Python itself has for such a mistake, so `except ValueError` works, too.
+"""
+
+
+class OpError(Exception):
+    """The base of all exceptions of this module."""
+
+    @property
+    def message(self):
+        return str(self)
+
+
+class InvalidArgumentError(OpError, ValueError):
+    """Shapes, values or options that do not fit."""
+
+
+class InvalidTypeError(InvalidArgumentError, TypeError):
+    """A dtype that an op does not take."""
+
+
+class FailedPreconditionError(OpError, RuntimeError):
+    """A call in a state that does not allow it."""
+
+
+class NotFoundError(OpError, FileNotFoundError):
+    """A file, a device or an adapter that does not exist."""
+
+
+class PermissionDeniedError(OpError, PermissionError):
+    """A file that may not be read or written."""
+
+
+class ResourceExhaustedError(OpError, MemoryError):
+    """The device's memory is used up."""
+
+
+class UnavailableError(OpError, ConnectionError):
+    """The device is lost."""
+
+
+class UnimplementedError(OpError, NotImplementedError):
+    """Something that wgrad does not have."""
+
+
+class UnknownError(OpError, OSError):
+    """The operating system refused something."""
+
+
+class InternalError(OpError, RuntimeError):
+    """A mistake in wgrad."""

@@ -1,0 +1,203 @@
+"""Gradient tapes, functions with gradients of their own, and traced functions."""
+
+import functools
+import inspect
+
+import numpy as np
+
+from . import _wgrad
+from .tensor import Tensor, Variable, convert_to_tensor
+
+
+class UnconnectedGradients:
+    NONE = "none"
+    ZERO = "zero"
+
+
+def _flat(structure):
+    """The leaves of lists, tuples and dicts, and a function that builds the same structure of other leaves."""
+    if isinstance(structure, (list, tuple)):
+        parts = [_flat(part) for part in structure]
+
+        def build(leaves, kind=type(structure)):
+            made = [rebuild(leaves) for _, rebuild in parts]
+            return kind(*made) if hasattr(kind, "_fields") else kind(made)
+
+        return [leaf for leaves, _ in parts for leaf in leaves], build
+    if isinstance(structure, dict):
+        leaves, build_list = _flat(list(structure.values()))
+        keys = list(structure)
+        return leaves, lambda leaves: dict(zip(keys, build_list(leaves)))
+    return [structure], lambda leaves: next(leaves)
+
+
+class GradientTape:
+    """Records what is computed inside its `with` block, for gradients."""
+
+    def __init__(self, persistent=False, watch_accessed_variables=True):
+        self._options = persistent, watch_accessed_variables
+        self._tape = None
+
+    def __enter__(self):
+        if self._tape is not None:
+            raise ValueError("GradientTape: the tape was used already; make another one.")
+        self._tape = _wgrad.Tape(*self._options)
+        return self
+
+    def __exit__(self, *error):
+        self._tape.stop()
+
+    def _opened(self):
+        if self._tape is None:
+            raise ValueError("GradientTape: open the tape first: with tf.GradientTape() as tape.")
+        return self._tape
+
+    def watch(self, tensor):
+        for one in _flat(tensor)[0]:
+            self._opened().watch(one)
+
+    def watched_variables(self):
+        return tuple(self._opened().watched_variables())
+
+    def reset(self):
+        self._opened().reset()
+
+    def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
+        """The gradients of the sum of the targets, in the structure of the sources; `None` without a connection."""
+        targets, _ = _flat(target)
+        leaves, build = _flat(sources)
+        given = None if output_gradients is None else [convert_to_tensor(g) for g in _flat(output_gradients)[0]]
+        zeros = unconnected_gradients == UnconnectedGradients.ZERO
+        return build(iter(self._opened().gradient(targets, leaves, given, zeros)))
+
+    def jacobian(self, target, sources, **options):
+        leaves, build = _flat(sources)
+        return build(iter(self._opened().jacobian(target, leaves)))
+
+
+def custom_gradient(f):
+    """A function whose gradient is the one that `f` returns with its result."""
+
+    @functools.wraps(f)
+    def call(*arguments):
+        return _wgrad.custom_gradient(f, [convert_to_tensor(x) for x in arguments])
+
+    return call
+
+
+def gradients_function(f):
+    """The function that returns the gradients of `f` with respect to its arguments: early TensorFlow's `tfe.gradients_function`."""
+
+    @functools.wraps(f)
+    def call(*arguments):
+        tensors = [convert_to_tensor(x) for x in arguments]
+        with GradientTape() as tape:
+            tape.watch(tensors)
+            y = f(*tensors)
+        return tape.gradient(y, tensors)
+
+    return call
+
+
+class TensorSpec:
+    """The shape and the dtype of an argument of a function."""
+
+    def __init__(self, shape, dtype="float32", name=None):
+        from .dtypes import TensorShape, as_dtype
+
+        self.shape, self.dtype, self.name = TensorShape(shape), as_dtype(dtype), name
+
+    def _accepts(self, x):
+        sizes = x._shape
+        return x.dtype == self.dtype and len(sizes) == len(self.shape) and all(
+            wanted is None or wanted == size for wanted, size in zip(self.shape, sizes)
+        )
+
+    def __repr__(self):
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r})"
+
+
+class _Structure:
+    """What a traced function returned around its tensors."""
+
+    def __init__(self, result):
+        leaves, self._build = _flat(result)
+        self.tensors, self._plan = [], []
+        for leaf in leaves:
+            if isinstance(leaf, (Tensor, Variable, np.ndarray, float, int, complex)) and not isinstance(leaf, bool):
+                self._plan.append((True, None))
+                self.tensors.append(convert_to_tensor(leaf))
+            else:
+                self._plan.append((False, leaf))
+
+    def rebuild(self, tensors):
+        tensors = iter(tensors)
+        return self._build(iter([next(tensors) if is_tensor else leaf for is_tensor, leaf in self._plan]))
+
+
+class Function:
+    """A Python function that is traced once for each signature of its arguments."""
+
+    def __init__(self, f, input_signature=None, reduce_retracing=False):
+        self.python_function = f
+        functools.update_wrapper(self, f)
+        self._signature = input_signature
+        self._owners = []
+
+        def body(rebuild, tensors):
+            made = _Structure(rebuild(tensors))
+            tensors, made.tensors = made.tensors, None
+            return tensors, made
+
+        self._native = _wgrad.NativeFunction(body, reduce_retracing)
+
+    def __call__(self, *arguments, **named):
+        leaves, build = _flat((arguments, named))
+        tensors, key = [], []
+        for leaf in leaves:
+            if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+                tensor = convert_to_tensor(leaf)
+                tensors.append(tensor)
+                key.append(f"{tensor._dtype}{tensor._shape}")
+            elif isinstance(leaf, (int, float, str, bytes, bool, type(None))):
+                key.append(f"{type(leaf).__name__}:{leaf!r}")
+            else:
+                # An object is an argument like a constant; it stays alive, so that no other one gets its address.
+                if not any(leaf is owner for owner in self._owners):
+                    self._owners.append(leaf)
+                key.append(f"{type(leaf).__name__}@{id(leaf)}")
+        if self._signature is not None:
+            self._check(tensors)
+        is_tensor = [isinstance(leaf, (Tensor, np.ndarray, np.generic)) for leaf in leaves]
+
+        def rebuild(tensors):
+            tensors = iter(tensors)
+            made = build(iter([next(tensors) if yes else leaf for yes, leaf in zip(is_tensor, leaves)]))
+            return self.python_function(*made[0], **made[1])
+
+        results, structure = self._native.call(rebuild, tensors, ", ".join(key))
+        return structure.rebuild(results)
+
+    def _check(self, tensors):
+        if len(tensors) != len(self._signature) or not all(
+            spec._accepts(x) for spec, x in zip(self._signature, tensors)
+        ):
+            shown = ", ".join(f"{x._dtype}{x._shape}" for x in tensors)
+            raise ValueError(
+                f"function: the arguments ({shown}) do not fit the input_signature ({list(self._signature)})."
+            )
+
+    def __get__(self, owner, kind=None):
+        if owner is None:
+            return self
+        return functools.partial(self, owner)
+
+    def experimental_get_tracing_count(self):
+        return self._native.tracing_count()
+
+
+def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, **options):
+    """Makes a traced function of `func`; also as a decorator, with or without arguments."""
+    if func is None:
+        return lambda f: function(f, input_signature, reduce_retracing=reduce_retracing)
+    return Function(func, input_signature, reduce_retracing)

@@ -1,0 +1,169 @@
+//! NumPy's arrays as tensors, and back.
+
+use numpy::{Element, IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use wgrad::{DType, HostElement, HostOptions};
+
+use crate::error::{Raise, invalid, raise};
+use crate::process;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// A dtype from its name, as NumPy and TensorFlow have it.
+pub fn dtype(name: &str) -> PyResult<DType> {
+    Ok(match name {
+        "float32" | "float64" => DType::F32,
+        "float16" => DType::F16,
+        "int32" | "int64" | "int16" | "int8" => DType::I32,
+        "uint32" | "uint64" | "uint16" => DType::U32,
+        "uint8" => DType::U8,
+        "bool" => DType::Bool,
+        _ => {
+            return Err(raise(wgrad::Error::DType(
+                format!(
+                    "dtype: there is no '{name}'. A device holds float32, float16, int32, uint32, uint8 and bool; 64 bits are \
+                     narrowed to 32."
+                )
+                .into(),
+            )));
+        }
+    })
+}
+
+/// A dtype from its name or from an object with a name.
+pub fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<DType> {
+    match value.extract::<String>() {
+        Ok(name) => dtype(&name),
+        Err(_) => dtype(&value.getattr("name")?.extract::<String>()?),
+    }
+}
+
+fn numpy_module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    Ok(NUMPY.get_or_try_init(py, || py.import("numpy").map(Bound::unbind))?.bind(py))
+}
+
+/// Any value as a tensor: a tensor, a variable, an array, a number or lists of them.
+pub fn to_tensor(value: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<wgrad::Tensor> {
+    process::check()?;
+    let made = if let Ok(tensor) = value.cast::<Tensor>() {
+        tensor.get().0.clone()
+    } else if let Ok(variable) = value.cast::<Variable>() {
+        variable.get().0.read()
+    } else if let Some(value) = inner(value)? {
+        return to_tensor(&value, wanted);
+    } else {
+        from_array(value, wanted)?
+    };
+    match wanted {
+        Some(dtype) if dtype != made.dtype() => made.cast(dtype).raised(),
+        _ => Ok(made),
+    }
+}
+
+/// The value of an object that is not a tensor but has one, such as a layer's weight.
+fn inner<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match value.getattr_opt("_wgrad_value")? {
+        Some(get) => Ok(Some(get.call0()?)),
+        None => Ok(None),
+    }
+}
+
+/// The tensors of a list, which are stacked if the list contains at least one.
+fn stacked(value: &Bound<'_, PyAny>) -> PyResult<Option<wgrad::Tensor>> {
+    let list = value.is_instance_of::<pyo3::types::PyList>() || value.is_instance_of::<pyo3::types::PyTuple>();
+    if !list {
+        return Ok(None);
+    }
+    let items: Vec<Bound<'_, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
+    let is_tensor = |item: &Bound<'_, PyAny>| item.is_instance_of::<Tensor>() || item.is_instance_of::<Variable>();
+    if !items.iter().any(is_tensor) {
+        return Ok(None);
+    }
+    let first = items.iter().find(|item| is_tensor(item)).map(|item| to_tensor(item, None)).transpose()?;
+    let dtype = first.map(|first| first.dtype());
+    let tensors = items.iter().map(|item| to_tensor(item, dtype)).collect::<PyResult<Vec<_>>>()?;
+    wgrad::stack(&tensors, 0).raised().map(Some)
+}
+
+fn from_array(value: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<wgrad::Tensor> {
+    if let Some(tensor) = stacked(value)? {
+        return Ok(tensor);
+    }
+    let py = value.py();
+    let array = numpy_module(py)?.call_method1("asarray", (value,)).map_err(|error| {
+        invalid(format!("constant: {} is no array: {}", value.get_type(), error.value(py)))
+    })?;
+    // Python's own numbers become 32 bits, NumPy's are narrowed if the device can hold them.
+    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    match name.as_str() {
+        "float32" => of::<f32>(&array),
+        "float64" => of::<f64>(&array),
+        "float16" => of::<wgrad::f16>(&array),
+        "int32" => of::<i32>(&array),
+        "int64" if wanted.is_some_and(DType::is_float) => {
+            of::<f64>(&array.call_method1("astype", ("float64",))?)
+        }
+        "int64" => of::<i64>(&array),
+        "uint8" => of::<u8>(&array),
+        "uint32" => of::<u32>(&array),
+        "uint64" => of::<u64>(&array),
+        "bool" => of::<bool>(&array),
+        "int8" | "int16" => of::<i32>(&array.call_method1("astype", ("int32",))?),
+        "uint16" => of::<u32>(&array.call_method1("astype", ("uint32",))?),
+        _ => Err(raise(wgrad::Error::DType(
+            format!(
+                "constant: an array of dtype {name} cannot be a tensor. Devices hold numbers and truth values; strings stay in \
+                 NumPy arrays."
+            )
+            .into(),
+        ))),
+    }
+}
+
+fn of<T: HostElement + Element>(array: &Bound<'_, PyAny>) -> PyResult<wgrad::Tensor> {
+    let array = array.cast::<PyArrayDyn<T>>().map_err(PyErr::from)?;
+    let array: PyReadonlyArrayDyn<'_, T> = array.readonly();
+    wgrad::Tensor::from_array_with(&array.as_array(), HostOptions::new().rounding(true)).raised()
+}
+
+/// A tensor's values as an array of NumPy. Waits for the device, and lets other threads of Python run meanwhile.
+pub fn to_numpy<'py>(py: Python<'py>, tensor: &wgrad::Tensor) -> PyResult<Bound<'py, PyAny>> {
+    process::check()?;
+    macro_rules! read {
+        ($t:ty) => {{
+            let read = py.detach(|| tensor.to_array::<$t>()).raised()?;
+            Ok(read.into_pyarray(py).into_any())
+        }};
+    }
+    match tensor.dtype() {
+        DType::F32 => read!(f32),
+        DType::F16 => read!(wgrad::f16),
+        DType::I32 => read!(i32),
+        DType::U32 => read!(u32),
+        DType::U8 => read!(u8),
+        DType::Bool => read!(bool),
+        other => Err(invalid(format!("numpy: there is no array of {other}"))),
+    }
+}
+
+/// `tf.constant`.
+#[pyfunction]
+#[pyo3(signature = (value, dtype=None, shape=None))]
+pub fn constant(
+    value: &Bound<'_, PyAny>,
+    dtype: Option<&str>,
+    shape: Option<Vec<usize>>,
+) -> PyResult<Tensor> {
+    let dtype = dtype.map(self::dtype).transpose()?;
+    let made = to_tensor(value, dtype)?;
+    Ok(Tensor(match shape {
+        None => made,
+        Some(shape) if made.len() == 1 => made.reshape(&[] as &[i64]).and_then(|one| one.broadcast_to(shape)).raised()?,
+        Some(shape) => {
+            let sizes: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
+            made.reshape(&sizes).raised()?
+        }
+    }))
+}

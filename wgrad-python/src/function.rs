@@ -1,0 +1,78 @@
+//! `tf.function`: a Python function that is traced once for each signature.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use wgrad::Tensor as Native;
+
+use crate::arrays::to_tensor;
+use crate::error::{Raise, keep};
+use crate::tensor::Tensor;
+
+type Traced = dyn Fn(Vec<Native>, String) -> wgrad::Result<Vec<Native>> + Send + Sync;
+
+/// What `body` returned when it was traced, by the signature: a description of the structure around the tensors.
+type Structures = Arc<Mutex<HashMap<String, Py<PyAny>>>>;
+
+thread_local! {
+    /// The function that rebuilds the arguments of the call that runs, from its tensors.
+    static CALL: RefCell<Vec<Py<PyAny>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A traced function of tensors and a text, which stands for all other arguments.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeFunction {
+    traced: wgrad::Function<Traced>,
+    structures: Structures,
+}
+
+#[pymethods]
+impl NativeFunction {
+    /// `body` of (the function that rebuilds the arguments, the tensors) returns tensors and their structure.
+    #[new]
+    #[pyo3(signature = (body, reduce_retracing=false))]
+    fn new(body: Py<PyAny>, reduce_retracing: bool) -> Self {
+        let structures = Structures::default();
+        let known = structures.clone();
+        let run = move |tensors: Vec<Native>, key: String| -> wgrad::Result<Vec<Native>> {
+            Python::attach(|py| {
+                let run = || -> PyResult<Vec<Native>> {
+                    let call = CALL.with_borrow(|calls| calls.last().map(|call| call.clone_ref(py)));
+                    let tensors: Vec<Tensor> = tensors.iter().cloned().map(Tensor).collect();
+                    let answer = body.bind(py).call1((call, tensors))?;
+                    let (results, structure): (Vec<Bound<'_, PyAny>>, Py<PyAny>) = answer.extract()?;
+                    known.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), structure);
+                    results.iter().map(|y| to_tensor(y, None)).collect()
+                };
+                run().map_err(keep)
+            })
+        };
+        let options = wgrad::FunctionOptions::new().reduce_retracing(reduce_retracing);
+        NativeFunction { traced: wgrad::function_with(run, options), structures }
+    }
+
+    /// The result's tensors and structure. `key` describes all arguments that are not tensors, and the shapes and dtypes of those that
+    /// are, as results may depend on them.
+    fn call(
+        &self,
+        py: Python<'_>,
+        rebuild: Py<PyAny>,
+        tensors: Vec<Bound<'_, PyAny>>,
+        key: String,
+    ) -> PyResult<(Vec<Tensor>, Py<PyAny>)> {
+        let tensors = tensors.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
+        CALL.with_borrow_mut(|calls| calls.push(rebuild));
+        let answer = py.detach(|| (self.traced)(tensors, key.clone()));
+        CALL.with_borrow_mut(|calls| calls.pop());
+        let results = answer.raised()?;
+        let structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
+        let structure = structures.get(&key).map_or_else(|| py.None(), |structure| structure.clone_ref(py));
+        Ok((results.into_iter().map(Tensor).collect(), structure))
+    }
+
+    fn tracing_count(&self) -> usize {
+        self.traced.tracing_count()
+    }
+}

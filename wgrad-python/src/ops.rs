@@ -1,0 +1,127 @@
+//! Ops by TensorFlow's names, through the crate's list of ops.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use wgrad::inventory::{self, Args, Stop, Value};
+
+use crate::arrays::{self, to_tensor};
+use crate::error::{Raise, invalid, raise};
+use crate::tensor::Tensor;
+
+/// Calls the op `name` with `tensors`, each a value or a list of values, and with `attributes`. Values that are not tensors yet
+/// take the dtype of the first tensor among them, as in TensorFlow.
+#[pyfunction]
+pub fn call(
+    name: &str,
+    tensors: &Bound<'_, PyDict>,
+    attributes: &Bound<'_, PyDict>,
+) -> PyResult<Vec<Tensor>> {
+    let entry = inventory::find(name)
+        .ok_or_else(|| invalid(format!("{name}: wgrad has no op of this name.")))?;
+    let shared = first_dtype(tensors)?;
+    let mut given = Vec::with_capacity(tensors.len());
+    for (key, value) in tensors {
+        let key: String = key.extract()?;
+        let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+        let list = if key == "xs" && is_list {
+            value.try_iter()?.map(|item| converted(&item?, shared)).collect::<PyResult<Vec<_>>>()?
+        } else {
+            vec![converted(&value, shared)?]
+        };
+        given.push((key, list));
+    }
+    let attributes = attributes
+        .iter()
+        .filter(|(_, value)| !value.is_none())
+        .map(|(key, value)| Ok((key.extract::<String>()?, attribute(&value)?)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let args = Args::new(given, attributes);
+    let results = match (entry.call)(&args) {
+        Ok(results) => results,
+        Err(Stop::Failed(error)) => return Err(raise(error)),
+        Err(Stop::Lacks(what)) if what.is_empty() => {
+            return Err(invalid(format!("{name}: wgrad has no such function.")));
+        }
+        Err(Stop::Lacks(what)) => {
+            return Err(invalid(format!(
+                "{name}: the argument '{what}' is missing, or its value is not supported."
+            )));
+        }
+    };
+    if let Some(ignored) = args.unread() {
+        return Err(invalid(format!("{name}: the argument '{ignored}' is not supported.")));
+    }
+    Ok(results.into_iter().map(Tensor).collect())
+}
+
+/// The dtype of the first value that has one.
+fn first_dtype(tensors: &Bound<'_, PyDict>) -> PyResult<Option<wgrad::DType>> {
+    for (_, value) in tensors {
+        if value.is_instance_of::<Tensor>() || value.is_instance_of::<crate::variable::Variable>() {
+            return Ok(Some(to_tensor(&value, None)?.dtype()));
+        }
+    }
+    Ok(None)
+}
+
+/// A number or a list of Python's numbers next to tensors of a dtype takes it if it can; everything else keeps its own.
+fn converted(value: &Bound<'_, PyAny>, shared: Option<wgrad::DType>) -> PyResult<wgrad::Tensor> {
+    let plain = value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
+    let made = to_tensor(value, None)?;
+    match shared {
+        Some(dtype) if plain && dtype != made.dtype() && (dtype.is_float() || !made.dtype().is_float()) => {
+            made.cast(dtype).raised()
+        }
+        _ => Ok(made),
+    }
+}
+
+fn attribute(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(yes) = value.cast::<PyBool>() {
+        return Ok(Value::Bool(yes.is_true()));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Value::Int(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Value::Float(value.extract()?));
+    }
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(Value::Text(text.to_string()));
+    }
+    if value.is_instance_of::<Tensor>() || value.hasattr("tolist")? {
+        let array = match value.cast::<Tensor>() {
+            Ok(tensor) => arrays::to_numpy(value.py(), &tensor.get().0)?,
+            Err(_) => value.clone(),
+        };
+        return attribute(&array.call_method0("tolist")?);
+    }
+    if let Ok(name) = value.getattr("name") {
+        // A dtype.
+        return Ok(Value::Text(name.extract()?));
+    }
+    let items = value.try_iter().map_err(|_| invalid(format!("{value} cannot be an argument of an op.")))?;
+    Ok(Value::List(items.map(|item| attribute(&item?)).collect::<PyResult<_>>()?))
+}
+
+/// All names that `call` knows.
+#[pyfunction]
+pub fn names() -> Vec<&'static str> {
+    inventory::all().flat_map(|entry| entry.tensorflow.iter().copied()).collect()
+}
+
+/// Random numbers from the global generator.
+#[pyfunction]
+#[pyo3(signature = (kind, shape, a, b, integers=false))]
+pub fn random(kind: &str, shape: Vec<usize>, a: f64, b: f64, integers: bool) -> PyResult<Tensor> {
+    crate::process::check()?;
+    use wgrad::random::{self, NormalOptions, UniformOptions};
+    let made = match (kind, integers) {
+        ("uniform", true) => random::global().uniform_int(shape, a as i32, b as i32),
+        ("uniform", false) => random::uniform_with(shape, UniformOptions::new().minval(a as f32).maxval(b as f32)),
+        ("normal", _) => random::normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32)),
+        _ => random::truncated_normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32)),
+    };
+    made.map(Tensor).raised()
+}

@@ -1,0 +1,135 @@
+//! Optimizers, losses and metrics from Keras's classes and options.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use wgrad::keras::losses::Loss;
+use wgrad::keras::metrics::Metric;
+use wgrad::keras::optimizers::Optimizer;
+use wgrad::keras::{losses, metrics, optimizers};
+
+use crate::arrays::to_tensor;
+use crate::error::Raise;
+use crate::layer::config_of;
+use crate::tensor::Tensor;
+use crate::variable::Variable;
+
+/// An optimizer from its name, or from the JSON of Keras's config.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeOptimizer(pub Arc<dyn Optimizer>);
+
+#[pymethods]
+impl NativeOptimizer {
+    #[new]
+    fn new(config: &str) -> PyResult<Self> {
+        let made = match config.starts_with('{') {
+            true => config_of(config).and_then(|config| optimizers::from_config(&config)),
+            false => optimizers::get(config),
+        };
+        Ok(NativeOptimizer(Arc::from(made.raised()?)))
+    }
+
+    fn apply(
+        &self,
+        py: Python<'_>,
+        gradients: Vec<Option<Bound<'_, Tensor>>>,
+        variables: Vec<Bound<'_, Variable>>,
+    ) -> PyResult<()> {
+        let gradients: Vec<_> = gradients.iter().map(|g| g.as_ref().map(|g| g.get().0.clone())).collect();
+        let variables: Vec<_> = variables.iter().map(|v| v.get().0.clone()).collect();
+        py.detach(|| self.0.apply_gradients(&gradients, &variables)).raised()
+    }
+
+    #[getter]
+    fn iterations(&self) -> u64 {
+        self.0.iterations()
+    }
+
+    #[getter]
+    fn learning_rate(&self) -> f32 {
+        self.0.learning_rate()
+    }
+
+    fn set_learning_rate(&self, learning_rate: f32) -> PyResult<()> {
+        self.0.set_learning_rate(learning_rate).raised()
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.0.name()
+    }
+}
+
+/// A loss from its name, or from the JSON of Keras's config.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeLoss(pub Arc<dyn Loss>);
+
+#[pymethods]
+impl NativeLoss {
+    #[new]
+    fn new(config: &str) -> PyResult<Self> {
+        let made = match config.starts_with('{') {
+            true => config_of(config).and_then(|config| losses::from_config(&config)),
+            false => losses::get(config),
+        };
+        Ok(NativeLoss(Arc::from(made.raised()?)))
+    }
+
+    #[pyo3(signature = (y_true, y_pred, sample_weight=None))]
+    fn __call__(
+        &self,
+        y_true: &Bound<'_, PyAny>,
+        y_pred: &Bound<'_, PyAny>,
+        sample_weight: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Tensor> {
+        let (y_true, y_pred) = (to_tensor(y_true, None)?, to_tensor(y_pred, None)?);
+        let weight = sample_weight.map(|w| to_tensor(w, Some(wgrad::DType::F32))).transpose()?;
+        match weight {
+            None => self.0.call(&y_true, &y_pred),
+            weight => self.0.call_weighted(&y_true, &y_pred, weight.as_ref()),
+        }
+        .map(Tensor)
+        .raised()
+    }
+}
+
+/// A metric from its name, or from the JSON of Keras's config.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeMetric(pub Arc<dyn Metric>);
+
+#[pymethods]
+impl NativeMetric {
+    #[new]
+    fn new(config: &str) -> PyResult<Self> {
+        let made = match config.starts_with('{') {
+            true => config_of(config).and_then(|config| metrics::from_config(&config)),
+            false => metrics::get(config),
+        };
+        Ok(NativeMetric(Arc::from(made.raised()?)))
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.0.name().to_string()
+    }
+
+    #[pyo3(signature = (y_true, y_pred, sample_weight=None))]
+    fn update(
+        &self,
+        y_true: &Bound<'_, PyAny>,
+        y_pred: &Bound<'_, PyAny>,
+        sample_weight: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (y_true, y_pred) = (to_tensor(y_true, None)?, to_tensor(y_pred, None)?);
+        let weight = sample_weight.map(|w| to_tensor(w, Some(wgrad::DType::F32))).transpose()?;
+        self.0.update(&y_true, &y_pred, weight.as_ref()).raised()
+    }
+
+    fn result(&self) -> PyResult<Tensor> {
+        self.0.result().map(Tensor).raised()
+    }
+
+    fn reset_state(&self) -> PyResult<()> {
+        self.0.reset_state().raised()
+    }
+}

@@ -1,0 +1,328 @@
+//! Tensors: operators, indexing, reading.
+
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PyFloat, PyBool, PyInt, PySlice, PyTuple};
+use wgrad::ndarray::SliceInfoElem;
+use wgrad::{Operand, Scalar};
+
+use crate::arrays::{to_numpy, to_tensor};
+use crate::error::{Raise, invalid, raise};
+
+/// Values on a device. They never change.
+#[pyclass(frozen, subclass, module = "wgrad")]
+pub struct Tensor(pub wgrad::Tensor);
+
+/// The other operand of an operator; numbers take the dtype of the tensor.
+pub fn operand(value: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    if let Ok(tensor) = value.cast::<Tensor>() {
+        return Ok(Operand::Tensor(tensor.get().0.clone()));
+    }
+    if let Ok(yes) = value.cast::<PyBool>() {
+        return Ok(Operand::Scalar(Scalar::Bool(yes.is_true())));
+    }
+    if value.is_exact_instance_of::<PyFloat>() {
+        return Ok(Operand::Scalar(Scalar::Float(value.extract()?)));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return Ok(Operand::Scalar(match value.extract::<i64>() {
+            Ok(whole) => Scalar::Int(whole),
+            Err(_) => Scalar::Unsigned(value.extract()?),
+        }));
+    }
+    Ok(Operand::Tensor(to_tensor(value, None)?))
+}
+
+/// As [`operand`], next to a tensor: an array or a list of Python numbers takes its dtype, as in TensorFlow.
+fn next_to(tensor: &wgrad::Tensor, value: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    match operand(value)? {
+        Operand::Tensor(other) if other.dtype() != tensor.dtype() && !value.is_instance_of::<Tensor>() => {
+            let is_float = other.dtype().is_float();
+            let converts = tensor.dtype().is_float() || !is_float && other.dtype() != wgrad::DType::Bool;
+            // What differs is refused by the op, which names both dtypes.
+            Ok(Operand::Tensor(if converts { other.cast(tensor.dtype()).raised()? } else { other }))
+        }
+        // A float next to integers is refused; a truth value next to numbers is a number, as in Python.
+        Operand::Scalar(Scalar::Bool(yes)) if tensor.dtype() != wgrad::DType::Bool => {
+            Ok(Operand::Scalar(Scalar::Int(i64::from(yes))))
+        }
+        other => Ok(other),
+    }
+}
+
+type Binary = fn(&wgrad::Tensor, Operand) -> wgrad::Result<wgrad::Tensor>;
+
+impl Tensor {
+    fn with(&self, other: &Bound<'_, PyAny>, op: Binary) -> PyResult<Self> {
+        crate::process::check()?;
+        op(&self.0, next_to(&self.0, other)?).map(Tensor).raised()
+    }
+
+    /// The operator with the operands exchanged.
+    fn after(&self, other: &Bound<'_, PyAny>, op: Binary) -> PyResult<Self> {
+        let first = match next_to(&self.0, other)? {
+            Operand::Tensor(first) => first,
+            Operand::Scalar(number) => wgrad::Tensor::full_of(&[] as &[usize], number, self.0.dtype()).raised()?,
+            _ => return Err(invalid("operator: the operand is neither a tensor nor a number.")),
+        };
+        op(&first, Operand::Tensor(self.0.clone())).map(Tensor).raised()
+    }
+
+    /// The one value of the tensor, for `float(x)` and the like.
+    fn one<T: wgrad::HostElement>(&self, py: Python<'_>) -> PyResult<T> {
+        py.detach(|| self.0.item::<T>()).raised()
+    }
+}
+
+#[pymethods]
+impl Tensor {
+    #[getter]
+    fn _shape(&self) -> Vec<usize> {
+        self.0.shape().to_vec()
+    }
+
+    #[getter]
+    fn _dtype(&self) -> &'static str {
+        self.0.dtype().tensorflow_name()
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.0.rank()
+    }
+
+    #[getter]
+    fn device(&self) -> Option<String> {
+        self.0.device().name()
+    }
+
+    /// The values as an array of NumPy. Waits for the device.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_numpy(py, &self.0)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.0.shape().first() {
+            Some(&count) => Ok(count),
+            None => Err(raise(wgrad::Error::DType("len: a scalar has no length.".into()))),
+        }
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.0.len() != 1 {
+            return Err(invalid(format!(
+                "bool: a tensor of shape {:?} has no single truth value. Use tf.reduce_any or tf.reduce_all.",
+                self.0.shape()
+            )));
+        }
+        let numbers = to_numpy(py, &self.0)?;
+        numbers.call_method0("item")?.is_truthy()
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        let x = self.0.cast(wgrad::DType::F32).raised()?;
+        Tensor(x).one::<f32>(py).map(f64::from)
+    }
+
+    fn __int__(&self, py: Python<'_>) -> PyResult<i64> {
+        if self.0.dtype() == wgrad::DType::U32 {
+            return self.one::<u32>(py).map(i64::from);
+        }
+        let x = self.0.cast(wgrad::DType::I32).raised()?;
+        Tensor(x).one::<i32>(py).map(i64::from)
+    }
+
+    fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
+        if self.0.dtype().is_float() || self.0.dtype() == wgrad::DType::Bool {
+            return Err(raise(wgrad::Error::DType(
+                format!("index: a tensor of dtype {} is no index; it must be an integer.", self.0.dtype()).into(),
+            )));
+        }
+        self.__int__(py)
+    }
+
+    fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::add)
+    }
+
+    fn __radd__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::add)
+    }
+
+    fn __sub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::subtract)
+    }
+
+    fn __rsub__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::subtract)
+    }
+
+    fn __mul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::multiply)
+    }
+
+    fn __rmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::multiply)
+    }
+
+    fn __truediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::divide)
+    }
+
+    fn __rtruediv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::divide)
+    }
+
+    fn __floordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::floordiv)
+    }
+
+    fn __rfloordiv__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::floordiv)
+    }
+
+    fn __mod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, wgrad::Tensor::floormod)
+    }
+
+    fn __rmod__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::floormod)
+    }
+
+    fn __pow__(&self, other: &Bound<'_, PyAny>, modulo: Option<i64>) -> PyResult<Self> {
+        if modulo.is_some() {
+            return Err(invalid("pow: a modulus is not supported; use x ** y % m."));
+        }
+        self.with(other, wgrad::Tensor::pow)
+    }
+
+    fn __rpow__(&self, other: &Bound<'_, PyAny>, _modulo: Option<i64>) -> PyResult<Self> {
+        self.after(other, wgrad::Tensor::pow)
+    }
+
+    fn __matmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.0.matmul(&to_tensor(other, Some(self.0.dtype()))?).map(Tensor).raised()
+    }
+
+    fn __rmatmul__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        to_tensor(other, Some(self.0.dtype()))?.matmul(&self.0).map(Tensor).raised()
+    }
+
+    fn __neg__(&self) -> PyResult<Self> {
+        self.0.negative().map(Tensor).raised()
+    }
+
+    fn __abs__(&self) -> PyResult<Self> {
+        self.0.abs().map(Tensor).raised()
+    }
+
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, |x, y| x.logical_and(y))
+    }
+
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, |x, y| x.logical_or(y))
+    }
+
+    fn __xor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.with(other, |x, y| x.logical_xor(y))
+    }
+
+    fn __invert__(&self) -> PyResult<Self> {
+        self.0.logical_not().map(Tensor).raised()
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let compare: Binary = match op {
+            CompareOp::Lt => wgrad::Tensor::less,
+            CompareOp::Le => wgrad::Tensor::less_equal,
+            CompareOp::Gt => wgrad::Tensor::greater,
+            CompareOp::Ge => wgrad::Tensor::greater_equal,
+            CompareOp::Eq => wgrad::Tensor::equal,
+            CompareOp::Ne => wgrad::Tensor::not_equal,
+        };
+        // Comparing with what is no value is not an error: it is different.
+        if matches!(op, CompareOp::Eq | CompareOp::Ne) && (other.is_none() || other.is_instance_of::<pyo3::types::PyString>()) {
+            return Ok(py.NotImplemented());
+        }
+        Ok(Py::new(py, self.with(other, compare)?)?.into_any())
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        slf.as_ptr() as isize >> 4
+    }
+
+    fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().collect(),
+            Err(_) => vec![index.clone()],
+        };
+        if let [item] = &items[..] {
+            if let Ok(mask) = item.cast::<Tensor>() {
+                if mask.get().0.dtype() == wgrad::DType::Bool {
+                    let mask = mask.get().0.clone();
+                    return index.py().detach(|| self.0.boolean_mask(&mask, 0)).map(Tensor).raised();
+                }
+            }
+        }
+        let named = items.iter().filter(|item| !item.is_none() && !item.is_instance_of::<PyEllipsis>()).count();
+        let mut elements = Vec::new();
+        for item in &items {
+            elements.extend(match item {
+                item if item.is_none() => vec![SliceInfoElem::NewAxis],
+                item if item.is_instance_of::<PyEllipsis>() => {
+                    let whole = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
+                    vec![whole; self.0.rank().saturating_sub(named)]
+                }
+                item => vec![element(item)?],
+            });
+        }
+        self.0.strided_slice(&elements).map(Tensor).raised()
+    }
+
+    fn _cast(&self, dtype: &str) -> PyResult<Self> {
+        self.0.cast(crate::arrays::dtype(dtype)?).map(Tensor).raised()
+    }
+
+    /// An independent handle to the same values, which takes no part in gradients.
+    fn _stop_gradient(&self) -> PyResult<Self> {
+        Ok(Tensor(self.0.stop_gradient()))
+    }
+}
+
+/// One index of `x[..]`.
+fn element(item: &Bound<'_, PyAny>) -> PyResult<SliceInfoElem> {
+    let whole = |value: &Bound<'_, PyAny>| -> PyResult<isize> {
+        value.extract::<isize>().or_else(|_| value.call_method0("__index__")?.extract()).map_err(|_| {
+            invalid(format!(
+                "index: {value} cannot be an index; use integers, slices, None, ... or a mask. tf.gather takes tensors of indices."
+            ))
+        })
+    };
+    if let Ok(slice) = item.cast::<PySlice>() {
+        let part = |name: &str| -> PyResult<Option<isize>> {
+            let value = slice.getattr(name)?;
+            if value.is_none() { Ok(None) } else { whole(&value).map(Some) }
+        };
+        let step = part("step")?.unwrap_or(1);
+        let (start, stop) = (part("start")?, part("stop")?);
+        if step == 0 {
+            return Err(invalid("index: the step of a slice is 0; it must not be."));
+        }
+        // With a negative step, Python's bounds say where to begin; ndarray's say which elements to reverse.
+        return Ok(match step > 0 {
+            true => SliceInfoElem::Slice { start: start.unwrap_or(0), end: stop, step },
+            false => {
+                let after = |bound: isize| if bound == -1 { None } else { Some(bound + 1) };
+                let first = match stop {
+                    None => 0,
+                    Some(stop) => after(stop).unwrap_or(isize::MAX),
+                };
+                let end = start.and_then(after);
+                SliceInfoElem::Slice { start: first, end, step }
+            }
+        });
+    }
+    Ok(SliceInfoElem::Index(whole(item)?))
+}

@@ -1,0 +1,253 @@
+"""Wrong calls, and what stays behind."""
+
+import gc
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import unittest
+
+import numpy as np
+
+import wgrad as tf
+
+
+def wrong_calls():
+    """Calls that must fail: each with the exception and a part of its text."""
+    layers, keras = tf.keras.layers, tf.keras
+    x = tf.ones([2, 3])
+    model = keras.Sequential([layers.Dense(1)])
+    yield lambda: tf.matmul(x, tf.ones([4, 5])), ValueError, "MatMul: a is [2, 3] and b is [4, 5]"
+    yield lambda: x + tf.ones([4]), ValueError, "[4]"
+    yield lambda: x + "a", TypeError, ""
+    yield lambda: tf.constant("text"), TypeError, "strings stay in NumPy arrays"
+    yield lambda: tf.constant([[1.0], [1.0, 2.0]]), ValueError, "no array"
+    yield lambda: tf.constant(2**40), TypeError, "1099511627776"
+    yield lambda: tf.constant([1, 2, 3], shape=[2, 2]), ValueError, "[2, 2]"
+    yield lambda: tf.constant(1.0, dtype="float7"), TypeError, "float7"
+    yield lambda: tf.cast(x, "complex64"), TypeError, "complex64"
+    yield lambda: bool(x), ValueError, "no single truth value"
+    yield lambda: len(tf.constant(1.0)), TypeError, "no length"
+    yield lambda: float(x), ValueError, ""
+    yield lambda: x[5], (ValueError, IndexError), "5"
+    yield lambda: x[0, 0, 0], ValueError, "3 indices"
+    yield lambda: x["a"], ValueError, "cannot be an index"
+    yield lambda: x[::0], ValueError, "step"
+    yield lambda: list(tf.constant(1.0)), TypeError, "cannot be iterated"
+    yield lambda: tf.reshape(x, [4, 4]), ValueError, "[4, 4]"
+    yield lambda: tf.reduce_sum(x, axis=7), ValueError, "7"
+    yield lambda: tf.concat([x, tf.ones([2])], 0), ValueError, "Concat"
+    yield lambda: tf.one_hot([0, 1]), ValueError, "is missing"
+    yield lambda: tf.nn.conv2d(x, x, strides=1, padding="SAME"), ValueError, ""
+    yield lambda: tf.nn.softmax(tf.constant([1, 2])), TypeError, "i32"
+    yield lambda: tf.reduce_sum(x, ax=1), TypeError, "ax"
+    yield lambda: tf.gather(tf.ones([3]), [0.5]), TypeError, ""
+    yield lambda: tf.Variable(x).assign(tf.ones([3])), ValueError, "[3]"
+    yield lambda: tf.GradientTape().gradient(x, x), ValueError, "open the tape first"
+    yield lambda: keras.Input(), ValueError, "shape"
+    yield lambda: layers.Dense(), ValueError, "units"
+    yield lambda: layers.Dense(3, units=4), TypeError, "given twice"
+    yield lambda: layers.Dense(-3), ValueError, "units"
+    yield lambda: layers.Dense(3, activation="reloo"), ValueError, "reloo"
+    yield lambda: layers.Dense(3, colour="red"), ValueError, "colour"
+    yield lambda: layers.Conv2D(3, 3)(x), ValueError, "Conv2D"
+    yield lambda: layers.Dense(3)(tf.ones([2, 3], "int32")), TypeError, ""
+    yield lambda: layers.Concatenate()([x, tf.ones([5, 7])]), ValueError, ""
+    yield lambda: keras.Sequential([3]), TypeError, "no layer"
+    yield lambda: model.fit(np.ones((4, 2)), np.ones((4, 1))), RuntimeError, "compile the model first"
+    yield lambda: model.compile("adem", "mse"), ValueError, "adem"
+    yield lambda: model.compile("adam", "mzz"), ValueError, "mzz"
+    yield lambda: model.compile("adam"), ValueError, "give a loss"
+    yield lambda: model.compile("adam", "mse", metrics=["nothing"]), ValueError, "nothing"
+    yield lambda: keras.optimizers.Adam(learning_rate="fast"), ValueError, "learning_rate"
+    yield lambda: keras.optimizers.SGD(0.1, beta_1=0.9), ValueError, "beta_1"
+    yield lambda: keras.losses.Huber(reduction="median"), ValueError, "median"
+    yield lambda: keras.models.load_model("/no/such/file.keras"), FileNotFoundError, "/no/such/file.keras"
+    yield lambda: model.load_weights("/no/such.safetensors"), FileNotFoundError, "/no/such.safetensors"
+    yield lambda: tf.train.Checkpoint(v=3).save("/tmp/never"), ValueError, "has no variables"
+    yield lambda: tf.train.Checkpoint(v=tf.Variable(1.0)).restore("/no/such/ckpt-1"), FileNotFoundError, "/no/such"
+    yield lambda: tf.data.Dataset.from_tensor_slices((np.ones(3), np.ones(4))), ValueError, "equally many"
+    yield lambda: tf.data.Dataset.range(3).batch(0), ValueError, "at least 1"
+    yield lambda: list(tf.data.Dataset.from_generator(lambda: iter([np.ones(1), np.ones(2)])).batch(2)), ValueError, "shapes"
+    yield lambda: keras.utils.to_categorical([3], 3), ValueError, "not below"
+    yield lambda: tf.linalg.matmul(x), TypeError, "b"
+    for name, layer in vars(layers).items():
+        if isinstance(layer, type) and issubclass(layer, layers.NativeLayer) and layer is not layers.NativeLayer:
+            yield lambda layer=layer: layer(colour="red"), ValueError, "from_config"
+    for name in ("exp", "sin", "sqrt", "tanh", "reduce_sum", "argmax"):
+        yield lambda name=name: getattr(tf, name)("text"), TypeError, "strings"
+
+
+class Errors(unittest.TestCase):
+    def test_wrong_calls_are_errors(self):
+        calls = list(wrong_calls())
+        self.assertGreater(len(calls), 100)
+        for number, (call, kind, text) in enumerate(calls):
+            with self.subTest(number=number):
+                with self.assertRaises(kind) as caught:
+                    call()
+                self.assertIn(text, str(caught.exception))
+        # Nothing is lost: the device still computes.
+        self.assertEqual(float(tf.reduce_sum(tf.ones([10]))), 10.0)
+
+    def test_exceptions_of_python_code_come_back_unchanged(self):
+        class Own(Exception):
+            pass
+
+        class Broken(tf.keras.layers.Layer):
+            def call(self, x):
+                raise Own("broken layer")
+
+        with self.assertRaises(Own):
+            Broken()(tf.ones([1, 2]))
+        model = tf.keras.Sequential([tf.keras.layers.Dense(2), Broken()])
+        with self.assertRaises(Own):
+            model(tf.ones([1, 2]))
+        model.compile("sgd", "mse")
+        with self.assertRaises(Own):
+            model.fit(np.ones((4, 2)), np.ones((4, 2)), verbose=0)
+
+        def broken(x):
+            raise Own("in a function")
+
+        with self.assertRaises(Own):
+            tf.function(broken)(tf.ones([1]))
+
+        def batches():
+            yield np.ones((2, 2)), np.ones((2, 2))
+            raise Own("in a dataset")
+
+        model = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+        model.compile("sgd", "mse")
+        with self.assertRaises(Own):
+            model.fit(tf.data.Dataset.from_generator(batches), verbose=0)
+
+    def test_pickle_and_copies(self):
+        x = pickle.loads(pickle.dumps(tf.constant([1.0, 2.0])))
+        self.assertEqual(x.numpy().tolist(), [1.0, 2.0])
+
+    def test_threads_compute_at_the_same_time(self):
+        sums = []
+
+        def work(seed):
+            x = tf.constant(np.full(1000, float(seed)))
+            for _ in range(20):
+                x = x + 1.0
+            sums.append(float(tf.reduce_sum(x)))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(sums), [1000.0 * (seed + 20) for seed in range(4)])
+
+
+def spawned(queue):
+    queue.put(float(tf.reduce_sum(tf.ones([3]))))
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "this system does not fork")
+class Processes(unittest.TestCase):
+    def test_a_spawned_process_computes(self):
+        context = multiprocessing.get_context("spawn")
+        queue = context.Queue()
+        process = context.Process(target=spawned, args=(queue,))
+        process.start()
+        self.assertEqual(queue.get(timeout=120), 3.0)
+        process.join()
+
+    def test_a_forked_process_says_what_to_do(self):
+        tf.ones([1]).numpy()
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                text = str(tf.ones([2]).numpy())
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}"
+            os.write(write, text.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        text = os.read(read, 10_000).decode()
+        self.assertIn("get_context('spawn')", text)
+
+    def test_ctrl_c_ends_a_training(self):
+        program = textwrap.dedent(
+            """
+            import numpy as np, wgrad as tf
+            model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            class Said(tf.keras.callbacks.Callback):
+                def on_epoch_end(self, epoch, logs=None):
+                    if epoch == 2:
+                        print("TRAINING", flush=True)
+            try:
+                model.fit(np.ones((64, 2)), np.ones((64, 1)), epochs=10**9, verbose=0, callbacks=[Said()])
+            except KeyboardInterrupt:
+                print("INTERRUPTED", flush=True)
+            """
+        )
+        # If the tests were started in the background, Ctrl-C may be ignored, which processes inherit.
+        command = ["env", "--default-signal=INT", sys.executable, "-c", program]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.readline().strip(), "TRAINING")
+            process.send_signal(2)
+            self.assertEqual(process.stdout.readline().strip(), "INTERRUPTED")
+
+
+class Leaks(unittest.TestCase):
+    def test_ten_thousand_objects_leave_nothing_behind(self):
+        def turn():
+            x = tf.constant([[1.0, 2.0]])
+            layer = tf.keras.layers.Dense(2)
+            with tf.GradientTape() as tape:
+                y = layer(x)
+            tape.gradient(y, layer.trainable_variables)
+
+        def live():
+            gc.collect()
+            tf.ones([1]).numpy()
+            return tf._wgrad.stats()[1]
+
+        for _ in range(50):
+            turn()
+        threads, files, held = threading.active_count(), open_files(), live()
+        for _ in range(2000):
+            turn()
+        self.assertEqual(threading.active_count(), threads)
+        self.assertLessEqual(open_files(), files)
+        self.assertLess(live(), held + 1_000_000)
+        for _ in range(10_000):
+            tf.constant(1.0)
+        self.assertLess(live(), held + 1_000_000)
+
+    def test_models_are_freed(self):
+        import weakref
+
+        class Net(tf.keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = tf.keras.layers.Dense(1)
+
+            def call(self, x):
+                return self.dense(x)
+
+        model = Net()
+        model.compile("sgd", "mse")
+        model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
+        known = weakref.ref(model)
+        del model
+        gc.collect()
+        self.assertIsNone(known())
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+if __name__ == "__main__":
+    unittest.main()

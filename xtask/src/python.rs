@@ -1,0 +1,95 @@
+//! `cargo xtask python`: builds the Python module and runs its tests, or makes a wheel.
+
+use anyhow::{Result, bail};
+
+use crate::run::{CommandLine, Status, workspace_root};
+use crate::setup;
+
+/// What the tests need besides the module.
+const NUMPY: &str = "numpy>=1.24";
+const MATURIN: &str = "maturin>=1.9,<2";
+
+/// Makes a wheel in `target/wheels` in place of running the tests.
+const WHEEL: &str = "--wheel";
+/// Builds the module as it is released.
+const RELEASE: &str = "--release";
+
+/// Runs the tests; other arguments go to `unittest`, such as `test_guide`.
+pub fn run(arguments: &[String]) -> Result<Status> {
+    setup::run()?;
+    let given = |name: &str| arguments.iter().any(|argument| argument == name);
+    let python = environment()?;
+    let package = workspace_root().join("wgrad-python");
+    if given(WHEEL) {
+        pip(&python, MATURIN)?;
+        let maturin = ["-m", "maturin", "build", "--release", "--manifest-path"];
+        let manifest = package.join("Cargo.toml");
+        return CommandLine::new(python.as_str()).args(maturin).args([manifest.to_string_lossy()]).run();
+    }
+    let mut build = CommandLine::cargo(["build", "-p", "wgrad-python"]);
+    if given(RELEASE) {
+        build = build.args([RELEASE]);
+    }
+    if !build.run()?.is_success() {
+        bail!("the Python module did not build; see the compiler's output above");
+    }
+    let folder = if given(RELEASE) { "release" } else { "debug" };
+    let [built, name] = library();
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace_root().join("target"), Into::into);
+    std::fs::copy(target.join(folder).join(built), package.join("python/wgrad").join(name))?;
+    let rest = arguments.iter().filter(|argument| *argument != RELEASE);
+    let tests = package.join("tests");
+    let mut command = CommandLine::new(python.as_str())
+        .env("PYTHONPATH", package.join("python").to_string_lossy())
+        .args(["-m", "unittest"]);
+    let rest: Vec<&String> = rest.collect();
+    if rest.is_empty() {
+        command = command.args(["discover", "-s"]).args([tests.to_string_lossy()]);
+    } else {
+        let path = [package.join("python"), tests].map(|path| path.to_string_lossy().into_owned());
+        let separator = if cfg!(windows) { ";" } else { ":" };
+        command = command.env("PYTHONPATH", path.join(separator)).args(rest);
+    }
+    command.run()
+}
+
+/// The library's file, and the module's.
+fn library() -> [&'static str; 2] {
+    if cfg!(windows) {
+        ["_wgrad.dll", "_wgrad.pyd"]
+    } else if cfg!(target_os = "macos") {
+        ["lib_wgrad.dylib", "_wgrad.abi3.so"]
+    } else {
+        ["lib_wgrad.so", "_wgrad.abi3.so"]
+    }
+}
+
+fn pip(python: &str, package: &str) -> Result<()> {
+    let install = CommandLine::new(python).args(["-m", "pip", "install", "--quiet", package]);
+    match install.run()?.is_success() {
+        true => Ok(()),
+        false => bail!("`{install}` failed; see its output above"),
+    }
+}
+
+/// The Python of a virtual environment with NumPy, which is created if it does not exist.
+fn environment() -> Result<String> {
+    let folder = workspace_root().join("target/python");
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let python = python.to_string_lossy().into_owned();
+    if CommandLine::new(python.as_str()).args(["-c", "import numpy"]).probe().is_some() {
+        return Ok(python);
+    }
+    let system = ["python3", "python"]
+        .into_iter()
+        .find(|name| CommandLine::new(*name).args(["-m", "venv", "--help"]).probe().is_some());
+    let Some(system) = system else {
+        bail!("there is no Python 3 with venv; install it (on Debian: python3-venv)");
+    };
+    let make = CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]);
+    if !make.run()?.is_success() {
+        bail!("`{make}` failed; see its output above");
+    }
+    pip(&python, NUMPY)?;
+    Ok(python)
+}
