@@ -24,6 +24,9 @@ pub mod layers {}
 #[doc = include_str!("../docs/applications.md")]
 pub mod applications {}
 
+#[doc = include_str!("../docs/python.md")]
+pub mod python {}
+
 #[doc = include_str!("../docs/keras-for-wgrad.md")]
 pub mod keras_for_wgrad {}
 

@@ -75,4 +75,44 @@ impl NativeFunction {
     fn tracing_count(&self) -> usize {
         self.traced.tracing_count()
     }
+
+    fn graph_text(&self) -> String {
+        self.traced.graph_text()
+    }
+}
+
+/// A function of tensors, as a list, that returns tensors.
+fn call(f: &Py<PyAny>, tensors: &[Native]) -> wgrad::Result<Vec<Native>> {
+    Python::attach(|py| {
+        let run = || -> PyResult<Vec<Native>> {
+            let tensors: Vec<Tensor> = tensors.iter().cloned().map(Tensor).collect();
+            f.bind(py).call1((tensors,))?.try_iter()?.map(|y| to_tensor(&y?, None)).collect()
+        };
+        run().map_err(keep)
+    })
+}
+
+/// `tf.cond`: each branch takes an empty list and returns a list of tensors.
+#[pyfunction]
+pub fn cond(py: Python<'_>, pred: &Bound<'_, PyAny>, true_fn: Py<PyAny>, false_fn: Py<PyAny>) -> PyResult<Vec<Tensor>> {
+    let pred = to_tensor(pred, None)?;
+    let made = py.detach(|| wgrad::cond(&pred, || call(&true_fn, &[]), || call(&false_fn, &[])));
+    Ok(made.raised()?.into_iter().map(Tensor).collect())
+}
+
+/// `tf.while_loop`: `condition` and `body` take a list of tensors.
+#[pyfunction]
+pub fn while_loop(
+    py: Python<'_>,
+    condition: Py<PyAny>,
+    body: Py<PyAny>,
+    variables: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Vec<Tensor>> {
+    let variables = variables.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
+    let test = |variables: &Vec<Native>| {
+        let answer = call(&condition, variables)?.pop();
+        answer.ok_or_else(|| wgrad::Error::Data("while_loop: the condition returned nothing.".into()))
+    };
+    let made = py.detach(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
+    Ok(made.raised()?.into_iter().map(Tensor).collect())
 }

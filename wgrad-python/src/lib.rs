@@ -14,6 +14,7 @@ mod model;
 mod ops;
 mod optimizer;
 mod process;
+mod summary;
 mod tape;
 mod tensor;
 mod variable;
@@ -24,6 +25,11 @@ use pyo3::prelude::*;
 fn _wgrad(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::Tensor>()?;
     module.add_class::<variable::Variable>()?;
+    module.add_class::<ops::NativeOp>()?;
+    module.add_class::<summary::SummaryWriter>()?;
+    module.add_function(wrap_pyfunction!(summary::summary_scalar, module)?)?;
+    module.add_function(wrap_pyfunction!(function::cond, module)?)?;
+    module.add_function(wrap_pyfunction!(function::while_loop, module)?)?;
     module.add_class::<tape::Tape>()?;
     module.add_class::<device::DeviceScope>()?;
     module.add_class::<layer::NativeLayer>()?;
@@ -36,7 +42,6 @@ fn _wgrad(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<function::NativeFunction>()?;
     module.add_class::<checkpoint::NativeCheckpoint>()?;
     module.add_function(wrap_pyfunction!(arrays::constant, module)?)?;
-    module.add_function(wrap_pyfunction!(ops::call, module)?)?;
     module.add_function(wrap_pyfunction!(ops::names, module)?)?;
     module.add_function(wrap_pyfunction!(ops::random, module)?)?;
     module.add_function(wrap_pyfunction!(device::set_seed, module)?)?;

@@ -2,66 +2,93 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use wgrad::inventory::{self, Args, Stop, Value};
+use wgrad::inventory::{self, Args, Entry, Stop, Value};
 
 use crate::arrays::{self, to_tensor};
 use crate::error::{Raise, invalid, raise};
 use crate::tensor::Tensor;
 
-/// Calls the op `name` with `tensors`, each a value or a list of values, and with `attributes`. Values that are not tensors yet
-/// take the dtype of the first tensor among them, as in TensorFlow.
-#[pyfunction]
-pub fn call(
-    name: &str,
-    tensors: &Bound<'_, PyDict>,
-    attributes: &Bound<'_, PyDict>,
-) -> PyResult<Vec<Tensor>> {
-    let entry = inventory::find(name)
-        .ok_or_else(|| invalid(format!("{name}: wgrad has no op of this name.")))?;
-    let shared = first_dtype(tensors)?;
-    let mut given = Vec::with_capacity(tensors.len());
-    for (key, value) in tensors {
-        let key: String = key.extract()?;
-        let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-        let list = if key == "xs" && is_list {
-            value.try_iter()?.map(|item| converted(&item?, shared)).collect::<PyResult<Vec<_>>>()?
-        } else {
-            vec![converted(&value, shared)?]
-        };
-        given.push((key, list));
+/// An op that is called often.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeOp {
+    name: String,
+    entry: &'static Entry,
+    /// The keys of its tensors, in the order of TensorFlow's arguments.
+    keys: Vec<String>,
+}
+
+#[pymethods]
+impl NativeOp {
+    #[new]
+    fn new(name: String, keys: Vec<String>) -> PyResult<Self> {
+        let entry = inventory::find(&name).ok_or_else(|| invalid(format!("{name}: wgrad has no op of this name.")))?;
+        Ok(NativeOp { name, entry, keys })
     }
-    let attributes = attributes
-        .iter()
-        .filter(|(_, value)| !value.is_none())
-        .map(|(key, value)| Ok((key.extract::<String>()?, attribute(&value)?)))
-        .collect::<PyResult<Vec<_>>>()?;
-    let args = Args::new(given, attributes);
-    let results = match (entry.call)(&args) {
-        Ok(results) => results,
-        Err(Stop::Failed(error)) => return Err(raise(error)),
-        Err(Stop::Lacks(what)) if what.is_empty() => {
-            return Err(invalid(format!("{name}: wgrad has no such function.")));
+
+    /// Calls the op with tensors only.
+    #[pyo3(signature = (*tensors))]
+    fn __call__(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+        let py = tensors.py();
+        let shared = first_dtype(tensors.iter());
+        let mut given = Vec::with_capacity(self.keys.len());
+        for (key, value) in self.keys.iter().zip(tensors) {
+            given.push((key.clone(), vec![converted(&value, shared)?]));
         }
-        Err(Stop::Lacks(what)) => {
-            return Err(invalid(format!(
-                "{name}: the argument '{what}' is missing, or its value is not supported."
-            )));
+        let mut results = run(&self.name, self.entry, &Args::new(given, []))?;
+        match (results.len(), results.pop()) {
+            (1, Some(result)) => Ok(Py::new(py, Tensor(result))?.into_any()),
+            (_, last) => {
+                let all: Vec<Tensor> = results.into_iter().chain(last).map(Tensor).collect();
+                Ok(PyList::new(py, all)?.into_any().unbind())
+            }
         }
-    };
-    if let Some(ignored) = args.unread() {
-        return Err(invalid(format!("{name}: the argument '{ignored}' is not supported.")));
     }
-    Ok(results.into_iter().map(Tensor).collect())
+
+    /// Calls the op with `tensors`, each a value or a list of values, and with `attributes`. Values that are not tensors yet take the
+    /// dtype of the first tensor among them, as in TensorFlow.
+    fn call(&self, tensors: &Bound<'_, PyDict>, attributes: &Bound<'_, PyDict>) -> PyResult<Vec<Tensor>> {
+        let shared = first_dtype(tensors.values().iter());
+        let mut given = Vec::with_capacity(tensors.len());
+        for (key, value) in tensors {
+            let key: String = key.extract()?;
+            let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+            let list = if key == "xs" && is_list {
+                value.try_iter()?.map(|item| converted(&item?, shared)).collect::<PyResult<Vec<_>>>()?
+            } else {
+                vec![converted(&value, shared)?]
+            };
+            given.push((key, list));
+        }
+        let attributes = attributes
+            .iter()
+            .filter(|(_, value)| !value.is_none())
+            .map(|(key, value)| Ok((key.extract::<String>()?, attribute(&value)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        let results = run(&self.name, self.entry, &Args::new(given, attributes))?;
+        Ok(results.into_iter().map(Tensor).collect())
+    }
+}
+
+fn run(name: &str, entry: &Entry, args: &Args) -> PyResult<Vec<wgrad::Tensor>> {
+    let results = (entry.call)(args).map_err(|stop| match stop {
+        Stop::Failed(error) => raise(error),
+        Stop::Lacks(what) if what.is_empty() => invalid(format!("{name}: wgrad has no such function.")),
+        Stop::Lacks(what) => {
+            invalid(format!("{name}: the argument '{what}' is missing, or its value is not supported."))
+        }
+    })?;
+    match args.unread() {
+        Some(ignored) => Err(invalid(format!("{name}: the argument '{ignored}' is not supported."))),
+        None => Ok(results),
+    }
 }
 
 /// The dtype of the first value that has one.
-fn first_dtype(tensors: &Bound<'_, PyDict>) -> PyResult<Option<wgrad::DType>> {
-    for (_, value) in tensors {
-        if value.is_instance_of::<Tensor>() || value.is_instance_of::<crate::variable::Variable>() {
-            return Ok(Some(to_tensor(&value, None)?.dtype()));
-        }
-    }
-    Ok(None)
+fn first_dtype<'py>(mut values: impl Iterator<Item = Bound<'py, PyAny>>) -> Option<wgrad::DType> {
+    values.find_map(|value| {
+        let tensor = value.cast::<Tensor>().map(|tensor| tensor.get().0.dtype()).ok();
+        tensor.or_else(|| value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok())
+    })
 }
 
 /// A number or a list of Python's numbers next to tensors of a dtype takes it if it can; everything else keeps its own.

@@ -224,6 +224,16 @@ class Networks(unittest.TestCase):
             checkpoint.restore(tf.train.latest_checkpoint(folder))
             self.assertEqual(v.numpy(), 400.0)
 
+    def test_g16_a_curve_of_losses(self):
+        with tempfile.TemporaryDirectory() as folder:
+            writer = tf.summary.create_file_writer(folder)
+            with writer.as_default():
+                for step in range(5):
+                    tf.summary.scalar("loss", tf.constant(5.0 - step), step=step)
+            (file,) = pathlib.Path(folder).iterdir()
+            self.assertTrue(file.name.startswith("events.out.tfevents"))
+            self.assertGreater(file.stat().st_size, 5 * 30)
+
     def test_g17_years_and_numbers(self):
         x = np.array([2013, 2014, 2015, 2016, 2017])
         y = np.array([12000, 14000, 15000, 16500, 17500])
@@ -334,6 +344,35 @@ class Functions(unittest.TestCase):
             return a.read_value()
 
         self.assertEqual([float(g()) for _ in range(3)], [1.0, 2.0, 3.0])
+
+    def test_g23_a_condition_in_a_function(self):
+        @tf.function
+        def square_if_positive(x):
+            return tf.cond(x > 0, lambda: x * x, lambda: tf.zeros_like(x))
+
+        self.assertEqual([int(square_if_positive(tf.constant(x))) for x in (1, -1, 3)], [1, 0, 9])
+        self.assertEqual(square_if_positive.experimental_get_tracing_count(), 1)
+        self.assertIn("Greater", square_if_positive.graph_text)
+
+    def test_loops_in_a_function(self):
+        @tf.function
+        def collatz(n):
+            def body(n, steps):
+                return tf.cond(tf.equal(n % 2, 0), lambda: n // 2, lambda: n * 3 + 1), steps + 1
+
+            return tf.while_loop(lambda n, steps: tf.not_equal(n, 1), body, [n, tf.constant(0)])[1]
+
+        self.assertEqual(int(collatz(tf.constant(27))), 111)
+
+    def test_g24_an_array_of_tensors(self):
+        @tf.function
+        def write():
+            array = tf.TensorArray(dtype=tf.float32, size=3)
+            for index in range(3):
+                array = array.write(index, tf.cast(index, tf.float32))
+            return array.read(0), array.read(1), array.read(2)
+
+        self.assertEqual([float(x) for x in write()], [0.0, 1.0, 2.0])
 
     def test_g28_a_model_saved_and_loaded(self):
         model = tf.keras.Sequential([tf.keras.layers.Dense(4, activation="relu", input_shape=(3,)), tf.keras.layers.Dense(2)])

@@ -46,6 +46,7 @@ from .ops import (  # noqa: E402
     zeros_like,
 )
 from . import data, keras, train  # noqa: E402
+from .control_flow import TensorArray, cond, while_loop  # noqa: E402
 from .tape import (  # noqa: E402
     Function,
     GradientTape,
@@ -79,6 +80,18 @@ class random:
     @staticmethod
     def truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
         return _wgrad.random("truncated", _ops._sizes(shape), float(mean), float(stddev))
+
+
+class summary:
+    """Event files for TensorBoard."""
+
+    @staticmethod
+    def create_file_writer(logdir):
+        return _wgrad.SummaryWriter(str(logdir))
+
+    @staticmethod
+    def scalar(name, data, step):
+        return _wgrad.summary_scalar(name, data, int(step))
 
 
 class PhysicalDevice:

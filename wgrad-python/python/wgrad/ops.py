@@ -230,11 +230,11 @@ def _make(line):
     signature = inspect.Signature(signature)
     simple = [key for kind, key, _ in fields]
     only_tensors = all(kind == "tensor" for kind, _, _ in fields)
+    op = _wgrad.NativeOp(native, [key for key in simple if key is not None])
 
     def function(*arguments, **named):
         if only_tensors and not named and len(arguments) == tensors:
-            results = _wgrad.call(native, dict(zip(simple, arguments)), {})
-            return results[0] if len(results) == 1 else results
+            return op(*arguments)
         bound = signature.bind(*arguments, **named).arguments
         given, attributes = {}, {}
         for kind, key, parameter in fields:
@@ -250,7 +250,7 @@ def _make(line):
             else:
                 value = as_name(value) if isinstance(value, (DType, type)) else value
                 attributes[key] = _spatial(path, key, value)
-        results = _wgrad.call(native, given, attributes)
+        results = op.call(given, attributes)
         return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
 
     function.__name__ = function.__qualname__ = name
@@ -282,6 +282,9 @@ def install(namespaces):
     namespaces["nn"]["avg_pool"] = FUNCTIONS["nn.avg_pool2d"]
 
 
+_EINSUM, _MESHGRID, _CLIP = (_wgrad.NativeOp(f"tf.{name}", []) for name in ("einsum", "meshgrid", "clip_by_global_norm"))
+
+
 def cast(x, dtype, name=None):
     """TensorFlow's `tf.cast`."""
     return convert_to_tensor(x)._cast(as_name(dtype))
@@ -290,7 +293,7 @@ def cast(x, dtype, name=None):
 def einsum(equation, *inputs):
     """TensorFlow's `tf.einsum`."""
     tensors = {f"x{at}": value for at, value in enumerate(inputs)}
-    return _wgrad.call("tf.einsum", tensors, {"equation": equation})[0]
+    return _EINSUM.call(tensors, {"equation": equation})[0]
 
 
 def fill(dims, value, name=None):
@@ -372,13 +375,13 @@ def identity(input, name=None):
 def meshgrid(*args, indexing="xy"):
     """TensorFlow's `tf.meshgrid`."""
     x, y = args
-    return _wgrad.call("tf.meshgrid", {"x": x, "y": y}, {"indexing": indexing})
+    return _MESHGRID.call({"x": x, "y": y}, {"indexing": indexing})
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """TensorFlow's `tf.clip_by_global_norm`."""
     norm = FUNCTIONS["linalg.global_norm"](t_list)
-    return _wgrad.call("tf.clip_by_global_norm", {"xs": list(t_list)}, {"clip_norm": clip_norm}), norm
+    return _CLIP.call({"xs": list(t_list)}, {"clip_norm": clip_norm}), norm
 
 
 def _sizes(shape):

@@ -192,6 +192,11 @@ class Function:
             return self
         return functools.partial(self, owner)
 
+    @property
+    def graph_text(self):
+        """The traced calls, as text."""
+        return self._native.graph_text()
+
     def experimental_get_tracing_count(self):
         return self._native.tracing_count()
 

@@ -1,6 +1,5 @@
 """What tensors and variables have in Python besides the native part: how they look, and methods with TensorFlow's names."""
 
-import builtins
 import html
 
 import numpy as np
@@ -10,6 +9,9 @@ from .dtypes import TensorShape, as_dtype, as_name
 
 Tensor = _wgrad.Tensor
 Variable = _wgrad.Variable
+
+
+_ROUND = _wgrad.NativeOp("tf.math.round", ["x"])
 
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
@@ -74,7 +76,7 @@ def _extend_tensor():
     Tensor.__array__ = _array
     # NumPy leaves operators between arrays and tensors to the tensors.
     Tensor.__array_priority__ = 100
-    Tensor.__round__ = lambda self, digits=0: _op("tf.math.round", x=self)
+    Tensor.__round__ = lambda self, digits=0: _ROUND(self)
     Tensor.__format__ = lambda self, spec: format(self.numpy()[()] if not self._shape else str(self), spec)
     Tensor.__dlpack__ = lambda self, **options: self.numpy().__dlpack__()
     Tensor.__dlpack_device__ = lambda self: (1, 0)
@@ -122,18 +124,6 @@ def _extend_variable():
         f"<tf.Variable shape={self.shape}, dtype={self.dtype.name}, numpy={np.array_repr(self.numpy()) if self._shape else self.numpy()}>"
     )
     Variable._repr_html_ = lambda self: _html(self.read_value()).replace("Tensor", "Variable", 1)
-
-
-def _op(name, **arguments):
-    """Calls an op by name: tensors by their keys, attributes as everything else."""
-    tensors, attributes = {}, {}
-    for key, value in arguments.items():
-        if isinstance(value, (Tensor, Variable)) or key in ("x", "y", "xs"):
-            tensors[key] = value
-        else:
-            attributes[key] = value
-    results = _wgrad.call(name, tensors, attributes)
-    return results[0] if builtins.len(results) == 1 else results
 
 
 _extend_tensor()
