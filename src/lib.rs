@@ -8,6 +8,7 @@
 //! [devices]: docs::devices
 //! [distribute]: docs::distribute
 //! [embedding]: docs::embedding
+//! [estimators]: docs::estimators
 //! [features]: docs::features
 //! [guide]: docs::guide
 //! [how-it-runs]: docs::how_it_runs
@@ -24,6 +25,7 @@
 #![cfg_attr(
     not(all(
         feature = "checkpoint",
+        feature = "estimator",
         feature = "inventory",
         feature = "json",
         feature = "keras-files",
@@ -58,6 +60,8 @@ pub mod docs;
 mod dtype;
 mod eager;
 mod error;
+#[cfg(feature = "estimator")]
+pub mod estimator;
 mod files;
 mod function;
 mod graph;

@@ -32,6 +32,9 @@ trait HostRows {
 
     /// The smallest and the largest value except `ignored`.
     fn range(&self, ignored: Option<f64>) -> Option<(f64, f64)>;
+
+    /// All values in row-major order.
+    fn to_f64(&self) -> Vec<f64>;
 }
 
 impl<'a> Column<'a> {
@@ -78,6 +81,14 @@ impl<'a> Column<'a> {
     pub(crate) fn range(&self, ignored: Option<i32>) -> Option<(f64, f64)> {
         match &self.rows {
             Rows::Host(rows) => rows.range(ignored.map(f64::from)),
+            Rows::Device(_) => None,
+        }
+    }
+
+    /// All values in row-major order, if they are on the host.
+    pub(crate) fn host_values(&self) -> Option<Vec<f64>> {
+        match &self.rows {
+            Rows::Host(rows) => Some(rows.to_f64()),
             Rows::Device(_) => None,
         }
     }
@@ -136,6 +147,10 @@ impl<T: HostElement> HostRows for Flat<'_, T> {
             _ => None,
         }
     }
+
+    fn to_f64(&self) -> Vec<f64> {
+        self.values.iter().map(|value| value.to_f64()).collect()
+    }
 }
 
 /// The smallest and the largest number; NaN counts as both.
@@ -165,6 +180,10 @@ impl HostRows for Pixels<'_> {
 
     fn range(&self, _ignored: Option<f64>) -> Option<(f64, f64)> {
         None
+    }
+
+    fn to_f64(&self) -> Vec<f64> {
+        self.0.iter().map(|&p| f64::from(f32::from(p) / 255.0)).collect()
     }
 }
 

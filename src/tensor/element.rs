@@ -37,6 +37,10 @@ pub trait HostElement: Copy + Debug + Send + Sync + 'static + sealed::Sealed {
     /// [`HostElement::DTYPE`] does not hold exactly.
     #[doc(hidden)]
     fn store_exactly(values: &[Self], rounding: bool) -> Result<Cow<'_, [u8]>, usize>;
+
+    /// The value as `f64`, rounded if it has more than 53 bits; true is 1.
+    #[doc(hidden)]
+    fn to_f64(self) -> f64;
 }
 
 /// A Rust type that is the element type of tensors: `f32`, [`half::f16`], `i32`, `u32`, `u8`, `bool`.
@@ -72,6 +76,10 @@ macro_rules! host_element {
 
             fn store_exactly(values: &[Self], _: bool) -> Result<Cow<'_, [u8]>, usize> {
                 Ok(Self::store(values))
+            }
+
+            fn to_f64(self) -> f64 {
+                f64::from(self)
             }
         }
     };
@@ -132,6 +140,10 @@ macro_rules! wide_element {
                     narrow.push($narrowed.ok_or(at)?);
                 }
                 Ok(Cow::Owned(bytemuck::pod_collect_to_vec(&narrow)))
+            }
+
+            fn to_f64(self) -> f64 {
+                self as f64
             }
         }
     )*};

@@ -187,7 +187,8 @@ impl History {
         self.interrupted
     }
 
-    pub(super) fn add(&mut self, epoch: usize, logs: &Logs) {
+    /// Adds the logs of an epoch.
+    pub(crate) fn add(&mut self, epoch: usize, logs: &Logs) {
         self.epochs.push(epoch);
         for (name, value) in logs.iter() {
             match self.series.iter_mut().find(|(known, _)| known == name) {
