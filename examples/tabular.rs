@@ -3,7 +3,8 @@
 //! `cargo example tabular` runs it. It draws passengers, writes them as a CSV file, and reads that. A `FeatureSpace` learns the words
 //! and the ranges of the columns, and makes rows of numbers of them, with crosses of columns. The linear half of the network can
 //! weigh each word and each cross; the deep half finds what several columns have in common. The program compares both halves alone
-//! with the whole, saves the space and the network, loads them, and asks about two passengers.
+//! with the whole, and with boosted trees, which take the words as categories and the unknown ages as missing. It saves the space and
+//! the network, loads them, and asks about two passengers.
 
 #[path = "support/flags.rs"]
 mod flags;
@@ -16,15 +17,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use flags::Flags;
-use ndarray::ArrayD;
+use ndarray::{Array2, ArrayD};
 use say::{Result, say};
 use wgrad as tf;
 use wgrad::data::Dataset;
 use wgrad::data::csv::{CsvDataset, required};
-use wgrad::keras::layers::{Cross, Dense, Feature, FeatureMode, FeatureSpace, Table};
-use wgrad::keras::layers::{Discretization, StringLookup};
+use wgrad::estimator::{
+    BoostedTreesClassifier, BoostedTreesOptions, ImportanceType, TreesFitOptions,
+};
+use wgrad::estimator::{DnnClassifier, DnnLinearCombinedClassifier, LinearClassifier};
+use wgrad::keras::layers::{Cross, Discretization, Feature, FeatureMode, FeatureSpace, HostLayer};
+use wgrad::keras::layers::{StringLookup, Table};
 use wgrad::keras::optimizers::Adam;
-use wgrad::keras::{EvaluateOptions, Functional, Input, LayerExt, PredictOptions, Verbose, saving};
+use wgrad::keras::{EvaluateOptions, Logs, PredictOptions, Verbose};
 use wgrad::ndarray;
 use wgrad::prelude::*;
 
@@ -65,10 +70,10 @@ fn write_passengers(path: &Path, count: usize) -> Result<()> {
     Ok(std::fs::write(path, text)?)
 }
 
-/// The batches of a file's records. An unknown age counts as 30.
-fn records(path: &Path) -> Result<Dataset<Records>> {
+/// The batches of a file's records. An unknown age counts as `age`.
+fn records(path: &Path, age: f32) -> Result<Dataset<Records>> {
     let word = required::<String>;
-    let columns = (required::<f32>(), word(), word(), 30.0f32, required::<f32>(), word());
+    let columns = (required::<f32>(), word(), word(), age, required::<f32>(), word());
     Ok(CsvDataset::new(path, columns).header(true).build()?.batch(BATCH))
 }
 
@@ -99,22 +104,23 @@ fn space() -> FeatureSpace {
         .cross(Cross::new(["sex", "ages"], 32))
 }
 
-/// A linear half, a deep half, or both.
-fn network(width: usize, wide: bool, deep: bool) -> tf::Result<Functional> {
-    let x = Input::new([width]).with_name("passenger");
-    let mut halves = Vec::new();
-    if wide {
-        halves.push(Dense::new(1).on_named("wide", &x)?);
+/// Rows for boosted trees: words as categories, ages that may be unknown.
+fn tree_rows(
+    (survived, class, sex, age, fare, port): Records,
+) -> tf::Result<(ArrayD<f32>, ArrayD<f32>)> {
+    let words = [
+        (class, StringLookup::new().vocabulary(["first", "second", "third"])),
+        (sex, StringLookup::new().vocabulary(["female", "male"])),
+        (port, StringLookup::new().vocabulary(["Southampton", "Cherbourg", "Cork"])),
+    ];
+    let mut rows = Array2::zeros((survived.len(), 5));
+    for (at, (column, lookup)) in words.iter().enumerate() {
+        let places = lookup.apply(column)?.to_array::<i64>()?;
+        rows.column_mut(at).iter_mut().zip(&places).for_each(|(x, place)| *x = *place as f32);
     }
-    if deep {
-        let hidden = Dense::new(32).activation(Activation::Relu).on(&x)?;
-        let hidden = Dense::new(16).activation(Activation::Relu).on(&hidden)?;
-        halves.push(Dense::new(1).on_named("deep", &hidden)?);
-    }
-    match &halves[..] {
-        [a, b] => Functional::new(&x, a.add(b)?),
-        _ => Functional::new(&x, &halves[0]),
-    }
+    rows.column_mut(3).iter_mut().zip(&age).for_each(|(x, age)| *x = *age);
+    rows.column_mut(4).iter_mut().zip(&fare).for_each(|(x, fare)| *x = *fare);
+    Ok((rows.into_dyn(), survived))
 }
 
 fn run(flags: &Flags) -> Result<()> {
@@ -125,7 +131,8 @@ fn run(flags: &Flags) -> Result<()> {
     write_passengers(&file("passengers.csv"), PASSENGERS)?;
     write_passengers(&file("test.csv"), TEST)?;
 
-    let (train, test) = (records(&file("passengers.csv"))?, records(&file("test.csv"))?);
+    let (train, test) =
+        (records(&file("passengers.csv"), 30.0)?, records(&file("test.csv"), 30.0)?);
     let space = Arc::new(space());
     let tables = (&train).into_iter().map(|batch| batch.map(|batch| table(&batch)));
     space.adapt_batches(tables)?;
@@ -142,16 +149,46 @@ fn run(flags: &Flags) -> Result<()> {
     let width = first.0.shape()[1];
     say!("passenger {width} numbers from 6 columns and 3 crosses");
 
-    for (name, wide, deep) in [("wide", true, false), ("deep", false, true)] {
-        measure(name, &network(width, wide, deep)?, flags, &train, &test)?;
+    let steps = || {
+        let per_epoch = PASSENGERS.div_ceil(BATCH);
+        let options = FitOptions::new().epochs(flags.steps.div_ceil(per_epoch));
+        options.steps_per_epoch(per_epoch.min(flags.steps)).verbose(Verbose::Silent)
+    };
+    let quiet = || EvaluateOptions::new().verbose(Verbose::Silent);
+    let adam = || Adam::new(5e-3);
+    let wide = LinearClassifier::new(width, 2)?.optimizer(adam())?;
+    wide.fit(&train, steps())?;
+    report("wide", wide.model().count_params(), "parameters", &wide.evaluate(&test, quiet())?)?;
+    let deep = DnnClassifier::new(width, &[32, 16], 2)?.optimizer(adam())?;
+    deep.fit(&train, steps())?;
+    report("deep", deep.model().count_params(), "parameters", &deep.evaluate(&test, quiet())?)?;
+    // Each half gets all numbers.
+    let twice = |data: &Dataset<(ArrayD<f32>, ArrayD<f32>)>| {
+        data.clone().map(|(x, y): (ArrayD<f32>, ArrayD<f32>)| ((x.clone(), x), y))
+    };
+    let both = DnnLinearCombinedClassifier::new(width, width, &[32, 16], 2)?;
+    let both = both.linear_optimizer(adam())?.dnn_optimizer(adam())?;
+    both.fit(&twice(&train), steps())?;
+    let logs = both.evaluate(&twice(&test), quiet())?;
+    report("both", both.model().count_params(), "parameters", &logs)?;
+
+    let tree_data =
+        |name: &str| -> Result<_> { Ok(records(&file(name), f32::NAN)?.map(tree_rows)) };
+    let names = ["class", "sex", "port", "age", "fare"].map(String::from).to_vec();
+    let options = BoostedTreesOptions::new().n_trees(60).categorical_features([0, 1, 2]);
+    let mut trees = BoostedTreesClassifier::new(2, options.feature_names(names))?;
+    trees.fit(tree_data("passengers.csv")?, TreesFitOptions::new())?;
+    let logs = trees.evaluate(tree_data("test.csv")?)?;
+    report("trees", trees.trees().len(), "trees", &logs)?;
+    let gains = trees.feature_importances(ImportanceType::Gain)?;
+    for (name, gain) in trees.feature_names().iter().zip(gains) {
+        say!("  {name:7} {:4.1} % of the gain", 100.0 * gain);
     }
-    let model = network(width, true, true)?;
-    measure("both", &model, flags, &train, &test)?;
 
     space.save(file("space.keras"))?;
-    model.save(file("network.keras"))?;
+    both.save(file("network.keras"))?;
     let space = FeatureSpace::load(file("space.keras"))?;
-    let model = saving::load_model(file("network.keras"))?.functional()?;
+    let both = DnnLinearCombinedClassifier::load(file("network.keras"))?;
     let asked = Table::new()
         .column("class", &["first", "third"])
         .column("sex", &["female", "male"])
@@ -160,9 +197,9 @@ fn run(flags: &Flags) -> Result<()> {
         .column("fare", &[80.0f32, 8.0])
         .column("port", &["Cherbourg", "Southampton"]);
     let x = space.apply(&asked)?.to_tensor()?;
-    let chances = model.predict(&x, PredictOptions::new())?.sigmoid()?.to_vec::<f32>()?;
-    say!("a girl in the first class  {:5.1} %", 100.0 * chances[0]);
-    say!("a man in the third class   {:5.1} %", 100.0 * chances[1]);
+    let chances = both.predict(((&x, &x),), PredictOptions::new())?.probabilities();
+    say!("a girl in the first class  {:5.1} %", 100.0 * chances[[0, 1]]);
+    say!("a man in the third class   {:5.1} %", 100.0 * chances[[1, 1]]);
     let lost = asked.column("port", &["Cherbourg", "Atlantis"]);
     match space.apply(&lost) {
         Ok(_) => Err("an unknown port was accepted".into()),
@@ -173,24 +210,9 @@ fn run(flags: &Flags) -> Result<()> {
     }
 }
 
-fn measure(
-    name: &str,
-    model: &Functional,
-    flags: &Flags,
-    train: &Dataset<(ArrayD<f32>, ArrayD<f32>)>,
-    test: &Dataset<(ArrayD<f32>, ArrayD<f32>)>,
-) -> Result<()> {
-    let loss = tf::keras::losses::BinaryCrossentropy::new().from_logits(true);
-    let accuracy = tf::keras::metrics::BinaryAccuracy::new("accuracy").threshold(0.0);
-    model.compile(Adam::new(5e-3), loss, CompileOptions::new().metrics(accuracy))?;
-    let per_epoch = PASSENGERS.div_ceil(BATCH);
-    let options = FitOptions::new()
-        .epochs(flags.steps.div_ceil(per_epoch))
-        .steps_per_epoch(per_epoch.min(flags.steps))
-        .verbose(Verbose::Silent);
-    model.fit(train, options)?;
-    let logs = model.evaluate(test, EvaluateOptions::new().verbose(Verbose::Silent))?;
+/// Prints the size and the accuracy of a model.
+fn report(name: &str, size: usize, unit: &str, logs: &Logs) -> Result<()> {
     let share = 100.0 * logs.get("accuracy").ok_or("the metric is in the logs")?;
-    say!("{name:9} {} parameters, {share:.1} % of {TEST} passengers", model.count_params());
+    say!("{name:9} {size} {unit}, {share:.1} % of {TEST} passengers");
     Ok(())
 }

@@ -46,6 +46,11 @@ pub mod data {}
 )]
 pub mod preprocessing {}
 
+/// [benchmarks]: crate::docs::benchmarks
+/// [preprocessing]: crate::docs::preprocessing
+#[cfg_attr(any(not(doctest), feature = "estimator"), doc = include_str!("../docs/estimators.md"))]
+pub mod estimators {}
+
 #[cfg_attr(
     any(not(doctest), all(feature = "keras-files", feature = "npy", feature = "safetensors")),
     doc = include_str!("../docs/weights.md")

@@ -416,6 +416,22 @@ const ROOMS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "estimator",
+        &[
+            "error",
+            "support",
+            "files",
+            "dtype",
+            "host_array",
+            "tensor",
+            "variable",
+            "tape",
+            "trackable",
+            "data",
+            "keras",
+        ],
+    ),
+    (
         "saved_model",
         &[
             "error",

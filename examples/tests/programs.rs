@@ -339,7 +339,8 @@ fn a_network_learns_from_a_table_of_words_and_numbers() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("passenger 82 numbers from 6 columns and 3 crosses"), "{text}");
-    assert!(share(&text, "both") > 80.0, "{text}");
+    assert!(share(&text, "both") > 80.0 && share(&text, "trees") > 80.0, "{text}");
+    assert!(share(&text, "  sex") > 30.0, "{text}");
     let chance = |who: &str| share(&text, who);
     assert!(chance("a girl in the first class") > 80.0 && chance("a man in") < 30.0, "{text}");
     assert!(

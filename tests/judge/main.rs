@@ -11,6 +11,8 @@ mod checkpoints;
 mod control_flow;
 #[cfg(all(feature = "gzip", feature = "npy", feature = "tfrecord"))]
 mod datasets;
+#[cfg(feature = "estimator")]
+mod estimators;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras_files;
 #[cfg(feature = "saved-model")]

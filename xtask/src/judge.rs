@@ -13,12 +13,17 @@ use crate::run::{CommandLine, Status, workspace_root};
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
 /// Keras 2. It asks for the package of TensorFlow that has kernels for GPUs, which are large and of no use here.
 const KERAS_2: &str = "tf_keras==2.21.0";
-/// What TensorFlow does not install: the readers of its events, ONNX's own tests and a program that runs its models, and arrays between
-/// Python and the tests.
-const OTHERS: [&str; 4] =
-    ["tensorboard==2.21.0", "onnx==1.23.2", "onnxruntime==1.32.0", "safetensors==0.8.0"];
+/// What TensorFlow does not install: the readers of its events, ONNX's own tests and a program that runs its models, arrays between
+/// Python and the tests, and boosted trees to compare with.
+const OTHERS: [&str; 5] = [
+    "tensorboard==2.21.0",
+    "onnx==1.23.2",
+    "onnxruntime==1.32.0",
+    "safetensors==0.8.0",
+    "scikit-learn==1.9.1",
+];
 /// The modules of all of them.
-const MODULES: &str = "tensorflow, tf_keras, tensorboard, onnx, onnxruntime, safetensors";
+const MODULES: &str = "tensorflow, tf_keras, tensorboard, onnx, onnxruntime, safetensors, sklearn";
 
 /// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {

@@ -4,7 +4,7 @@
 //! The algorithm is that of scikit-learn's histogram trees, which follow LightGBM (Ke et al. 2017).
 
 use super::bins::{self, Plan};
-use super::ensemble::{Ensemble, categories_of};
+use super::ensemble::{Ensemble, add_tree, categories_of};
 use super::grow::{Grower, Limits};
 use super::histogram::Derivatives;
 use super::objective::{Measures, Objective, Targets};
@@ -169,16 +169,7 @@ pub(super) fn fit(
                 value
             });
             if let Some(Validation { rows, raw }) = &mut validation {
-                let mut blocks: Vec<(&mut [f64], &[f64])> = raw
-                    .chunks_mut(BLOCK * outputs)
-                    .zip(rows.x.chunks(BLOCK * rows.width))
-                    .collect();
-                threads::each(&mut blocks, rows.count * 8, |_, (raw, x)| {
-                    let raw = raw.chunks_exact_mut(outputs);
-                    for (raw, x) in raw.zip(x.chunks_exact(rows.width)) {
-                        raw[output] += tree.value(x);
-                    }
-                });
+                add_tree(&tree, output, raw, rows);
             }
             ensemble.trees.push(tree);
         }

@@ -3,9 +3,31 @@
 use super::bins::Edges;
 use super::objective::Objective;
 use super::threads::{self, BLOCK};
-use super::tree::{Tree, TreeNode};
+use super::tree::{Steps, Tree, TreeNode};
 use crate::error::{Error, Result, message};
 use crate::estimator::rows::Rows;
+
+/// The number of rows that go through one tree after the other: they and the tree fit into a processor's cache.
+const TOGETHER: usize = 512;
+
+/// Adds a tree's values to one output of rows.
+fn add(tree: &Steps, output: usize, raw: &mut [f64], x: &[f64], width: usize) {
+    let outputs = raw.len() / (x.len() / width).max(1);
+    for (raw, x) in raw.chunks_exact_mut(outputs).zip(x.chunks_exact(width)) {
+        raw[output] += tree.value(x);
+    }
+}
+
+/// Adds a tree's values to one output of all rows.
+pub(super) fn add_tree(tree: &Tree, output: usize, raw: &mut [f64], rows: &Rows) {
+    let tree = Steps::new(tree);
+    let size = BLOCK * raw.len() / rows.count.max(1);
+    let mut blocks: Vec<(&mut [f64], &[f64])> =
+        raw.chunks_mut(size.max(1)).zip(rows.x.chunks(BLOCK * rows.width)).collect();
+    threads::each(&mut blocks, rows.count * 8, |_, (raw, x)| {
+        add(&tree, output, raw, x, rows.width)
+    });
+}
 
 /// How [`feature_importances`](super::BoostedTreesClassifier::feature_importances) counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -66,15 +88,13 @@ impl Ensemble {
         self.encode_all(rows);
         let outputs = self.baseline.len();
         let mut raw = vec![0.0; rows.count * outputs];
+        let trees: Vec<Steps> = self.trees.iter().map(Steps::new).collect();
         let mut blocks: Vec<(&mut [f64], &[f64])> =
-            raw.chunks_mut(BLOCK * outputs).zip(rows.x.chunks(BLOCK * rows.width)).collect();
-        threads::each(&mut blocks, rows.count * self.trees.len() * 8, |_, (raw, x)| {
-            let raw = raw.chunks_exact_mut(outputs);
-            for (raw, x) in raw.zip(x.chunks_exact(rows.width)) {
-                raw.copy_from_slice(&self.baseline);
-                for trees in self.trees.chunks_exact(outputs) {
-                    raw.iter_mut().zip(trees).for_each(|(raw, tree)| *raw += tree.value(x));
-                }
+            raw.chunks_mut(TOGETHER * outputs).zip(rows.x.chunks(TOGETHER * rows.width)).collect();
+        threads::each(&mut blocks, rows.count * trees.len() * 8, |_, (raw, x)| {
+            raw.chunks_exact_mut(outputs).for_each(|raw| raw.copy_from_slice(&self.baseline));
+            for (at, tree) in trees.iter().enumerate() {
+                add(tree, at % outputs, raw, x, rows.width);
             }
         });
         Ok(raw)

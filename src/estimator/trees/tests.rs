@@ -121,13 +121,13 @@ fn hostile_trees_are_refused() {
     refused(&|nodes| split(nodes, 2, |_, left, _| *left = 2), "has the child 2");
     refused(&|nodes| split(nodes, 2, |_, left, _| *left = 4), "has the child 4");
     refused(&|nodes| split(nodes, 2, |_, left, _| *left = 5), "has the child 5");
-    refused(&|nodes| split(nodes, 0, |feature, ..| *feature = 2), "tests feature 2 of 2");
+    refused(&|nodes| split(nodes, 0, |feature, _, _| *feature = 2), "tests feature 2 of 2");
     refused(
         &|nodes| split(nodes, 0, |_, _, test| *test = SplitTest::AtMost(f64::NAN)),
         "the value NaN",
     );
-    refused(&|nodes| split(nodes, 0, |feature, ..| *feature = 1), "has the kind 1");
-    refused(&|nodes| split(nodes, 2, |feature, ..| *feature = 0), "has the kind 2");
+    refused(&|nodes| split(nodes, 0, |feature, _, _| *feature = 1), "has the kind 1");
+    refused(&|nodes| split(nodes, 2, |feature, _, _| *feature = 0), "has the kind 2");
     refused(
         &|nodes| nodes[1] = TreeNode::Leaf { value: f64::INFINITY, rows: 0 },
         "has the value inf",
