@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(Objective::Absolute.baseline(targets), [0.0]);
         assert!((Objective::Binary.baseline(targets)[0] - (0.25f64 / 0.75).ln()).abs() < 1e-12);
         let logits = Objective::Classes(3).baseline(targets);
-        assert!((logits[0] - logits[1] - (0.25f64 / 0.75).ln()).abs() < 1e-12);
+        assert!((logits[1] - logits[0] - (0.25f64 / 0.75).ln()).abs() < 1e-12);
         assert!(logits[2].is_finite() && logits.iter().sum::<f64>().abs() < 1e-9);
         // A weight of 3 is three rows.
         let targets = Targets { y: &y, weights: Some(&[3.0, 1.0, 1.0, 1.0]) };

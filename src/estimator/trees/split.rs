@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn categories_are_grouped_by_their_ratio() {
         // 0 and 2 belong together; 3 is rare.
-        let cells = [cell(-20.0, 20), cell(30.0, 20), cell(-18.0, 20), cell(-5.0, 5), cell(0.0, 0)];
+        let cells = [cell(-20.0, 20), cell(30.0, 20), cell(-18.0, 20), cell(5.0, 5), cell(0.0, 0)];
         let split = search(&cells, false, 1).categories().unwrap();
         assert_eq!(split.test, Test::OneOf([0b101, 0, 0, 0]));
         assert_eq!((split.left.rows, split.right.rows), (40, 25));
