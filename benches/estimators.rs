@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use boosting::median;
 use wgrad::estimator::{BoostedTreesOptions, BoostedTreesRegressor, TreesFitOptions};
-use wgrad::ndarray::Array2;
+use wgrad::ndarray::{Array1, Array2};
 use wgrad::{Device, Tensor};
 
 const RUNS: usize = 5;
@@ -55,14 +55,14 @@ fn histograms() {
     const BINS: usize = 256;
     let mut random = fastrand::Rng::with_seed(1);
     let x = Array2::from_shape_simple_fn((ROWS, COLUMNS), || random.f64());
-    let y: Vec<f64> = x.rows().into_iter().map(|row| row.sum() + 1.0).collect();
+    let y: Array1<f64> = x.rows().into_iter().map(|row| row.sum() + 1.0).collect();
     // A tree with one split: a histogram, the derivatives, and a search. Weights let second derivatives differ.
-    let weights: Vec<f64> = (0..ROWS).map(|_| 0.5 + random.f64()).collect();
+    let weights: Array1<f64> = (0..ROWS).map(|_| 0.5 + random.f64()).collect();
     let fit = |trees: usize| {
         let options = BoostedTreesOptions::new().n_trees(trees).max_leaf_nodes(2);
         let mut model = BoostedTreesRegressor::new(options).unwrap();
         let start = Instant::now();
-        model.fit((&x, &y[..], &weights[..]), TreesFitOptions::new()).unwrap();
+        model.fit((&x, &y, &weights), TreesFitOptions::new()).unwrap();
         start.elapsed().as_secs_f64()
     };
     let host: Vec<f64> = (0..RUNS).map(|_| (fit(41) - fit(1)) / 40.0).collect();

@@ -27,7 +27,7 @@ use crate::keras::{
 /// let y: Vec<f32> = x.iter().map(|x| 2.0 * x[0] - x[1] + 0.5).collect();
 /// let model = LinearRegressor::new(2)?.optimizer(wgrad::keras::optimizers::Adam::new(0.1))?;
 /// model.fit((x, y), FitOptions::new().epochs(60))?;
-/// let predicted = model.predict([[1.0f32, 1.0]], PredictOptions::new())?;
+/// let predicted = model.predict(([[1.0f32, 1.0]],), PredictOptions::new())?;
 /// assert!((predicted[0] - 1.5).abs() < 0.05);
 /// # Ok(())
 /// # }
@@ -49,7 +49,7 @@ pub struct LinearRegressor {
 /// let y: Vec<i32> = (0..90).map(|i| i / 30).collect();
 /// let model = LinearClassifier::new(1, 3)?;
 /// model.fit((x, y), FitOptions::new().epochs(20))?;
-/// let predictions = model.predict([[-0.9f32], [0.9]], PredictOptions::new())?;
+/// let predictions = model.predict(([[-0.9f32], [0.9]],), PredictOptions::new())?;
 /// assert_eq!(predictions.class_ids(), [0, 2]);
 /// # Ok(())
 /// # }

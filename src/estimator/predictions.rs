@@ -12,7 +12,7 @@ use ndarray::Array2;
 /// let y: Vec<i32> = (0..100).map(|i| i32::from(i >= 40)).collect();
 /// let mut model = BoostedTreesClassifier::new(2, BoostedTreesOptions::new())?;
 /// model.fit((x, y), TreesFitOptions::new())?;
-/// let predictions = model.predict([[3.0f32], [70.0]])?;
+/// let predictions = model.predict(([[3.0f32], [70.0]],))?;
 /// assert_eq!(predictions.class_ids(), [0, 1]);
 /// assert!(predictions.probabilities()[[1, 1]] > 0.9);
 /// # Ok(())

@@ -1,6 +1,6 @@
 //! The trees that scikit-learn grows for small tables: the same splits, gains, counts and values.
 
-use ndarray::Array2;
+use ndarray::{Array1, Array2};
 use serde_json::Value;
 use wgrad::estimator::{
     BoostedTreesClassifier, BoostedTreesOptions, BoostedTreesRegressor, SplitTest, Tree, TreeNode,
@@ -59,6 +59,7 @@ fn splits_are_those_of_scikit_learn() {
         let values = rows.iter().flatten().map(|value| value.unwrap_or(f64::NAN));
         let x = Array2::from_shape_vec((rows.len(), 4), values.collect()).unwrap();
         let y: Vec<f64> = serde_json::from_value(case["y"].clone()).unwrap();
+        let y = Array1::from(y);
         let option = |name: &str| case["options"][name].as_u64().map(|value| value as usize);
         let mut options = BoostedTreesOptions::new()
             .n_trees(option("max_iter").unwrap())
@@ -77,15 +78,15 @@ fn splits_are_those_of_scikit_learn() {
             "binary" | "classes" => {
                 let classes = if name == "binary" { 2 } else { 3 };
                 let mut model = BoostedTreesClassifier::new(classes, options).unwrap();
-                model.fit((&x, &y[..]), fit).unwrap();
+                model.fit((&x, &y), fit).unwrap();
                 let raw = model.predict(&first).unwrap().logits().clone();
                 (model.trees().to_vec(), model.baseline().to_vec(), raw)
             }
             _ => {
                 let mut model = BoostedTreesRegressor::new(options).unwrap();
                 match serde_json::from_value::<Option<Vec<f64>>>(case["weights"].clone()).unwrap() {
-                    Some(weights) => model.fit((&x, &y[..], &weights[..]), fit).unwrap(),
-                    None => model.fit((&x, &y[..]), fit).unwrap(),
+                    Some(weights) => model.fit((&x, &y, &Array1::from(weights)), fit).unwrap(),
+                    None => model.fit((&x, &y), fit).unwrap(),
                 };
                 let raw = model.predict(&first).unwrap().insert_axis(ndarray::Axis(1));
                 (model.trees().to_vec(), model.baseline().to_vec(), raw)

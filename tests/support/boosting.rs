@@ -7,7 +7,7 @@ use std::time::Instant;
 use wgrad::estimator::{
     BoostedTreesClassifier, BoostedTreesOptions, BoostedTreesRegressor, TreesFitOptions,
 };
-use wgrad::ndarray::{Array2, s};
+use wgrad::ndarray::{Array2, aview1, s};
 
 /// Runs the script with a Python that has scikit-learn. Returns its lines.
 pub fn scikit_learn(python: &str, folder: &Path, runs: usize) -> Vec<String> {
@@ -53,7 +53,7 @@ pub fn wgrad(lines: &[String], folder: &Path, name: &str, runs: usize) -> Measur
         let seconds = |start: Instant| start.elapsed().as_secs_f64();
         if name == "regression" {
             let mut model = BoostedTreesRegressor::new(options.clone()).unwrap();
-            model.fit((&train, labels), TreesFitOptions::new()).unwrap();
+            model.fit((&train, &aview1(labels)), TreesFitOptions::new()).unwrap();
             measured.fit.push(seconds(start));
             let start = Instant::now();
             let p = model.predict(&x).unwrap();
@@ -71,13 +71,13 @@ pub fn wgrad(lines: &[String], folder: &Path, name: &str, runs: usize) -> Measur
         } else {
             let classes = if name == "binary" { 2 } else { 5 };
             let mut model = BoostedTreesClassifier::new(classes, options.clone()).unwrap();
-            model.fit((&train, labels), TreesFitOptions::new()).unwrap();
+            model.fit((&train, &aview1(labels)), TreesFitOptions::new()).unwrap();
             measured.fit.push(seconds(start));
             let start = Instant::now();
             let p = model.predict(&x).unwrap().probabilities();
             measured.predict.push(seconds(start));
             if run == 0 {
-                let logs = model.evaluate((&x.slice(s![size[2].., ..]), held)).unwrap();
+                let logs = model.evaluate((&x.slice(s![size[2].., ..]), &aview1(held))).unwrap();
                 assert_eq!(p.dim(), (size[0], classes));
                 let logs = ["accuracy", "loss"].map(|name| (name, logs.get(name).unwrap()));
                 measured.qualities = logs.to_vec();

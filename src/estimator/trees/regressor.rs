@@ -22,15 +22,15 @@ use crate::keras::{History, Logs};
 /// use wgrad::estimator::{BoostedTreesOptions, BoostedTreesRegressor, TreesFitOptions};
 /// use wgrad::ndarray::Array2;
 /// // y is x0 squared if x1 is known, else 1000. x1 is 0 or missing.
-/// let missing = |i: usize| if i % 3 == 0 { f64::NAN } else { 0.0 };
-/// let x = Array2::from_shape_fn((600, 2), |(i, j)| if j == 0 { (i % 50) as f64 } else { missing(i) });
+/// let missing = |i: usize| if i % 3 == 0 { f32::NAN } else { 0.0 };
+/// let x = Array2::from_shape_fn((600, 2), |(i, j)| if j == 0 { (i % 50) as f32 } else { missing(i) });
 /// let y = x.rows().into_iter().map(|row| if row[1].is_nan() { 1000.0 } else { row[0] * row[0] });
-/// let y: Vec<f64> = y.collect();
+/// let y: Vec<f32> = y.collect();
 ///
 /// let mut model = BoostedTreesRegressor::new(BoostedTreesOptions::new().min_samples_leaf(5))?;
 /// let history = model.fit((&x, &y[..]), TreesFitOptions::new())?;
 /// assert_eq!(history.get("loss").map(<[f64]>::len), Some(100));
-/// let predicted = model.predict([[7.0, f64::NAN], [20.0, 0.0]])?;
+/// let predicted = model.predict(([[7.0, f32::NAN], [20.0, 0.0]],))?;
 /// assert!((predicted[0] - 1000.0).abs() < 1.0 && (predicted[1] - 400.0).abs() < 10.0);
 /// # Ok(())
 /// # }
