@@ -68,7 +68,7 @@ pub(super) fn layers(
 ) -> Result<SymbolicTensor> {
     let mut x = x.clone();
     for (at, units) in hidden_units.iter().enumerate() {
-        let hidden = Dense::new(*units).activation(options.activation.clone());
+        let hidden = Dense::new(*units).activation(options.activation);
         x = hidden.on_named(&format!("hidden_{at}"), &x)?;
         if let Some(rate) = options.dropout {
             x = Dropout::new(rate).on(&x)?;
