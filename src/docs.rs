@@ -21,11 +21,16 @@ pub mod autodiff {}
 #[doc = include_str!("../docs/layers.md")]
 pub mod layers {}
 
+/// [hub]: crate::docs::hub
 #[doc = include_str!("../docs/applications.md")]
 pub mod applications {}
 
 #[doc = include_str!("../docs/python.md")]
 pub mod python {}
+
+/// [applications]: crate::docs::applications
+#[doc = include_str!("../docs/hub.md")]
+pub mod hub {}
 
 #[doc = include_str!("../docs/keras-for-wgrad.md")]
 pub mod keras_for_wgrad {}

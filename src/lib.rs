@@ -12,6 +12,7 @@
 //! [features]: docs::features
 //! [guide]: docs::guide
 //! [how-it-runs]: docs::how_it_runs
+//! [hub]: docs::hub
 //! [keras]: docs::keras_for_wgrad
 //! [portability]: docs::portability
 //! [preprocessing]: docs::preprocessing
@@ -68,6 +69,8 @@ mod graph;
 #[cfg(feature = "keras-files")]
 mod hdf5;
 mod host_array;
+#[cfg(all(feature = "keras", feature = "safetensors", not(target_family = "wasm")))]
+pub mod hub;
 #[cfg(feature = "image")]
 pub mod image;
 pub mod interop;
@@ -110,6 +113,8 @@ pub mod summary;
 mod support;
 mod tape;
 mod tensor;
+#[cfg(feature = "tokenizers")]
+pub mod text;
 mod trackable;
 #[cfg(feature = "checkpoint")]
 pub mod train;

@@ -415,6 +415,8 @@ const ROOMS: &[(&str, &[&str])] = &[
             "summary",
         ],
     ),
+    ("text", &["error", "support", "files", "tensor"]),
+    ("hub", &["error", "support", "files", "trackable", "keras", "text"]),
     (
         "estimator",
         &[

@@ -1,4 +1,4 @@
-//! The flags that the examples share: `--steps`, `--seed`, `--data` and `--out`.
+//! The flags that the examples share: `--steps`, `--seed`, `--data`, `--text` and `--out`.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,11 @@ pub struct Flags {
     pub steps: usize,
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Folder of the four MNIST files, if the example reads them.
+    /// Folder of the four MNIST files, or what else the example reads.
     pub data: Option<PathBuf>,
+    /// The beginning of a text, if the example continues one.
+    #[allow(dead_code)] // Only one does.
+    pub text: Option<String>,
     /// Folder for pictures and files.
     pub out: PathBuf,
 }
@@ -22,7 +25,8 @@ impl Flags {
             let usage = format!(
                 "{about}\n\nOptions:\n  --steps <STEPS>  Steps of training [default: {steps}]\n  \
                  --seed <SEED>    Seed of the random numbers [default: 1]\n  \
-                 --data <DATA>    Folder of the four MNIST files, if the example reads them\n  \
+                 --data <DATA>    Folder of the four MNIST files, or what else the example reads\n  \
+                 --text <TEXT>    Beginning of a text, if the example continues one\n  \
                  --out <OUT>      Folder for pictures and files [default: out]"
             );
             match problem {
@@ -41,7 +45,7 @@ impl Flags {
 
 /// `Err(None)` if help was requested.
 fn read(steps: usize) -> Result<Flags, Option<lexopt::Error>> {
-    let mut flags = Flags { steps, seed: 1, data: None, out: "out".into() };
+    let mut flags = Flags { steps, seed: 1, data: None, text: None, out: "out".into() };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -53,6 +57,7 @@ fn read(steps: usize) -> Result<Flags, Option<lexopt::Error>> {
             }
             Long("seed") => flags.seed = parser.value()?.parse()?,
             Long("data") => flags.data = Some(parser.value()?.into()),
+            Long("text") => flags.text = Some(parser.value()?.string()?),
             Long("out") => flags.out = parser.value()?.into(),
             Short('h') | Long("help") => return Err(None),
             other => return Err(Some(other.unexpected())),

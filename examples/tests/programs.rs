@@ -17,6 +17,7 @@ fn example(name: &str) -> Command {
         "cats_vs_dogs" => env!("CARGO_BIN_EXE_cats_vs_dogs"),
         "checkpoint" => env!("CARGO_BIN_EXE_checkpoint"),
         "char_rnn" => env!("CARGO_BIN_EXE_char_rnn"),
+        "finetune" => env!("CARGO_BIN_EXE_finetune"),
         "functions" => env!("CARGO_BIN_EXE_functions"),
         "gan" => env!("CARGO_BIN_EXE_gan"),
         "mnist_cnn_lstm" => env!("CARGO_BIN_EXE_mnist_cnn_lstm"),
@@ -292,6 +293,69 @@ fn a_pole_is_balanced() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.ends_with("learned   1 of 1 seeds\n"), "{text}");
+}
+
+#[test]
+fn a_decoder_with_a_tokenizer_takes_text_and_prints_text() {
+    use wgrad::Trackable;
+    use wgrad::keras::applications::{Gpt2, Gpt2Config};
+    let folder = std::env::temp_dir().join(format!("wgrad-gpt2-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = r#"{"model_type": "gpt2", "vocab_size": 4, "n_positions": 64, "n_embd": 8, "n_layer": 1, "n_head": 2}"#;
+    let words = r#"{"version": "1.0", "pre_tokenizer": {"type": "Whitespace"},
+        "model": {"type": "WordLevel", "vocab": {"a": 0, "cat": 1, "sleeps": 2, "?": 3}, "unk_token": "?"}}"#;
+    std::fs::write(folder.join("config.json"), config).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), words).unwrap();
+    let model = Gpt2::new(Gpt2Config::from_json(config).unwrap()).unwrap();
+    model.save_weights(folder.join("model.safetensors")).unwrap();
+    let data = folder.to_str().unwrap();
+    let output = run("gpt2", &["--steps", "8", "--data", data, "--text", "a cat"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("prompt    [0, 1]\n") && text.contains("\ntext      a cat "), "{text}");
+    let output = run("gpt2", &["--text", "a cat"]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("--text needs a folder with tokenizer.json"), "{error}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_new_classifier_is_trained_and_then_all_layers() {
+    let output = run("finetune", &["--steps", "40"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("random; --data names a file that PyTorch has written"), "{text}");
+    assert!(text.contains("the other layers are as they were"), "{text}");
+    assert!(text.contains("2052 parameters") && text.contains("11178564 parameters"), "{text}");
+    // Guessing is right for a fourth.
+    assert!(share(&text, "a new classifier") > 50.0 && share(&text, "all layers") > 60.0, "{text}");
+    let output = run("finetune", &["--data", "/nowhere/resnet18.safetensors"]);
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nowhere/resnet18.safetensors"));
+}
+
+mod judge {
+    use super::{run, share};
+
+    #[test]
+    #[ignore = "takes a Python with torch, torchvision and safetensors, in WGRAD_TORCH_PYTHON: `cargo xtask judge`"]
+    fn pytorch_weights_are_fine_tuned() {
+        let python = std::env::var("WGRAD_TORCH_PYTHON").expect("WGRAD_TORCH_PYTHON names a Python");
+        let name = format!("wgrad-finetune-{}.safetensors", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let script = "import sys, torch, torchvision, safetensors.torch\n\
+                      torch.manual_seed(1)\n\
+                      model = torchvision.models.resnet18(weights=None)\n\
+                      safetensors.torch.save_file(model.state_dict(), sys.argv[1])";
+        let output = std::process::Command::new(python).args(["-c", script]).arg(&path).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = run("finetune", &["--data", path.to_str().unwrap()]);
+        std::fs::remove_file(&path).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("the other layers are as they were"), "{text}");
+        assert!(share(&text, "a new classifier") > 50.0 && share(&text, "all layers") > 60.0, "{text}");
+    }
 }
 
 #[test]

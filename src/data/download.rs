@@ -8,12 +8,13 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
 use ureq::Agent;
 
 use super::collection::Collection;
 use crate::error::{Error, Result, message};
+use crate::files::http::{self, hexadecimal, progress};
 use crate::files::{self, Replacement};
 
 /// A file and the SHA-256 of its contents in lower-case hexadecimal digits.
@@ -24,13 +25,7 @@ type Wanted<'a> = (&'a str, &'a str);
 /// # Errors
 /// [`Error::Data`] if no mirror sent the correct file, [`Error::Io`] if `dir` cannot be written.
 pub(crate) fn fetch(collection: &Collection, dir: &Path) -> Result<()> {
-    let agent = Agent::config_builder()
-        .timeout_connect(Some(Duration::from_secs(15)))
-        .timeout_recv_response(Some(Duration::from_secs(30)))
-        .timeout_recv_body(Some(Duration::from_secs(300)))
-        // The files are compressed already, and the checksum covers the compressed bytes.
-        .accept_encoding("identity")
-        .build();
+    let agent = http::client(Duration::from_secs(300)).build();
     fetch_all(&agent.into(), collection, dir)
 }
 
@@ -135,23 +130,6 @@ fn copy(
 
 fn is_right(path: &Path, sha256: &str) -> bool {
     fs::read(path).is_ok_and(|bytes| hexadecimal(&Sha256::digest(bytes)) == sha256)
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// A bar that indicatif draws on standard error, and hides if that is not a terminal.
-fn progress(name: &str, length: Option<u64>) -> ProgressBar {
-    let (bar, template) = match length {
-        Some(length) => (ProgressBar::new(length), "{msg} [{bar:30}] {bytes}/{total_bytes} {eta}"),
-        None => (ProgressBar::new_spinner(), "{msg} {spinner} {bytes}"),
-    };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.set_message(name.to_owned());
-    bar
 }
 
 #[cfg(test)]

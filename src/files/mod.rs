@@ -3,6 +3,8 @@
 pub(crate) mod cache_folder;
 #[cfg(any(feature = "checkpoint", feature = "tfrecord"))]
 pub(crate) mod checksum;
+#[cfg(all(feature = "download", not(target_family = "wasm")))]
+pub(crate) mod http;
 pub mod io;
 #[cfg(any(feature = "checkpoint", feature = "summary"))]
 pub(crate) mod protobuf;
@@ -19,5 +21,5 @@ pub(crate) use replacement::tests;
 #[cfg_attr(target_family = "wasm", allow(unused_imports))]
 pub(crate) use replacement::{
     Replacement, finish_all, folder_of, is_being_replaced, leftovers, look, make_folder,
-    move_aside, read, replace, replace_by_link, sync_folder,
+    move_aside, read, replace, replace_by_link, sync_folder, temporary_for,
 };

@@ -69,6 +69,11 @@ pub(crate) fn replace_by_link(path: &Path, source: &Path) -> io::Result<()> {
     fs::rename(&temporary, path).inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
+/// A new name for a file that is to become `path`, under which the next process finds the file if this one is killed.
+pub(crate) fn temporary_for(path: &Path) -> PathBuf {
+    Owner::this().file(path)
+}
+
 /// Gives a file a temporary name, under which the next process finds and removes it if this one is killed.
 pub(crate) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let temporary = Owner::this().file(path);

@@ -7,7 +7,7 @@ use wgrad::keras::{INFERENCE, Layer, TRAINING};
 use wgrad::{Device, GradientTape, Tensor, Trackable};
 
 /// Weights that are large enough for logits to differ.
-fn widen(model: &impl Trackable) {
+pub fn widen(model: &impl Trackable) {
     for (at, (name, variable)) in model.named_variables().into_iter().enumerate() {
         let random = wgrad::random::Generator::from_seed(at as u64);
         let value = random.normal(variable.shape()).unwrap().multiply(0.3).unwrap();
@@ -16,14 +16,14 @@ fn widen(model: &impl Trackable) {
     }
 }
 
-fn gpt2(positions: usize) -> Gpt2 {
+pub fn gpt2(positions: usize) -> Gpt2 {
     let config = Gpt2Config::new().vocab_size(40).n_positions(positions);
     let model = Gpt2::new(config.n_embd(16).n_layer(2).n_head(2)).unwrap();
     widen(&model);
     model
 }
 
-fn llama() -> Llama {
+pub fn llama() -> Llama {
     let config = LlamaConfig::new().vocab_size(40).hidden_size(32).intermediate_size(48);
     let config = config.num_hidden_layers(2).num_attention_heads(4).num_key_value_heads(2);
     let model = Llama::new(config.max_position_embeddings(32)).unwrap();
@@ -104,26 +104,38 @@ fn greedy_text_is_the_most_probable() {
 
 #[test]
 fn long_texts_need_no_more_memory_and_no_more_pipelines() {
+    generates(512, [64, 100, 200]);
+}
+
+#[test]
+#[ignore = "takes a while: CONTRIBUTING.md has the command"]
+fn ten_thousand_tokens_need_no_more_memory_and_no_more_pipelines() {
+    generates(10_240, [64, 1000, 8936]);
+}
+
+/// Generates so many tokens three times, and compares what the device has after each.
+fn generates(context: usize, counts: [usize; 3]) {
     // Other tests compile for the default device.
     let device = Device::new().unwrap();
     device.scope(|| {
-        let model = gpt2(512);
-        let options = GenerateOptions::new().max_new_tokens(400);
+        let model = gpt2(context);
+        let all: usize = counts.iter().sum();
+        let options = GenerateOptions::new().max_new_tokens(all);
         let mut text = model.generate(&[1, 2, 3], options).unwrap();
-        let mut after = |count: usize| {
+        let [first, middle, last] = counts.map(|count| {
             for _ in 0..count {
                 assert!(text.next().unwrap().unwrap() < 40);
             }
             device.synchronize().unwrap();
             device.stats()
-        };
-        let (first, middle, last) = (after(64), after(100), after(200));
+        });
         assert_eq!(middle.pipelines, first.pipelines);
         assert_eq!(last.pipelines, first.pipelines);
         assert_eq!(last.plan_misses, middle.plan_misses);
         assert_eq!(last.live_bytes, middle.live_bytes);
         assert_eq!(last.buffers, middle.buffers);
-        assert_eq!(text.past().used(), 3 + 363);
+        assert_eq!(text.past().used(), 3 + all - 1);
+        assert!(text.next().is_none());
     });
 }
 
@@ -197,6 +209,21 @@ fn sizes_are_read_from_config_json() {
     let config =
         LlamaConfig::from_json(r#"{"num_attention_heads": 8, "rope_theta": 5e5}"#).unwrap();
     assert_eq!((config.num_key_value_heads, config.rope_theta), (8, 5e5));
+    // Newer files have the base elsewhere.
+    let text_of = |rope: &str| format!(r#"{{"num_attention_heads": 8, "rope_parameters": {rope}}}"#);
+    let config = text_of(r#"{"rope_theta": 5e5, "rope_type": "default"}"#);
+    assert_eq!(LlamaConfig::from_json(&config).unwrap().rope_theta, 5e5);
+    // Variants that this crate does not have would give wrong results.
+    let of_llama = |text: &str| LlamaConfig::from_json(text).unwrap_err().to_string();
+    assert_eq!(
+        of_llama(&text_of(r#"{"rope_type": "llama3"}"#)),
+        "LLaMA: 'rope_type' in config.json is \"llama3\", and this network has \"default\", so its results would be wrong. Take \
+         weights that were trained with that, or run the network as an ONNX model with onnx::load."
+    );
+    assert!(of_llama(r#"{"attention_bias": true}"#).contains("'attention_bias' in config.json is true"));
+    assert!(of_llama(r#"{"head_dim": 64}"#).contains("'head_dim' in config.json is 64"));
+    let other = Gpt2Config::from_json(r#"{"activation_function": "relu"}"#).unwrap_err();
+    assert!(other.to_string().contains("has \"gelu_new\" or \"gelu_pytorch_tanh\", so"), "{other}");
     assert_eq!(
         BertConfig::from_json(text).unwrap_err().to_string(),
         "BERT: config.json is of a network of the type 'gpt2', and this one is 'bert'. Use the files of such a network."

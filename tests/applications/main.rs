@@ -5,6 +5,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod batches;
 mod decoders;
+mod hub;
+#[cfg(feature = "download")]
+mod hub_download;
 mod networks;
+#[cfg(feature = "tokenizers")]
+mod tokens;
 mod weights;

@@ -45,7 +45,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         Some(_) => &[],
         None => &["--skip", "::pytorch_"],
     };
-    let judged = judge(vec!["--test", "judge"], skip)?;
+    let judged = judge(vec!["--test", "judge", "--test", "programs"], skip)?;
     if !judged.is_success() {
         return Ok(judged);
     }

@@ -33,9 +33,9 @@ impl CommandLine {
     /// `cargo test`, as all commands here call it: always with the same features, so that build results are shared. Programs
     /// whose required features are off are left out.
     pub fn cargo_test() -> Self {
-        let features = "wgrad/csv,wgrad/estimator,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
+        let features = "wgrad/csv,wgrad/download,wgrad/estimator,wgrad/image-files,wgrad/kernel-hooks,wgrad/keras-files,wgrad/npy,\
             wgrad/inventory,wgrad/preprocessing,wgrad/saved-model,wgrad/saved-plans,wgrad/summary,wgrad/tfrecord,\
-            wgrad-examples/serve";
+            wgrad/tokenizers,wgrad-examples/serve";
         let features = match crate::mpi::is_installed() {
             true => format!("{features},wgrad/mpi"),
             false => features.to_owned(),

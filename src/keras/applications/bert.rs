@@ -42,7 +42,8 @@ impl BertConfig {
     /// Reads the sizes from the text of Hugging Face's `config.json`. What it does not say stays as it is by default.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network.
+    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network or to a
+    /// variant that this one is not.
     #[cfg(any(feature = "json", feature = "safetensors"))]
     pub fn from_json(text: &str) -> Result<Self> {
         let json = super::config_json::ConfigJson::parse("BERT", "bert", text)?;
@@ -56,6 +57,9 @@ impl BertConfig {
         json.size("type_vocab_size", &mut config.type_vocab_size)?;
         json.number("layer_norm_eps", &mut config.layer_norm_eps)?;
         json.number("hidden_dropout_prob", &mut config.dropout)?;
+        json.only("hidden_act", &["\"gelu\""])?;
+        json.only("position_embedding_type", &["\"absolute\""])?;
+        json.only("is_decoder", &["false"])?;
         Ok(config)
     }
 }

@@ -49,6 +49,26 @@ impl ConfigJson {
         Ok(())
     }
 
+    /// Checks that the value called `name`, if it is there, is one that this crate's network has; `values` are JSON.
+    pub(super) fn only(&self, name: &str, values: &[&str]) -> Result<()> {
+        let Some(value) = self.found(name) else { return Ok(()) };
+        if values.contains(&&*value.to_string()) {
+            return Ok(());
+        }
+        Err(Error::Data(message!(
+            "{}: '{name}' in config.json is {value}, and this network has {}, so its results would be wrong. Take weights that \
+             were trained with that, or run the network as an ONNX model with onnx::load.",
+            self.network,
+            values.join(" or ")
+        )))
+    }
+
+    /// The object called `name`, if it is there.
+    pub(super) fn object(&self, name: &str) -> Option<ConfigJson> {
+        let map = self.found(name)?.as_object()?.clone();
+        Some(ConfigJson { network: self.network, map })
+    }
+
     fn found(&self, name: &str) -> Option<&Value> {
         self.map.get(name).filter(|value| !value.is_null())
     }

@@ -1,6 +1,7 @@
 //! [`Gpt2`]: the decoder of Radford et al. (2019), with Hugging Face's names.
 
-use super::decoding::{CausalLm, KeyValues, attend_to_past};
+use super::decoding::CausalLm;
+use super::key_values::{KeyValues, attend_to_past};
 use super::names::WeightNames;
 use super::transformer::{check, dense, from_heads, into_heads, kernels};
 use crate::error::{Error, Result, message};
@@ -41,7 +42,8 @@ impl Gpt2Config {
     /// Reads the sizes from the text of Hugging Face's `config.json`. What it does not say stays as it is by default.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network.
+    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network or to a
+    /// variant that this one is not.
     #[cfg(any(feature = "json", feature = "safetensors"))]
     pub fn from_json(text: &str) -> Result<Self> {
         let json = super::config_json::ConfigJson::parse("GPT-2", "gpt2", text)?;
@@ -56,6 +58,11 @@ impl Gpt2Config {
         let mut inner = 0;
         json.size("n_inner", &mut inner)?;
         config.n_inner = Some(inner).filter(|inner| *inner > 0);
+        json.only("activation_function", &["\"gelu_new\"", "\"gelu_pytorch_tanh\""])?;
+        json.only("scale_attn_weights", &["true"])?;
+        json.only("scale_attn_by_inverse_layer_idx", &["false"])?;
+        json.only("add_cross_attention", &["false"])?;
+        json.only("tie_word_embeddings", &["true"])?;
         Ok(config)
     }
 }

@@ -1,7 +1,8 @@
 //! [`Llama`]: a decoder with root-mean-square normalizations, rotary positions and grouped queries (Touvron et al. 2023), with
 //! Hugging Face's names.
 
-use super::decoding::{CausalLm, KeyValues, attend_to_past};
+use super::decoding::CausalLm;
+use super::key_values::{KeyValues, attend_to_past};
 use super::names::WeightNames;
 use super::transformer::{check, from_heads, into_heads, kernels};
 use crate::dtype::DType;
@@ -48,7 +49,8 @@ impl LlamaConfig {
     /// Reads the sizes from the text of Hugging Face's `config.json`. What it does not say stays as it is by default.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network.
+    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network or to a
+    /// variant that this one is not.
     #[cfg(any(feature = "json", feature = "safetensors"))]
     pub fn from_json(text: &str) -> Result<Self> {
         let json = super::config_json::ConfigJson::parse("LLaMA", "llama", text)?;
@@ -65,6 +67,17 @@ impl LlamaConfig {
         // Without groups, each head has its own keys and values.
         config.num_key_value_heads = config.num_attention_heads;
         json.size("num_key_value_heads", &mut config.num_key_value_heads)?;
+        json.only("hidden_act", &["\"silu\""])?;
+        json.only("attention_bias", &["false"])?;
+        json.only("mlp_bias", &["false"])?;
+        let size = config.hidden_size.checked_div(config.num_attention_heads).unwrap_or(0);
+        json.only("head_dim", &[&size.to_string()])?;
+        // Newer files have the base in here.
+        for rope in ["rope_scaling", "rope_parameters"].iter().filter_map(|name| json.object(name)) {
+            rope.number("rope_theta", &mut config.rope_theta)?;
+            rope.only("rope_type", &["\"default\""])?;
+            rope.only("type", &["\"default\""])?;
+        }
         Ok(config)
     }
 }
@@ -192,13 +205,18 @@ impl Llama {
         &self.config
     }
 
-    /// The cosines and sines of the rotations at `positions`, `[T,D]`; both halves of a head have the same angles.
+    /// The cosines and sines of the rotations at `positions`, `[T,D]`, or `[B,1,T,D]` for positions `[B,T]`; both halves of a head
+    /// have the same angles.
     fn rotations(&self, positions: &Tensor) -> Result<[Tensor; 2]> {
         let size = self.config.hidden_size / self.config.num_attention_heads;
         let frequency =
             |at: usize| self.config.rope_theta.powf(-2.0 * (at % (size / 2)) as f32 / size as f32);
         let frequencies: Vec<f32> = (0..size).map(frequency).collect();
         let frequencies = Tensor::from_slice(&frequencies, [1, size])?;
+        let positions = match positions.rank() {
+            1 => positions.clone(),
+            _ => positions.expand_dims(1)?,
+        };
         let angles = positions.cast(DType::F32)?.expand_dims(-1)?.multiply(&frequencies)?;
         Ok([angles.cos()?, angles.sin()?])
     }

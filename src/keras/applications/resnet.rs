@@ -174,3 +174,29 @@ pub fn torchvision(layers: usize) -> WeightNames {
     names.add("fc", "predictions");
     names
 }
+
+/// The names of `transformers.ResNetModel` and `ResNetForImageClassification`, by the number of `layers`: 18, 34 or 50.
+pub fn transformers(layers: usize) -> WeightNames {
+    let mut names = WeightNames::new();
+    names.prefix("resnet.");
+    let mut pair = |module: &str, layer: &str| {
+        names.add(format!("{module}.convolution"), format!("{layer}_conv"));
+        names.add(format!("{module}.normalization"), format!("{layer}_bn"));
+    };
+    pair("embedder.embedder", "conv1");
+    let convolutions = if layers == 50 { 3 } else { 2 };
+    for (stack, blocks) in depths(layers).into_iter().enumerate() {
+        for block in 0..blocks {
+            let module = format!("encoder.stages.{stack}.layers.{block}");
+            let layer = format!("conv{}_block{}", stack + 2, block + 1);
+            for conv in 0..convolutions {
+                pair(&format!("{module}.layer.{conv}"), &format!("{layer}_{}", conv + 1));
+            }
+            if block == 0 && (layers == 50 || stack > 0) {
+                pair(&format!("{module}.shortcut"), &format!("{layer}_0"));
+            }
+        }
+    }
+    names.add("classifier.1", "predictions");
+    names
+}

@@ -29,7 +29,7 @@ options! {
 }
 
 /// Picks tokens.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Sampler {
     sample: bool,
     temperature: f64,

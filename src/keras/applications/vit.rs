@@ -46,7 +46,8 @@ impl VitConfig {
     /// Reads the sizes from the text of Hugging Face's `config.json`. What it does not say stays as it is by default.
     ///
     /// # Errors
-    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network.
+    /// [`Error::Data`] if it is not valid JSON, a value is of the wrong kind, or it belongs to another kind of network or to a
+    /// variant that this one is not.
     #[cfg(any(feature = "json", feature = "safetensors"))]
     pub fn from_json(text: &str) -> Result<Self> {
         let json = super::config_json::ConfigJson::parse("ViT", "vit", text)?;
@@ -59,6 +60,9 @@ impl VitConfig {
         json.size("intermediate_size", &mut config.intermediate_size)?;
         json.number("layer_norm_eps", &mut config.layer_norm_eps)?;
         json.number("hidden_dropout_prob", &mut config.dropout)?;
+        json.only("hidden_act", &["\"gelu\""])?;
+        json.only("qkv_bias", &["true"])?;
+        json.only("num_channels", &["3"])?;
         Ok(config)
     }
 }

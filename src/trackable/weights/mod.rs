@@ -4,7 +4,7 @@
 //! `options` defines how names are mapped, `values` changes dtypes and axes, `pytorch` has PyTorch's names and layouts,
 //! `safetensors` and `shards` read and write files. A [`Source`] may also be a file of another format.
 
-mod index;
+pub(crate) mod index;
 pub(crate) mod layers;
 mod options;
 mod pattern;
