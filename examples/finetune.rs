@@ -67,7 +67,8 @@ fn draw(seed: u64, count: usize) -> Result<(Tensor, Tensor)> {
                 _ => middle(y).hypot(middle(x)) < radius,
             };
             for colour in 0..3 {
-                let [dark, light] = [100.0 * noise(seed, 2 + colour), 155.0 + 100.0 * noise(seed, 5 + colour)];
+                let [dark, light] =
+                    [100.0 * noise(seed, 2 + colour), 155.0 + 100.0 * noise(seed, 5 + colour)];
                 let grain = 30.0 * noise(seed, 8 + 3 * pixel as u64 + colour);
                 pixels.push((if bright { light } else { dark }) + grain - 15.0);
             }

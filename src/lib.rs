@@ -26,6 +26,7 @@
 #![cfg_attr(
     not(all(
         feature = "checkpoint",
+        feature = "download",
         feature = "estimator",
         feature = "inventory",
         feature = "json",

@@ -340,21 +340,26 @@ mod judge {
     #[test]
     #[ignore = "takes a Python with torch, torchvision and safetensors, in WGRAD_TORCH_PYTHON: `cargo xtask judge`"]
     fn pytorch_weights_are_fine_tuned() {
-        let python = std::env::var("WGRAD_TORCH_PYTHON").expect("WGRAD_TORCH_PYTHON names a Python");
+        let python =
+            std::env::var("WGRAD_TORCH_PYTHON").expect("WGRAD_TORCH_PYTHON names a Python");
         let name = format!("wgrad-finetune-{}.safetensors", std::process::id());
         let path = std::env::temp_dir().join(name);
         let script = "import sys, torch, torchvision, safetensors.torch\n\
                       torch.manual_seed(1)\n\
                       model = torchvision.models.resnet18(weights=None)\n\
                       safetensors.torch.save_file(model.state_dict(), sys.argv[1])";
-        let output = std::process::Command::new(python).args(["-c", script]).arg(&path).output().unwrap();
+        let output =
+            std::process::Command::new(python).args(["-c", script]).arg(&path).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let output = run("finetune", &["--data", path.to_str().unwrap()]);
         std::fs::remove_file(&path).unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("the other layers are as they were"), "{text}");
-        assert!(share(&text, "a new classifier") > 50.0 && share(&text, "all layers") > 60.0, "{text}");
+        assert!(
+            share(&text, "a new classifier") > 50.0 && share(&text, "all layers") > 60.0,
+            "{text}"
+        );
     }
 }
 

@@ -61,7 +61,12 @@ pub(super) fn fetch(
         options,
         agent: transfer::agent(local),
         offline: options.offline || set,
-        commit: fs::read_to_string(folder.join("commit")).ok().filter(|text| is_commit(text)),
+        commit: match remote.revision {
+            Some(_) => {
+                fs::read_to_string(folder.join("commit")).ok().filter(|text| is_commit(text))
+            }
+            None => None,
+        },
         folder,
     };
     session.all()?;
@@ -109,6 +114,13 @@ impl Session<'_> {
                     "hub: {}: the index lists {} files, and at most {PARTS} are fetched. Take another copy.",
                     path.display(),
                     parts.len()
+                )));
+            }
+            // A part must not take the name of another file here.
+            if let Some(other) = parts.iter().find(|part| !part.ends_with(".safetensors")) {
+                return Err(Error::Data(message!(
+                    "hub: {}: the index lists '{other}', which is not a safetensors file. Take another copy.",
+                    path.display()
                 )));
             }
             for part in parts {

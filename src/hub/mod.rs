@@ -77,9 +77,7 @@ pub fn load(place: impl AsRef<Path>, options: HubOptions) -> Result<HubModel> {
     let folder = match place::parse(place.as_ref(), &options)? {
         Place::Folder(folder) => folder,
         #[cfg(feature = "download")]
-        Place::Remote(remote) => {
-            fetch::fetch(&remote, &options, &|name| std::env::var_os(name))?
-        }
+        Place::Remote(remote) => fetch::fetch(&remote, &options, &|name| std::env::var_os(name))?,
     };
     folder::read(folder)
 }

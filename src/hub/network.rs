@@ -106,7 +106,9 @@ impl Description<'_> {
         classifier: &str,
         names: WeightNames,
     ) -> Result<Network> {
-        let options = ApplicationOptions::new().arrangement(Arrangement::Torchvision);
+        // Images of any size.
+        let options = ApplicationOptions::new().input_shape([None, None, Some(3)]);
+        let options = options.arrangement(Arrangement::Torchvision);
         let options = match self.classes(classifier)? {
             Some(classes) => options.classes(classes),
             None => options.include_top(false),
@@ -139,9 +141,8 @@ impl Description<'_> {
             _ => 0,
         };
         if layers == 0 || !plain {
-            return Err(self.wrong(&format!(
-                "this ResNet has other sizes than ResNet18, 34 and 50. {KNOWN}"
-            )));
+            return Err(self
+                .wrong(&format!("this ResNet has other sizes than ResNet18, 34 and 50. {KNOWN}")));
         }
         self.image_network(layers, "classifier.1.weight", resnet::transformers(layers))
     }

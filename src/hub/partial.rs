@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 
+/// In the place of a key in the name of a part that another attempt cannot continue.
+const NO_KEY: &str = "-";
+
 /// A file that is not complete.
 pub(super) struct Part {
     /// The file's name when it is complete.
@@ -25,7 +28,13 @@ pub(super) struct Part {
 impl Part {
     /// Begins a file. With a key, another attempt can continue it.
     pub(super) fn begin(path: &Path, key: Option<String>) -> io::Result<Self> {
-        let temporary = files::temporary_for(&named(path, key.as_deref().unwrap_or("-")));
+        let name = named(path, key.as_deref().unwrap_or(NO_KEY));
+        if key.is_none() {
+            // Nobody can continue what killed processes left.
+            let left = files::leftovers(files::folder_of(path)).into_iter();
+            left.filter(|(_, of)| *of == name).for_each(|(file, _)| drop(fs::remove_file(file)));
+        }
+        let temporary = files::temporary_for(&name);
         let file = File::create_new(&temporary)?;
         let keep = key.is_some();
         Ok(Part { path: path.to_path_buf(), temporary, file, bytes: 0, key, keep })

@@ -268,7 +268,9 @@ fn attempt(agent: &Agent, wanted: &Wanted) -> Result<Outcome, Failure> {
         let found = sha256_of(part.temporary()).map_err(here)?;
         if found != sha256 {
             part.discard();
-            let what = format!("the {end} bytes received have the SHA-256 {found}, and it should be {sha256}");
+            let what = format!(
+                "the {end} bytes received have the SHA-256 {found}, and it should be {sha256}"
+            );
             // The first piece may be to blame.
             return Err(match begin {
                 0 => Failure::Final(what),

@@ -95,10 +95,7 @@ fn wrong_prompts_of_a_batch_are_errors() {
         model.generate_batch(prompts, options).unwrap_err().to_string()
     };
     assert_eq!(error(&[], 1), "generate: there is no prompt; pass at least one.");
-    assert_eq!(
-        error(&[&[1], &[]], 1),
-        "generate: prompt 1 is empty; it needs at least one token."
-    );
+    assert_eq!(error(&[&[1], &[]], 1), "generate: prompt 1 is empty; it needs at least one token.");
     assert_eq!(
         error(&[&[1], &[3, 40]], 1),
         "generate: prompt 1 has the token 40, and the network knows those below 40."

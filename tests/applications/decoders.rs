@@ -210,7 +210,8 @@ fn sizes_are_read_from_config_json() {
         LlamaConfig::from_json(r#"{"num_attention_heads": 8, "rope_theta": 5e5}"#).unwrap();
     assert_eq!((config.num_key_value_heads, config.rope_theta), (8, 5e5));
     // Newer files have the base elsewhere.
-    let text_of = |rope: &str| format!(r#"{{"num_attention_heads": 8, "rope_parameters": {rope}}}"#);
+    let text_of =
+        |rope: &str| format!(r#"{{"num_attention_heads": 8, "rope_parameters": {rope}}}"#);
     let config = text_of(r#"{"rope_theta": 5e5, "rope_type": "default"}"#);
     assert_eq!(LlamaConfig::from_json(&config).unwrap().rope_theta, 5e5);
     // Variants that this crate does not have would give wrong results.
@@ -220,7 +221,9 @@ fn sizes_are_read_from_config_json() {
         "LLaMA: 'rope_type' in config.json is \"llama3\", and this network has \"default\", so its results would be wrong. Take \
          weights that were trained with that, or run the network as an ONNX model with onnx::load."
     );
-    assert!(of_llama(r#"{"attention_bias": true}"#).contains("'attention_bias' in config.json is true"));
+    assert!(
+        of_llama(r#"{"attention_bias": true}"#).contains("'attention_bias' in config.json is true")
+    );
     assert!(of_llama(r#"{"head_dim": 64}"#).contains("'head_dim' in config.json is 64"));
     let other = Gpt2Config::from_json(r#"{"activation_function": "relu"}"#).unwrap_err();
     assert!(other.to_string().contains("has \"gelu_new\" or \"gelu_pytorch_tanh\", so"), "{other}");

@@ -63,7 +63,7 @@ fn error(folder: &Folder) -> String {
 }
 
 fn weights(model: &dyn Trackable) -> Vec<(String, Vec<f32>)> {
-    let values = |(name, variable): (String, &wgrad::Variable)| {
+    let values = |(name, variable): (String, wgrad::Variable)| {
         (name, variable.read().to_vec::<f32>().unwrap())
     };
     model.named_variables().into_iter().map(values).collect()
@@ -186,7 +186,9 @@ fn networks_for_images_have_the_classes_of_the_file() {
     let folder = Folder::new("hub-resnet-odd");
     folder.write("config.json", br#"{"model_type": "resnet", "depths": [3, 4, 23, 3]}"#);
     folder.write("model.safetensors", b"");
-    assert!(error(&folder).contains("this ResNet has other sizes than ResNet18, 34 and 50. Networks"));
+    assert!(
+        error(&folder).contains("this ResNet has other sizes than ResNet18, 34 and 50. Networks")
+    );
 }
 
 #[test]
@@ -272,7 +274,10 @@ fn descriptions_of_other_networks_are_errors() {
             "hub: {shown}: it has neither \"model_type\" nor \"architecture\", so it does not say what the network is. {known}."
         )
     );
-    assert!(of(r#"{"architecture": "vit_giant_patch14_224"}"#).contains("there is no network \"vit_giant_"));
+    assert!(
+        of(r#"{"architecture": "vit_giant_patch14_224"}"#)
+            .contains("there is no network \"vit_giant_")
+    );
     for broken in ["", "{", "[]", "{\"model_type\": 5}", "\u{1F600}"] {
         assert!(of(broken).starts_with(&format!("hub: {shown}: it ")), "{}", of(broken));
     }
@@ -281,7 +286,8 @@ fn descriptions_of_other_networks_are_errors() {
     folder.write("config.json", &vec![b' '; (16 << 20) + 1]);
     assert!(error(&folder).contains("it has more than 16 MiB"));
     // The weights are those of another network, or of other sizes.
-    let error = of(r#"{"model_type": "bert", "num_hidden_layers": 1, "vocab_size": 30, "hidden_size": 8,
+    let error =
+        of(r#"{"model_type": "bert", "num_hidden_layers": 1, "vocab_size": 30, "hidden_size": 8,
         "num_attention_heads": 2, "intermediate_size": 8, "max_position_embeddings": 8}"#);
     assert!(error.contains("the weights are not those of BERT. The file lacks: '"), "{error}");
     let error = of(&GPT2.replace("\"n_embd\": 16", "\"n_embd\": 32"));
@@ -290,7 +296,9 @@ fn descriptions_of_other_networks_are_errors() {
     let error = of(r#"{"model_type": "gpt2", "n_embd": "wide"}"#);
     assert_eq!(
         error,
-        format!("hub: {shown}: GPT-2: 'n_embd' in config.json is \"wide\"; it must be a whole number.")
+        format!(
+            "hub: {shown}: GPT-2: 'n_embd' in config.json is \"wide\"; it must be a whole number."
+        )
     );
 }
 

@@ -112,7 +112,11 @@ impl Server {
             (file, breaks)
         };
         let Some(file) = file else {
-            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").ok()?;
+            stream
+                .write_all(
+                    b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+                )
+                .ok()?;
             return None;
         };
         let mut head = String::new();
@@ -124,7 +128,8 @@ impl Server {
             head += &format!("ETag: {}\r\n", file.etag);
         }
         if let Some(to) = &file.redirect {
-            let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n{head}\r\n");
+            let head =
+                format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n{head}\r\n");
             return stream.write_all(head.as_bytes()).ok();
         }
         if file.endless {
@@ -148,7 +153,8 @@ impl Server {
         let body = &file.bytes[from..];
         let head = format!("HTTP/1.1 {line}\r\nContent-Length: {}\r\n{head}\r\n", body.len());
         stream.write_all(head.as_bytes()).ok()?;
-        let count = if breaks { file.breaks_after.unwrap_or(0).min(body.len()) } else { body.len() };
+        let count =
+            if breaks { file.breaks_after.unwrap_or(0).min(body.len()) } else { body.len() };
         stream.write_all(&body[..count]).ok()?;
         stream.flush().ok()?;
         if breaks && file.stalls {
@@ -204,7 +210,8 @@ fn params(model: hub::HubModel) -> usize {
 }
 
 const ROOT: &str = "/owner/name/resolve/main/";
-const WEIGHTS: &str = "/owner/name/resolve/0123456789abcdef0123456789abcdef01234567/model.safetensors";
+const WEIGHTS: &str =
+    "/owner/name/resolve/0123456789abcdef0123456789abcdef01234567/model.safetensors";
 
 /// A repository whose files are asked for by commit once that is known.
 fn repository() -> (Server, Vec<u8>) {
@@ -220,8 +227,18 @@ fn a_repository_is_downloaded_once() {
     let model = hub::load("owner/name", options(&folder, &server)).unwrap();
     assert_eq!(params(model), gpt2().count_params());
     let paths: Vec<String> = server.log().into_iter().map(|(path, _)| path).collect();
-    assert_eq!(paths, [format!("{ROOT}config.json"), WEIGHTS.into(), WEIGHTS.replace("model.safetensors", "tokenizer.json")]);
-    assert_eq!(names(&folder), ["commit", "config.json", "model.safetensors", "tokenizer.json.absent"]);
+    assert_eq!(
+        paths,
+        [
+            format!("{ROOT}config.json"),
+            WEIGHTS.into(),
+            WEIGHTS.replace("model.safetensors", "tokenizer.json")
+        ]
+    );
+    assert_eq!(
+        names(&folder),
+        ["commit", "config.json", "model.safetensors", "tokenizer.json.absent"]
+    );
     assert_eq!(cached(&folder)["model.safetensors"], weights);
     // From the cache, without a request.
     hub::load("owner/name", options(&folder, &server)).unwrap();
@@ -229,7 +246,10 @@ fn a_repository_is_downloaded_once() {
     assert_eq!(server.log(), []);
     // Another revision is another folder.
     let error = hub::load("owner/name", options(&folder, &server).revision("v2")).unwrap_err();
-    assert!(error.to_string().contains("/owner/name/resolve/v2/config.json. Check the name"), "{error}");
+    assert!(
+        error.to_string().contains("/owner/name/resolve/v2/config.json. Check the name"),
+        "{error}"
+    );
     // A folder by its URL.
     let (server, _) = Server::with_gpt2("/some/where/");
     let place = format!("{}/some/where/", server.address);
@@ -244,8 +264,12 @@ fn a_transfer_continues_where_it_broke_off() {
     let third = weights.len() / 3 + 1;
     server.change(WEIGHTS, |file| (file.breaks_after, file.breaks) = (Some(third), 2));
     hub::load("owner/name", options(&folder, &server)).unwrap();
-    let from: Vec<usize> =
-        server.log().into_iter().filter(|(path, _)| path == WEIGHTS).map(|(_, from)| from).collect();
+    let from: Vec<usize> = server
+        .log()
+        .into_iter()
+        .filter(|(path, _)| path == WEIGHTS)
+        .map(|(_, from)| from)
+        .collect();
     assert_eq!(from, [0, third, 2 * third]);
     assert_eq!(cached(&folder)["model.safetensors"], weights);
     assert!(!names(&folder).iter().any(|name| name.contains(".part")), "{:?}", names(&folder));
@@ -257,7 +281,10 @@ fn another_call_continues_after_an_error() {
     let (server, weights) = repository();
     server.change(WEIGHTS, |file| (file.breaks_after, file.breaks) = (Some(1000), 4));
     let error = hub::load("owner/name", options(&folder, &server)).unwrap_err().to_string();
-    assert!(error.contains("broke off") && error.contains("the transfer continues where"), "{error}");
+    assert!(
+        error.contains("broke off") && error.contains("the transfer continues where"),
+        "{error}"
+    );
     let part = names(&folder).into_iter().find(|name| name.ends_with(".part")).unwrap();
     assert_eq!(cached(&folder)[&part], weights[..4000]);
     server.log();
@@ -307,11 +334,17 @@ fn checksums_are_checked() {
     let size = weights.len() as u64;
     server.change(WEIGHTS, |file| file.linked = Some((wrong.clone(), size)));
     let error = hub::load("owner/name", options(&folder, &server)).unwrap_err().to_string();
-    assert!(error.contains(&format!("have the SHA-256 {right}, and it should be {wrong}.")), "{error}");
+    assert!(
+        error.contains(&format!("have the SHA-256 {right}, and it should be {wrong}.")),
+        "{error}"
+    );
     assert_eq!(names(&folder), ["commit", "config.json"]);
     server.change(WEIGHTS, |file| file.linked = Some((right.clone(), size + 1)));
     let error = hub::load("owner/name", options(&folder, &server)).unwrap_err().to_string();
-    assert!(error.contains(&format!("the repository says that the file has {}", size + 1)), "{error}");
+    assert!(
+        error.contains(&format!("the repository says that the file has {}", size + 1)),
+        "{error}"
+    );
     server.change(WEIGHTS, |file| file.linked = Some((right.clone(), size)));
     hub::load("owner/name", options(&folder, &server)).unwrap();
     // Of the program.
@@ -356,7 +389,10 @@ fn answers_that_are_no_file_are_errors() {
     let server = Server::new();
     server.file(&format!("{ROOT}config.json"), whole(GPT2.as_bytes()));
     let error = hub::load("owner/name", options(&folder, &server)).unwrap_err().to_string();
-    assert!(error.contains("nor model.safetensors.index.json. If it has pytorch_model.bin"), "{error}");
+    assert!(
+        error.contains("nor model.safetensors.index.json. If it has pytorch_model.bin"),
+        "{error}"
+    );
     // A body that does not end, and one that is too long.
     let folder = Folder::new("hub-endless");
     let (server, _) = repository();
@@ -366,7 +402,10 @@ fn answers_that_are_no_file_are_errors() {
     assert!(error.ends_with("model.safetensors: the file has more than 1000000 bytes."), "{error}");
     server.change(WEIGHTS, |file| (file.endless, file.bytes) = (false, vec![0; 1_000_001]));
     let error = hub::load("owner/name", small()).unwrap_err().to_string();
-    assert!(error.contains("the file has 1000001 bytes, and at most 1000000 are allowed"), "{error}");
+    assert!(
+        error.contains("the file has 1000001 bytes, and at most 1000000 are allowed"),
+        "{error}"
+    );
     assert_eq!(names(&folder), ["commit", "config.json"]);
     // Nobody listens.
     let nowhere = HubOptions::new().cache(folder.path("other")).endpoint("http://127.0.0.1:9");
@@ -380,7 +419,9 @@ fn redirects_are_followed_but_not_for_ever() {
     let (server, weights) = repository();
     let (other, _) = Server::with_gpt2("/cdn/");
     other.change("/cdn/model.safetensors", |file| *file = whole(&weights));
-    other.change("/cdn/model.safetensors", |file| (file.breaks_after, file.breaks) = (Some(1000), 1));
+    other.change("/cdn/model.safetensors", |file| {
+        (file.breaks_after, file.breaks) = (Some(1000), 1)
+    });
     let to = format!("{}/cdn/model.safetensors", other.address);
     server.file("/moved", File { redirect: Some(to), ..File::default() });
     let linked = Some((sha256(&weights), weights.len() as u64));
@@ -420,12 +461,18 @@ fn parts_are_fetched_only_into_the_folder() {
         let error = hub::load(&place, options(&folder, &server)).unwrap_err().to_string();
         assert!(error.contains("which is not a plain file name"), "{error}");
     }
-    let many: BTreeMap<String, String> = (0..2000).map(|i| (i.to_string(), format!("{i}.x"))).collect();
+    let many: BTreeMap<String, String> =
+        (0..2000).map(|i| (i.to_string(), format!("{i}.safetensors"))).collect();
     let index = serde_json::json!({"weight_map": many}).to_string();
     server.file("/x/model.safetensors.index.json", whole(index.as_bytes()));
     let folder = Folder::new("hub-many");
     let error = hub::load(&place, options(&folder, &server)).unwrap_err().to_string();
     assert!(error.contains("the index lists 2000 files, and at most 1000 are fetched"), "{error}");
+    let index = serde_json::json!({"weight_map": {"a": "commit"}}).to_string();
+    server.file("/x/model.safetensors.index.json", whole(index.as_bytes()));
+    let folder = Folder::new("hub-names");
+    let error = hub::load(&place, options(&folder, &server)).unwrap_err().to_string();
+    assert!(error.contains("lists 'commit', which is not a safetensors file"), "{error}");
     let index = serde_json::json!({"weight_map": {"a": "gone.safetensors"}}).to_string();
     server.file("/x/model.safetensors.index.json", whole(index.as_bytes()));
     let folder = Folder::new("hub-gone");
@@ -466,7 +513,9 @@ fn offline_says_what_is_missing() {
 #[test]
 fn places_that_are_none_are_errors() {
     let (folder, server) = (Folder::new("hub-places"), Server::new());
-    for place in ["https://", "http://a b/c", "https://a/b?c", "https://user@host/x", "https://a/%2e%2e"] {
+    for place in
+        ["https://", "http://a b/c", "https://a/b?c", "https://user@host/x", "https://a/%2e%2e"]
+    {
         let error = hub::load(place, options(&folder, &server)).unwrap_err().to_string();
         assert!(error.contains("this is not the URL of a folder"), "{place}: {error}");
     }
@@ -517,9 +566,13 @@ fn processes_that_download_the_same_do_not_disturb_each_other() {
 fn what_a_killed_process_has_is_continued() {
     let folder = Folder::new("hub-killed");
     let (server, weights) = repository();
-    server.change(WEIGHTS, |file| (file.breaks_after, file.breaks, file.stalls) = (Some(9000), 1, true));
+    server.change(WEIGHTS, |file| {
+        (file.breaks_after, file.breaks, file.stalls) = (Some(9000), 1, true)
+    });
     let mut child = alone(&folder, &server).spawn().unwrap();
-    let begun = || cached(&folder).iter().any(|(name, bytes)| name.ends_with(".tmp") && bytes.len() == 9000);
+    let begun = || {
+        cached(&folder).iter().any(|(name, bytes)| name.ends_with(".tmp") && bytes.len() == 9000)
+    };
     for _ in 0..600 {
         if begun() {
             break;
@@ -533,5 +586,8 @@ fn what_a_killed_process_has_is_continued() {
     hub::load("owner/name", options(&folder, &server)).unwrap();
     assert_eq!(server.log()[0], (WEIGHTS.to_string(), 9000));
     assert_eq!(cached(&folder)["model.safetensors"], weights);
-    assert_eq!(names(&folder), ["commit", "config.json", "model.safetensors", "tokenizer.json.absent"]);
+    assert_eq!(
+        names(&folder),
+        ["commit", "config.json", "model.safetensors", "tokenizer.json.absent"]
+    );
 }

@@ -153,4 +153,3 @@ pub(super) fn attend_to_past(
         }
     }
 }
-

@@ -73,7 +73,8 @@ impl LlamaConfig {
         let size = config.hidden_size.checked_div(config.num_attention_heads).unwrap_or(0);
         json.only("head_dim", &[&size.to_string()])?;
         // Newer files have the base in here.
-        for rope in ["rope_scaling", "rope_parameters"].iter().filter_map(|name| json.object(name)) {
+        for rope in ["rope_scaling", "rope_parameters"].iter().filter_map(|name| json.object(name))
+        {
             rope.number("rope_theta", &mut config.rope_theta)?;
             rope.only("rope_type", &["\"default\""])?;
             rope.only("type", &["\"default\""])?;
