@@ -454,7 +454,7 @@ fn parts_are_fetched_only_into_the_folder() {
     server.log();
     hub::load(&place, options(&folder, &server).offline(true)).unwrap();
     assert_eq!(server.log(), []);
-    for outside in ["../evil.safetensors", "/tmp/evil.safetensors", "..", "a\\b", "c:evil"] {
+    for outside in ["../evil.safetensors", "/etc/evil.safetensors", "..", "a\\b", "c:evil"] {
         let folder = Folder::new("hub-outside");
         let index = serde_json::json!({"weight_map": {"a": outside}}).to_string();
         server.file("/x/model.safetensors.index.json", whole(index.as_bytes()));
@@ -590,4 +590,29 @@ fn what_a_killed_process_has_is_continued() {
         names(&folder),
         ["commit", "config.json", "model.safetensors", "tokenizer.json.absent"]
     );
+}
+
+/// A limit on the size of files stands for a disk that is full.
+#[cfg(unix)]
+#[test]
+fn what_fits_on_a_full_disk_is_continued() {
+    let folder = Folder::new("hub-full");
+    let (server, weights) = repository();
+    let command = alone(&folder, &server);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "ulimit -f 16; trap '' XFSZ; exec \"$0\" \"$@\""]);
+    shell.arg(command.get_program()).args(command.get_args());
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let output = shell.envs(variables).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("File too large"), "{text}");
+    assert!(text.contains("model.safetensors"), "{text}");
+    let found = cached(&folder);
+    let part = found.iter().find(|(name, _)| name.ends_with(".part")).unwrap().1;
+    assert!(!part.is_empty() && weights.starts_with(part));
+    server.log();
+    hub::load("owner/name", options(&folder, &server)).unwrap();
+    assert_eq!(server.log()[0], (WEIGHTS.to_string(), part.len()));
+    assert_eq!(cached(&folder)["model.safetensors"], weights);
 }
