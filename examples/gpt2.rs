@@ -63,6 +63,12 @@ fn run(flags: &Flags) -> Result<()> {
     say!("prompt    {prompt:?}");
     let mut stream = tokenizer.as_ref().map(|tokenizer| tokenizer.stream());
     let (mut tokens, mut text) = (Vec::new(), String::new());
+    if let Some(stream) = &mut stream {
+        // A tokenizer may put a space between two words, but not in front of the first.
+        for token in &prompt {
+            text += &stream.push(*token)?;
+        }
+    }
     let (mut begin, mut after_first) = (Instant::now(), device.stats());
     for token in generation {
         let token = token?;
@@ -78,7 +84,7 @@ fn run(flags: &Flags) -> Result<()> {
     match &mut stream {
         Some(stream) => {
             text += &stream.finish()?;
-            say!("text      {}{text}", flags.text.as_deref().unwrap_or(TEXT));
+            say!("text      {text}");
         }
         None => say!("text      {tokens:?}"),
     }
