@@ -53,8 +53,8 @@ fn text(folder: &Path, path: &Path) -> Result<String> {
                 "Take it from where the weights were published; to load weights without it, call with_weights of their network",
             ));
         }
-        found => drop(found.map_err(io)?),
-    }
+        found => found.map_err(io)?,
+    };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(io)?;
     file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(io)?;

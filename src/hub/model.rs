@@ -8,6 +8,8 @@ use crate::keras::applications::{Bert, Gpt2, Llama, Vit};
 use crate::trackable::Trackable;
 
 /// A network that [`load`](super::load) has found.
+// There is one of them, and it is taken apart once.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Network {

@@ -4,7 +4,7 @@ use wgrad::keras::applications::{
     Bert, BertConfig, CausalLm, GenerateOptions, Gpt2, Gpt2Config, KeyValues, Llama, LlamaConfig,
 };
 use wgrad::keras::{INFERENCE, Layer, TRAINING};
-use wgrad::{Device, GradientTape, Tensor, Trackable};
+use wgrad::{AdapterKind, Device, GradientTape, Tensor, Trackable};
 
 /// Weights that are large enough for logits to differ.
 pub fn widen(model: &impl Trackable) {
@@ -110,7 +110,10 @@ fn long_texts_need_no_more_memory_and_no_more_pipelines() {
 #[test]
 #[ignore = "takes a while: CONTRIBUTING.md has the command"]
 fn ten_thousand_tokens_need_no_more_memory_and_no_more_pipelines() {
-    generates(10_240, [64, 1000, 8936]);
+    // On a CPU, a plan that has run a thousand times is made once more, with larger kernels.
+    let cpu = Device::current().unwrap().adapter().kind == AdapterKind::Cpu;
+    let first = if cpu { 1_064 } else { 64 };
+    generates(10_240, [first, 1_000, 9_100 - first]);
 }
 
 /// Generates so many tokens three times, and compares what the device has after each.
