@@ -56,7 +56,7 @@ fn steps_say_which_texts_have_ended() {
     let first = alone(&model, &[1], &GenerateOptions::new().max_new_tokens(1))[0];
     let options = GenerateOptions::new().max_new_tokens(3).stop_tokens([first]);
     let mut steps = model.generate_batch(&[&[1u32][..], &[5, 9, 2]], options).unwrap();
-    let mut open = vec![true, true];
+    let mut open = [true, true];
     for step in &mut steps {
         for (open, token) in open.iter_mut().zip(step.unwrap()) {
             assert_eq!(*open, token.is_some());
