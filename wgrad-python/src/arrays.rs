@@ -72,16 +72,20 @@ fn inner<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> 
 
 /// The tensors of a list, which are stacked if the list contains at least one.
 fn stacked(value: &Bound<'_, PyAny>) -> PyResult<Option<wgrad::Tensor>> {
-    let list = value.is_instance_of::<pyo3::types::PyList>() || value.is_instance_of::<pyo3::types::PyTuple>();
+    let list = value.is_instance_of::<pyo3::types::PyList>()
+        || value.is_instance_of::<pyo3::types::PyTuple>();
     if !list {
         return Ok(None);
     }
     let items: Vec<Bound<'_, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
-    let is_tensor = |item: &Bound<'_, PyAny>| item.is_instance_of::<Tensor>() || item.is_instance_of::<Variable>();
+    let is_tensor = |item: &Bound<'_, PyAny>| {
+        item.is_instance_of::<Tensor>() || item.is_instance_of::<Variable>()
+    };
     if !items.iter().any(is_tensor) {
         return Ok(None);
     }
-    let first = items.iter().find(|item| is_tensor(item)).map(|item| to_tensor(item, None)).transpose()?;
+    let first =
+        items.iter().find(|item| is_tensor(item)).map(|item| to_tensor(item, None)).transpose()?;
     let dtype = first.map(|first| first.dtype());
     let tensors = items.iter().map(|item| to_tensor(item, dtype)).collect::<PyResult<Vec<_>>>()?;
     wgrad::stack(&tensors, 0).raised().map(Some)
@@ -160,7 +164,9 @@ pub fn constant(
     let made = to_tensor(value, dtype)?;
     Ok(Tensor(match shape {
         None => made,
-        Some(shape) if made.len() == 1 => made.reshape(&[] as &[i64]).and_then(|one| one.broadcast_to(shape)).raised()?,
+        Some(shape) if made.len() == 1 => {
+            made.reshape(&[] as &[i64]).and_then(|one| one.broadcast_to(shape)).raised()?
+        }
         Some(shape) => {
             let sizes: Vec<i64> = shape.iter().map(|&size| size as i64).collect();
             made.reshape(&sizes).raised()?

@@ -17,7 +17,11 @@ pub struct NativeCheckpoint {
 }
 
 impl NativeCheckpoint {
-    fn with<T>(&self, py: Python<'_>, f: impl FnOnce(&Checkpoint<'_>) -> wgrad::Result<T> + Send) -> PyResult<T>
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Checkpoint<'_>) -> wgrad::Result<T> + Send,
+    ) -> PyResult<T>
     where
         T: Send,
     {
@@ -29,7 +33,8 @@ impl NativeCheckpoint {
             parts.push((name, part));
         }
         py.detach(|| {
-            let mut checkpoint = Checkpoint::new().with_save_counter(self.saves.load(Ordering::Relaxed));
+            let mut checkpoint =
+                Checkpoint::new().with_save_counter(self.saves.load(Ordering::Relaxed));
             for (name, part) in &parts {
                 checkpoint = checkpoint.with(name, &**part);
             }
@@ -64,7 +69,12 @@ impl NativeCheckpoint {
     }
 
     /// Restores, and returns the names that the file has and the program lacks, and the other way round.
-    fn restore(&self, py: Python<'_>, prefix: &str, counts: bool) -> PyResult<(Vec<String>, Vec<String>)> {
+    fn restore(
+        &self,
+        py: Python<'_>,
+        prefix: &str,
+        counts: bool,
+    ) -> PyResult<(Vec<String>, Vec<String>)> {
         self.with(py, |checkpoint| {
             let status = if counts { checkpoint.restore(prefix) } else { checkpoint.read(prefix) }?;
             let names = (status.unused().to_vec(), status.missing().to_vec());

@@ -18,7 +18,10 @@ pub fn set_seed(seed: u64) {
 #[pyo3(signature = (kind=None))]
 pub fn devices(py: Python<'_>, kind: Option<&str>) -> PyResult<Vec<(String, String)>> {
     let found = py.detach(|| wgrad::config::list_physical_devices(kind)).raised()?;
-    Ok(found.iter().map(|device| (device.name().to_string(), device.device_type().to_string())).collect())
+    Ok(found
+        .iter()
+        .map(|device| (device.name().to_string(), device.device_type().to_string()))
+        .collect())
 }
 
 /// Waits until the current device has computed everything.
@@ -32,7 +35,13 @@ pub fn synchronize(py: Python<'_>) -> PyResult<()> {
 pub fn stats() -> PyResult<(String, u64, u64, u64, u64)> {
     let device = wgrad::Device::current().raised()?;
     let stats = device.stats();
-    Ok((device.adapter().to_string(), stats.live_bytes, stats.buffers, stats.plan_misses, stats.pipelines))
+    Ok((
+        device.adapter().to_string(),
+        stats.live_bytes,
+        stats.buffers,
+        stats.plan_misses,
+        stats.pipelines,
+    ))
 }
 
 /// `tf.device`: new tensors of the thread are made on a device between `enter` and `exit`.

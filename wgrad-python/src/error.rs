@@ -36,7 +36,9 @@ pub fn raise(error: Error) -> PyErr {
         return raised;
     }
     let class = match &error {
-        Error::Shape(_) | Error::Index(_) | Error::Data(_) | Error::Check(_) => "InvalidArgumentError",
+        Error::Shape(_) | Error::Index(_) | Error::Data(_) | Error::Check(_) => {
+            "InvalidArgumentError"
+        }
         Error::DType(_) => "InvalidTypeError",
         Error::Gradient(_) | Error::Trace(_) | Error::Checkpoint(_) => "FailedPreconditionError",
         Error::Unavailable(_) => "UnavailableError",

@@ -17,7 +17,11 @@ use crate::model::{Kind, NativeModel};
 pub struct Data(Source);
 
 enum Source {
-    Arrays { x: Vec<Values>, y: Vec<Values>, weights: Vec<Values> },
+    Arrays {
+        x: Vec<Values>,
+        y: Vec<Values>,
+        weights: Vec<Values>,
+    },
     /// A function that returns an iterator of `(x, y, weights)`, each a list.
     Batches(Py<PyAny>),
 }
@@ -81,7 +85,9 @@ impl Data {
         y: Vec<Bound<'_, PyAny>>,
         weights: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let list = |values: &[Bound<'_, PyAny>]| values.iter().map(Values::new).collect::<PyResult<Vec<_>>>();
+        let list = |values: &[Bound<'_, PyAny>]| {
+            values.iter().map(Values::new).collect::<PyResult<Vec<_>>>()
+        };
         Ok(Data(Source::Arrays { x: list(&x)?, y: list(&y)?, weights: list(&weights)? }))
     }
 
@@ -93,8 +99,14 @@ impl Data {
 
 type Lists<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
 
-pub fn batch(x: &[Bound<'_, PyAny>], y: &[Bound<'_, PyAny>], weights: &[Bound<'_, PyAny>]) -> PyResult<Batch> {
-    let list = |values: &[Bound<'_, PyAny>]| values.iter().map(|value| to_tensor(value, None)).collect::<PyResult<Vec<_>>>();
+pub fn batch(
+    x: &[Bound<'_, PyAny>],
+    y: &[Bound<'_, PyAny>],
+    weights: &[Bound<'_, PyAny>],
+) -> PyResult<Batch> {
+    let list = |values: &[Bound<'_, PyAny>]| {
+        values.iter().map(|value| to_tensor(value, None)).collect::<PyResult<Vec<_>>>()
+    };
     Ok(Batch { x: list(x)?, y: list(y)?, sample_weight: list(weights)? })
 }
 
@@ -128,12 +140,14 @@ impl Data {
                 (false, true) => (Columns(x), Columns(y)).into_model_data(),
                 (false, false) => (Columns(x), Columns(y), Columns(weights)).into_model_data(),
             },
-            Source::Batches(begin) => Ok(ModelData::from_fn(move || -> Box<dyn Iterator<Item = wgrad::Result<Batch>>> {
-                match Python::attach(|py| begin.call0(py)) {
-                    Ok(iterator) => Box::new(Pass(Some(iterator))),
-                    Err(error) => Box::new(std::iter::once(Err(keep(error)))),
-                }
-            })),
+            Source::Batches(begin) => {
+                Ok(ModelData::from_fn(move || -> Box<dyn Iterator<Item = wgrad::Result<Batch>>> {
+                    match Python::attach(|py| begin.call0(py)) {
+                        Ok(iterator) => Box::new(Pass(Some(iterator))),
+                        Err(error) => Box::new(std::iter::once(Err(keep(error)))),
+                    }
+                }))
+            }
         }
     }
 }
@@ -192,7 +206,12 @@ impl Callback for PyCallback {
         self.tell("on_epoch_begin", Some(epoch), None)
     }
 
-    fn on_epoch_end(&mut self, epoch: usize, logs: &mut Logs, _: &mut Run<'_>) -> wgrad::Result<()> {
+    fn on_epoch_end(
+        &mut self,
+        epoch: usize,
+        logs: &mut Logs,
+        _: &mut Run<'_>,
+    ) -> wgrad::Result<()> {
         self.tell("on_epoch_end", Some(epoch), Some(logs))
     }
 
@@ -200,7 +219,12 @@ impl Callback for PyCallback {
         if self.batches { self.tell("on_train_batch_begin", Some(batch), None) } else { Ok(()) }
     }
 
-    fn on_train_batch_end(&mut self, batch: usize, logs: &Logs, _: &mut Run<'_>) -> wgrad::Result<()> {
+    fn on_train_batch_end(
+        &mut self,
+        batch: usize,
+        logs: &Logs,
+        _: &mut Run<'_>,
+    ) -> wgrad::Result<()> {
         if self.batches { self.tell("on_train_batch_end", Some(batch), Some(logs)) } else { Ok(()) }
     }
 
@@ -271,7 +295,11 @@ pub fn fit(
     let verbose = verbose(options)?;
     let run = || {
         let stop = StopSignal::new();
-        let mut fit = FitOptions::new().verbose(verbose).ctrl_c(false).stop_signal(&stop).class_weight(class_weight);
+        let mut fit = FitOptions::new()
+            .verbose(verbose)
+            .ctrl_c(false)
+            .stop_signal(&stop)
+            .class_weight(class_weight);
         macro_rules! set {
             ($($option:ident $value:expr),*) => {$(if let Some(value) = $value { fit = fit.$option(value); })*};
         }
@@ -338,8 +366,12 @@ pub fn predict<'py>(
             }
             let data = data.model_data()?;
             match &model.0 {
-                Kind::Sequential(model) => Model::<wgrad::Tensor>::predict_all(&**model, data, predict),
-                Kind::Functional(model) => Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::predict_all(model, data, predict),
+                Kind::Sequential(model) => {
+                    Model::<wgrad::Tensor>::predict_all(&**model, data, predict)
+                }
+                Kind::Functional(model) => {
+                    Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::predict_all(model, data, predict)
+                }
                 Kind::Python(model) => model.predict_all(data, predict),
             }
         })
@@ -347,7 +379,12 @@ pub fn predict<'py>(
     outputs.iter().map(|y| to_numpy(py, y)).collect()
 }
 
-pub fn on_batch(py: Python<'_>, model: &NativeModel, batch: Batch, train: bool) -> PyResult<Vec<(String, f64)>> {
+pub fn on_batch(
+    py: Python<'_>,
+    model: &NativeModel,
+    batch: Batch,
+    train: bool,
+) -> PyResult<Vec<(String, f64)>> {
     let logs = py
         .detach(|| match train {
             true => with_model!(model, train_on_batch(&batch)),

@@ -39,11 +39,16 @@ impl NativeFunction {
         let run = move |tensors: Vec<Native>, key: String| -> wgrad::Result<Vec<Native>> {
             Python::attach(|py| {
                 let run = || -> PyResult<Vec<Native>> {
-                    let call = CALL.with_borrow(|calls| calls.last().map(|call| call.clone_ref(py)));
+                    let call =
+                        CALL.with_borrow(|calls| calls.last().map(|call| call.clone_ref(py)));
                     let tensors: Vec<Tensor> = tensors.iter().cloned().map(Tensor).collect();
                     let answer = body.bind(py).call1((call, tensors))?;
-                    let (results, structure): (Vec<Bound<'_, PyAny>>, Py<PyAny>) = answer.extract()?;
-                    known.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), structure);
+                    let (results, structure): (Vec<Bound<'_, PyAny>>, Py<PyAny>) =
+                        answer.extract()?;
+                    known
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .insert(key.clone(), structure);
                     results.iter().map(|y| to_tensor(y, None)).collect()
                 };
                 run().map_err(keep)
@@ -68,7 +73,8 @@ impl NativeFunction {
         CALL.with_borrow_mut(|calls| calls.pop());
         let results = answer.raised()?;
         let structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
-        let structure = structures.get(&key).map_or_else(|| py.None(), |structure| structure.clone_ref(py));
+        let structure =
+            structures.get(&key).map_or_else(|| py.None(), |structure| structure.clone_ref(py));
         Ok((results.into_iter().map(Tensor).collect(), structure))
     }
 
@@ -94,7 +100,12 @@ fn call(f: &Py<PyAny>, tensors: &[Native]) -> wgrad::Result<Vec<Native>> {
 
 /// `tf.cond`: each branch takes an empty list and returns a list of tensors.
 #[pyfunction]
-pub fn cond(py: Python<'_>, pred: &Bound<'_, PyAny>, true_fn: Py<PyAny>, false_fn: Py<PyAny>) -> PyResult<Vec<Tensor>> {
+pub fn cond(
+    py: Python<'_>,
+    pred: &Bound<'_, PyAny>,
+    true_fn: Py<PyAny>,
+    false_fn: Py<PyAny>,
+) -> PyResult<Vec<Tensor>> {
     let pred = to_tensor(pred, None)?;
     let made = py.detach(|| wgrad::cond(&pred, || call(&true_fn, &[]), || call(&false_fn, &[])));
     Ok(made.raised()?.into_iter().map(Tensor).collect())
@@ -111,8 +122,10 @@ pub fn while_loop(
     let variables = variables.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
     let test = |variables: &Vec<Native>| {
         let answer = call(&condition, variables)?.pop();
-        answer.ok_or_else(|| wgrad::Error::Data("while_loop: the condition returned nothing.".into()))
+        answer
+            .ok_or_else(|| wgrad::Error::Data("while_loop: the condition returned nothing.".into()))
     };
-    let made = py.detach(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
+    let made =
+        py.detach(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
     Ok(made.raised()?.into_iter().map(Tensor).collect())
 }

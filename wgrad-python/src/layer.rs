@@ -73,7 +73,9 @@ impl Trackable for Shared {
 }
 
 fn several(layer: &Shared) -> wgrad::Error {
-    wgrad::Error::Shape(format!("{} merges a list of inputs; it was called with one.", layer.kind()).into())
+    wgrad::Error::Shape(
+        format!("{} merges a list of inputs; it was called with one.", layer.kind()).into(),
+    )
 }
 
 impl Layer for Shared {
@@ -85,7 +87,11 @@ impl Layer for Shared {
         }
     }
 
-    fn compute_mask(&self, x: &wgrad::Tensor, mask: Option<&wgrad::Tensor>) -> wgrad::Result<Option<wgrad::Tensor>> {
+    fn compute_mask(
+        &self,
+        x: &wgrad::Tensor,
+        mask: Option<&wgrad::Tensor>,
+    ) -> wgrad::Result<Option<wgrad::Tensor>> {
         match self {
             Shared::One(layer) => layer.compute_mask(x, mask),
             _ => Ok(mask.cloned()),
@@ -118,7 +124,8 @@ impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for Shared {
         match (self, xs) {
             (Shared::One(layer), [x]) => Ok(vec![layer.call(x, cx)?]),
             (Shared::One(layer), _) => Err(wgrad::Error::Shape(
-                format!("{} takes one input; it was called with {}.", layer.kind(), xs.len()).into(),
+                format!("{} takes one input; it was called with {}.", layer.kind(), xs.len())
+                    .into(),
             )),
             (Shared::Many(layer), xs) => Ok(vec![layer.call(xs, cx)?]),
             (Shared::Python(layer), xs) => layer.call_all(xs, cx),
@@ -133,7 +140,9 @@ impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for Shared {
 fn one(mut results: Vec<wgrad::Tensor>) -> wgrad::Result<wgrad::Tensor> {
     match (results.len(), results.pop()) {
         (1, Some(result)) => Ok(result),
-        (count, _) => Err(wgrad::Error::Shape(format!("the layer has {count} results; one is needed here.").into())),
+        (count, _) => Err(wgrad::Error::Shape(
+            format!("the layer has {count} results; one is needed here.").into(),
+        )),
     }
 }
 
@@ -153,7 +162,11 @@ impl PyLayer {
     /// For what the object itself holds: two references would keep each other alive.
     pub fn weak(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let reference = PyWeakrefReference::new(object)?;
-        Ok(PyLayer { object: reference.into_any().unbind(), weak: true, address: object.as_ptr() as usize })
+        Ok(PyLayer {
+            object: reference.into_any().unbind(),
+            weak: true,
+            address: object.as_ptr() as usize,
+        })
     }
 
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -167,7 +180,11 @@ impl PyLayer {
         }
     }
 
-    pub fn call_all(&self, xs: &[wgrad::Tensor], cx: Context<'_>) -> wgrad::Result<Vec<wgrad::Tensor>> {
+    pub fn call_all(
+        &self,
+        xs: &[wgrad::Tensor],
+        cx: Context<'_>,
+    ) -> wgrad::Result<Vec<wgrad::Tensor>> {
         Python::attach(|py| {
             let run = || -> PyResult<Vec<wgrad::Tensor>> {
                 let xs = PyTuple::new(py, xs.iter().cloned().map(Tensor))?;
@@ -190,7 +207,9 @@ impl PyLayer {
 
     fn config(&self) -> wgrad::Result<Config> {
         Python::attach(|py| {
-            let text = self.get(py).and_then(|object| object.call_method0("_wgrad_config")?.extract::<String>());
+            let text = self
+                .get(py)
+                .and_then(|object| object.call_method0("_wgrad_config")?.extract::<String>());
             let value = text.map_err(keep)?;
             config_of(&value)
         })
@@ -200,9 +219,13 @@ impl PyLayer {
 /// A config from the JSON `{"class_name": .., "config": {..}}`.
 pub fn config_of(text: &str) -> wgrad::Result<Config> {
     let wrong = |what: String| wgrad::Error::Data(format!("from_config: {what}").into());
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    let class = value["class_name"].as_str().ok_or_else(|| wrong("the config has no 'class_name'.".into()))?;
-    let options = value["config"].as_object().ok_or_else(|| wrong("the config has no 'config'.".into()))?;
+    let value: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    let class = value["class_name"]
+        .as_str()
+        .ok_or_else(|| wrong("the config has no 'class_name'.".into()))?;
+    let options =
+        value["config"].as_object().ok_or_else(|| wrong("the config has no 'config'.".into()))?;
     Ok(Config::with_options(class, options.clone()))
 }
 
@@ -222,7 +245,10 @@ fn interned(name: String) -> &'static str {
 impl Trackable for PyLayer {
     fn track(&self, parts: &mut Parts<'_>) {
         Python::attach(|py| {
-            let Ok(list) = self.get(py).and_then(|object| object.call_method0("_wgrad_parts")) else { return };
+            let Ok(list) = self.get(py).and_then(|object| object.call_method0("_wgrad_parts"))
+            else {
+                return;
+            };
             let Ok(list) = list.extract::<Vec<(String, Bound<'_, PyAny>)>>() else { return };
             for (name, part) in list {
                 if let Some(part) = part_of(&part) {
@@ -271,7 +297,13 @@ pub fn part_of(value: &Bound<'_, PyAny>) -> Option<Box<dyn Trackable>> {
 /// The names and variables of a Python object.
 pub fn variables_of(part: &dyn Trackable) -> Vec<(String, Variable, bool)> {
     let named = part.named_variables();
-    named.into_iter().map(|(name, v)| { let trainable = v.trainable(); (name, Variable(v), trainable) }).collect()
+    named
+        .into_iter()
+        .map(|(name, v)| {
+            let trainable = v.trainable();
+            (name, Variable(v), trainable)
+        })
+        .collect()
 }
 
 #[pyclass(frozen, module = "wgrad")]
@@ -322,14 +354,18 @@ impl NativeLayer {
         let inputs: Vec<SymbolicTensor> = inputs.iter().map(|x| x.get().0.clone()).collect();
         let layer = self.0.clone();
         let results = match (&self.0, &inputs[..]) {
-            (Shared::One(_), [x]) => vec![match name {
-                Some(name) => layer.on_named(name, x),
-                None => layer.on(x),
-            }
-            .raised()?],
+            (Shared::One(_), [x]) => vec![
+                match name {
+                    Some(name) => layer.on_named(name, x),
+                    None => layer.on(x),
+                }
+                .raised()?,
+            ],
             _ => {
                 let results: Vec<SymbolicTensor> = match name {
-                    Some(name) => layer.on_all_named::<[wgrad::Tensor], Vec<wgrad::Tensor>>(name, &inputs[..]),
+                    Some(name) => {
+                        layer.on_all_named::<[wgrad::Tensor], Vec<wgrad::Tensor>>(name, &inputs[..])
+                    }
                     None => layer.on_all::<[wgrad::Tensor], Vec<wgrad::Tensor>>(&inputs[..]),
                 }
                 .raised()?;
@@ -350,7 +386,8 @@ impl NativeLayer {
 
     fn config(&self) -> PyResult<String> {
         let config = Layer::<wgrad::Tensor, wgrad::Tensor>::get_config(&self.0).raised()?;
-        Ok(serde_json::json!({"class_name": config.class(), "config": config.options()}).to_string())
+        Ok(serde_json::json!({"class_name": config.class(), "config": config.options()})
+            .to_string())
     }
 
     #[getter]
@@ -384,7 +421,9 @@ impl Symbol {
             Ok(other) => (&other.get().0).into(),
             Err(_) => other
                 .extract::<f32>()
-                .map_err(|_| invalid("symbol: the other operand is neither a symbol nor a number."))?
+                .map_err(|_| {
+                    invalid("symbol: the other operand is neither a symbol nor a number.")
+                })?
                 .into(),
         };
         let made = match (op, swapped) {
@@ -393,7 +432,11 @@ impl Symbol {
             ("subtract", false) => x.subtract(other),
             ("divide", false) => x.divide(other),
             ("subtract", true) => x.multiply(-1.0).and_then(|x| x.add(other)),
-            _ => return Err(invalid(format!("symbol: {op} of a number and a symbol is not supported; use a layer."))),
+            _ => {
+                return Err(invalid(format!(
+                    "symbol: {op} of a number and a symbol is not supported; use a layer."
+                )));
+            }
         };
         made.map(Symbol).raised()
     }

@@ -106,9 +106,13 @@ impl NativeModel {
         match &self.0 {
             Kind::Sequential(model) => match xs {
                 [x] => Ok(vec![Layer::<wgrad::Tensor>::call(&**model, x, cx)?]),
-                _ => Err(wgrad::Error::Shape(format!("Sequential takes one input; it was called with {}.", xs.len()).into())),
+                _ => Err(wgrad::Error::Shape(
+                    format!("Sequential takes one input; it was called with {}.", xs.len()).into(),
+                )),
             },
-            Kind::Functional(model) => Layer::<[wgrad::Tensor], Vec<wgrad::Tensor>>::call(model, xs, cx),
+            Kind::Functional(model) => {
+                Layer::<[wgrad::Tensor], Vec<wgrad::Tensor>>::call(model, xs, cx)
+            }
             Kind::Python(model) => model.call(xs, cx),
         }
     }
@@ -146,7 +150,11 @@ impl Loss for PyLoss {
         &self.name
     }
 
-    fn losses(&self, y_true: &wgrad::Tensor, y_pred: &wgrad::Tensor) -> wgrad::Result<wgrad::Tensor> {
+    fn losses(
+        &self,
+        y_true: &wgrad::Tensor,
+        y_pred: &wgrad::Tensor,
+    ) -> wgrad::Result<wgrad::Tensor> {
         Python::attach(|py| {
             let run = || -> PyResult<wgrad::Tensor> {
                 let arguments = (Tensor(y_true.clone()), Tensor(y_pred.clone()));
@@ -165,10 +173,15 @@ fn loss(value: &Bound<'_, PyAny>) -> PyResult<Choice<dyn Loss>> {
         return name.as_str().into_loss().raised();
     }
     if value.is_callable() {
-        let name = value.getattr("__name__").and_then(|name| name.extract()).unwrap_or_else(|_| "loss".to_string());
+        let name = value
+            .getattr("__name__")
+            .and_then(|name| name.extract())
+            .unwrap_or_else(|_| "loss".to_string());
         return Ok(Choice::Value(Arc::new(PyLoss { name, function: value.clone().unbind() })));
     }
-    Err(invalid(format!("compile: {value} is no loss; use a name, a keras.losses.Loss or a function of y_true and y_pred.")))
+    Err(invalid(format!(
+        "compile: {value} is no loss; use a name, a keras.losses.Loss or a function of y_true and y_pred."
+    )))
 }
 
 fn metric(value: &Bound<'_, PyAny>) -> PyResult<(String, Choice<dyn Metric>)> {
@@ -180,18 +193,26 @@ fn metric(value: &Bound<'_, PyAny>) -> PyResult<(String, Choice<dyn Metric>)> {
         return name.as_str().into_metric().raised();
     }
     if value.is_callable() {
-        let name: String = value.getattr("__name__").and_then(|name| name.extract()).unwrap_or_else(|_| "metric".to_string());
+        let name: String = value
+            .getattr("__name__")
+            .and_then(|name| name.extract())
+            .unwrap_or_else(|_| "metric".to_string());
         let loss = PyLoss { name: name.clone(), function: value.clone().unbind() };
         let metric = wgrad::keras::metrics::MeanMetricWrapper::new(name.clone(), loss);
         return Ok((name, Choice::Value(Arc::new(metric))));
     }
-    Err(invalid(format!("compile: {value} is no metric; use a name, a keras.metrics.Metric or a function of y_true and y_pred.")))
+    Err(invalid(format!(
+        "compile: {value} is no metric; use a name, a keras.metrics.Metric or a function of y_true and y_pred."
+    )))
 }
 
 #[pymethods]
 impl NativeModel {
     #[staticmethod]
-    fn sequential(name: Option<&str>, layers: Vec<(Option<String>, Bound<'_, NativeLayer>)>) -> Self {
+    fn sequential(
+        name: Option<&str>,
+        layers: Vec<(Option<String>, Bound<'_, NativeLayer>)>,
+    ) -> Self {
         let mut model = Sequential::new();
         if let Some(name) = name {
             model = model.with_name(name);
@@ -229,7 +250,12 @@ impl NativeModel {
     }
 
     #[pyo3(signature = (inputs, training=false))]
-    fn call(&self, py: Python<'_>, inputs: Vec<Bound<'_, PyAny>>, training: bool) -> PyResult<Vec<Tensor>> {
+    fn call(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Bound<'_, PyAny>>,
+        training: bool,
+    ) -> PyResult<Vec<Tensor>> {
         let inputs = inputs.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
         let model = self.clone();
         let called = py.detach(move || model.call_all(&inputs, training)).raised()?;
@@ -283,7 +309,8 @@ impl NativeModel {
         run_eagerly: bool,
     ) -> PyResult<()> {
         let optimizer = Given(optimizer.get().0.clone());
-        let losses = losses.iter().map(|value| loss(value).map(Given)).collect::<PyResult<Vec<_>>>()?;
+        let losses =
+            losses.iter().map(|value| loss(value).map(Given)).collect::<PyResult<Vec<_>>>()?;
         let list = |metrics: &[Bound<'_, PyAny>]| {
             metrics.iter().map(|value| metric(value).map(Given)).collect::<PyResult<Vec<_>>>()
         };
@@ -295,10 +322,12 @@ impl NativeModel {
             options = options.loss_weights(weights);
         }
         match &self.0 {
-            Kind::Sequential(model) => Model::<wgrad::Tensor>::compile(&**model, optimizer, losses, options),
-            Kind::Functional(model) => {
-                Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::compile(model, optimizer, losses, options)
+            Kind::Sequential(model) => {
+                Model::<wgrad::Tensor>::compile(&**model, optimizer, losses, options)
             }
+            Kind::Functional(model) => Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::compile(
+                model, optimizer, losses, options,
+            ),
             Kind::Python(model) => model.compile(optimizer, losses, options),
         }
         .raised()
@@ -308,7 +337,9 @@ impl NativeModel {
     fn optimizer(&self) -> Option<NativeOptimizer> {
         let optimizer = match &self.0 {
             Kind::Sequential(model) => Model::<wgrad::Tensor>::trainer(&**model).optimizer(),
-            Kind::Functional(model) => Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::trainer(model).optimizer(),
+            Kind::Functional(model) => {
+                Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::trainer(model).optimizer()
+            }
             Kind::Python(model) => model.trainer.optimizer(),
         };
         optimizer.ok().map(NativeOptimizer)
@@ -403,15 +434,23 @@ fn python_only(call: &str) -> PyErr {
 /// A `.keras` file, or Keras's JSON, as a model. Custom layers are made by `make` from their configs.
 #[pyfunction]
 #[pyo3(signature = (path=None, json=None, compile=true))]
-pub fn load(py: Python<'_>, path: Option<&str>, json: Option<&str>, compile: bool) -> PyResult<NativeModel> {
+pub fn load(
+    py: Python<'_>,
+    path: Option<&str>,
+    json: Option<&str>,
+    compile: bool,
+) -> PyResult<NativeModel> {
     let loaded = match (path, json) {
-        (Some(path), _) => {
-            py.detach(|| load_model_with(path, LoadModelOptions::new().compile(compile))).raised()?
-        }
+        (Some(path), _) => py
+            .detach(|| load_model_with(path, LoadModelOptions::new().compile(compile)))
+            .raised()?,
         (None, Some(text)) => {
-            let value: serde_json::Value = serde_json::from_str(text).map_err(|error| invalid(format!("from_json: {error}")))?;
+            let value: serde_json::Value = serde_json::from_str(text)
+                .map_err(|error| invalid(format!("from_json: {error}")))?;
             match value["class_name"].as_str() {
-                Some("Sequential") => LoadedModel::Sequential(Sequential::from_json(text).raised()?),
+                Some("Sequential") => {
+                    LoadedModel::Sequential(Sequential::from_json(text).raised()?)
+                }
                 _ => LoadedModel::Functional(Functional::from_json(text).raised()?),
             }
         }
@@ -420,6 +459,10 @@ pub fn load(py: Python<'_>, path: Option<&str>, json: Option<&str>, compile: boo
     Ok(NativeModel(match loaded {
         LoadedModel::Sequential(model) => Kind::Sequential(Arc::new(model)),
         LoadedModel::Functional(model) => Kind::Functional(model),
-        _ => return Err(invalid("load: the file has a model of a kind that this version does not know.")),
+        _ => {
+            return Err(invalid(
+                "load: the file has a model of a kind that this version does not know.",
+            ));
+        }
     }))
 }

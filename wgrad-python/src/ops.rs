@@ -21,7 +21,8 @@ pub struct NativeOp {
 impl NativeOp {
     #[new]
     fn new(name: String, keys: Vec<String>) -> PyResult<Self> {
-        let entry = inventory::find(&name).ok_or_else(|| invalid(format!("{name}: wgrad has no op of this name.")))?;
+        let entry = inventory::find(&name)
+            .ok_or_else(|| invalid(format!("{name}: wgrad has no op of this name.")))?;
         Ok(NativeOp { name, entry, keys })
     }
 
@@ -46,14 +47,21 @@ impl NativeOp {
 
     /// Calls the op with `tensors`, each a value or a list of values, and with `attributes`. Values that are not tensors yet take the
     /// dtype of the first tensor among them, as in TensorFlow.
-    fn call(&self, tensors: &Bound<'_, PyDict>, attributes: &Bound<'_, PyDict>) -> PyResult<Vec<Tensor>> {
+    fn call(
+        &self,
+        tensors: &Bound<'_, PyDict>,
+        attributes: &Bound<'_, PyDict>,
+    ) -> PyResult<Vec<Tensor>> {
         let shared = first_dtype(tensors.values().iter());
         let mut given = Vec::with_capacity(tensors.len());
         for (key, value) in tensors {
             let key: String = key.extract()?;
             let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
             let list = if key == "xs" && is_list {
-                value.try_iter()?.map(|item| converted(&item?, shared)).collect::<PyResult<Vec<_>>>()?
+                value
+                    .try_iter()?
+                    .map(|item| converted(&item?, shared))
+                    .collect::<PyResult<Vec<_>>>()?
             } else {
                 vec![converted(&value, shared)?]
             };
@@ -72,13 +80,17 @@ impl NativeOp {
 fn run(name: &str, entry: &Entry, args: &Args) -> PyResult<Vec<wgrad::Tensor>> {
     let results = (entry.call)(args).map_err(|stop| match stop {
         Stop::Failed(error) => raise(error),
-        Stop::Lacks(what) if what.is_empty() => invalid(format!("{name}: wgrad has no such function.")),
-        Stop::Lacks(what) => {
-            invalid(format!("{name}: the argument '{what}' is missing, or its value is not supported."))
+        Stop::Lacks(what) if what.is_empty() => {
+            invalid(format!("{name}: wgrad has no such function."))
         }
+        Stop::Lacks(what) => invalid(format!(
+            "{name}: the argument '{what}' is missing, or its value is not supported."
+        )),
     })?;
     match args.unread() {
-        Some(ignored) => Err(invalid(format!("{name}: the argument '{ignored}' is not supported."))),
+        Some(ignored) => {
+            Err(invalid(format!("{name}: the argument '{ignored}' is not supported.")))
+        }
         None => Ok(results),
     }
 }
@@ -87,7 +99,9 @@ fn run(name: &str, entry: &Entry, args: &Args) -> PyResult<Vec<wgrad::Tensor>> {
 fn first_dtype<'py>(mut values: impl Iterator<Item = Bound<'py, PyAny>>) -> Option<wgrad::DType> {
     values.find_map(|value| {
         let tensor = value.cast::<Tensor>().map(|tensor| tensor.get().0.dtype()).ok();
-        tensor.or_else(|| value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok())
+        tensor.or_else(|| {
+            value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok()
+        })
     })
 }
 
@@ -97,7 +111,9 @@ fn converted(value: &Bound<'_, PyAny>, shared: Option<wgrad::DType>) -> PyResult
         || value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>();
     let made = to_tensor(value, None)?;
     match shared {
-        Some(dtype) if plain && dtype != made.dtype() && (dtype.is_float() || !made.dtype().is_float()) => {
+        Some(dtype)
+            if plain && dtype != made.dtype() && (dtype.is_float() || !made.dtype().is_float()) =>
+        {
             made.cast(dtype).raised()
         }
         _ => Ok(made),
@@ -128,7 +144,9 @@ fn attribute(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         // A dtype.
         return Ok(Value::Text(name.extract()?));
     }
-    let items = value.try_iter().map_err(|_| invalid(format!("{value} cannot be an argument of an op.")))?;
+    let items = value
+        .try_iter()
+        .map_err(|_| invalid(format!("{value} cannot be an argument of an op.")))?;
     Ok(Value::List(items.map(|item| attribute(&item?)).collect::<PyResult<_>>()?))
 }
 
@@ -146,9 +164,16 @@ pub fn random(kind: &str, shape: Vec<usize>, a: f64, b: f64, integers: bool) -> 
     use wgrad::random::{self, NormalOptions, UniformOptions};
     let made = match (kind, integers) {
         ("uniform", true) => random::global().uniform_int(shape, a as i32, b as i32),
-        ("uniform", false) => random::uniform_with(shape, UniformOptions::new().minval(a as f32).maxval(b as f32)),
-        ("normal", _) => random::normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32)),
-        _ => random::truncated_normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32)),
+        ("uniform", false) => {
+            random::uniform_with(shape, UniformOptions::new().minval(a as f32).maxval(b as f32))
+        }
+        ("normal", _) => {
+            random::normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32))
+        }
+        _ => random::truncated_normal_with(
+            shape,
+            NormalOptions::new().mean(a as f32).stddev(b as f32),
+        ),
     };
     made.map(Tensor).raised()
 }

@@ -35,7 +35,8 @@ impl NativeOptimizer {
         gradients: Vec<Option<Bound<'_, Tensor>>>,
         variables: Vec<Bound<'_, Variable>>,
     ) -> PyResult<()> {
-        let gradients: Vec<_> = gradients.iter().map(|g| g.as_ref().map(|g| g.get().0.clone())).collect();
+        let gradients: Vec<_> =
+            gradients.iter().map(|g| g.as_ref().map(|g| g.get().0.clone())).collect();
         let variables: Vec<_> = variables.iter().map(|v| v.get().0.clone()).collect();
         py.detach(|| self.0.apply_gradients(&gradients, &variables)).raised()
     }

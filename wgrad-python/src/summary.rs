@@ -20,7 +20,10 @@ pub struct SummaryWriter {
 impl SummaryWriter {
     #[new]
     fn new(logdir: &str) -> PyResult<Self> {
-        Ok(SummaryWriter { writer: summary::create_file_writer(logdir).raised()?, open: RefCell::default() })
+        Ok(SummaryWriter {
+            writer: summary::create_file_writer(logdir).raised()?,
+            open: RefCell::default(),
+        })
     }
 
     fn as_default(slf: Bound<'_, Self>) -> Bound<'_, Self> {

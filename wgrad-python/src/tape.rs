@@ -4,7 +4,9 @@ use std::cell::RefCell;
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use wgrad::{GradientOptions, GradientTape, PersistentTape, TensorOrVariable, UnconnectedGradients};
+use wgrad::{
+    GradientOptions, GradientTape, PersistentTape, TensorOrVariable, UnconnectedGradients,
+};
 
 use crate::arrays::to_tensor;
 use crate::error::{Raise, invalid, keep};
@@ -108,7 +110,9 @@ impl Tape {
             false => GradientOptions::new(),
         };
         let grads = match self.take("gradient")? {
-            Open::Once(tape) if given.is_some() => tape.gradient_from(&targets[..], given.as_deref(), &sources[..]),
+            Open::Once(tape) if given.is_some() => {
+                tape.gradient_from(&targets[..], given.as_deref(), &sources[..])
+            }
             Open::Once(tape) => tape.gradient_with(&targets[..], &sources[..], options()),
             Open::Persistent(tape) => {
                 let grads = match &given {
@@ -171,7 +175,8 @@ pub fn custom_gradient(f: &Bound<'_, PyAny>, arguments: Vec<Bound<'_, PyAny>>) -
         Python::attach(|py| {
             let run = || -> PyResult<(wgrad::Tensor, Py<PyAny>)> {
                 let xs: Vec<Tensor> = xs.iter().cloned().map(Tensor).collect();
-                let (y, rule): (Bound<'_, PyAny>, Bound<'_, PyAny>) = f.bind(py).call1(PyTuple::new(py, xs)?)?.extract()?;
+                let (y, rule): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
+                    f.bind(py).call1(PyTuple::new(py, xs)?)?.extract()?;
                 Ok((to_tensor(&y, None)?, rule.unbind()))
             };
             let (y, rule) = run().map_err(keep)?;
@@ -179,7 +184,8 @@ pub fn custom_gradient(f: &Bound<'_, PyAny>, arguments: Vec<Bound<'_, PyAny>>) -
                 Python::attach(|py| {
                     let run = || -> PyResult<Vec<wgrad::Tensor>> {
                         let dx = rule.bind(py).call1((Tensor(dy.clone()),))?;
-                        let is_list = dx.is_instance_of::<PyTuple>() || dx.is_instance_of::<pyo3::types::PyList>();
+                        let is_list = dx.is_instance_of::<PyTuple>()
+                            || dx.is_instance_of::<pyo3::types::PyList>();
                         match is_list {
                             true => dx.try_iter()?.map(|dx| to_tensor(&dx?, None)).collect(),
                             false => Ok(vec![to_tensor(&dx, None)?]),

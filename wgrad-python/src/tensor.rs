@@ -2,7 +2,7 @@
 
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PyFloat, PyBool, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple};
 use wgrad::ndarray::SliceInfoElem;
 use wgrad::{Operand, Scalar};
 
@@ -36,9 +36,12 @@ pub fn operand(value: &Bound<'_, PyAny>) -> PyResult<Operand> {
 /// As [`operand`], next to a tensor: an array or a list of Python numbers takes its dtype, as in TensorFlow.
 fn next_to(tensor: &wgrad::Tensor, value: &Bound<'_, PyAny>) -> PyResult<Operand> {
     match operand(value)? {
-        Operand::Tensor(other) if other.dtype() != tensor.dtype() && !value.is_instance_of::<Tensor>() => {
+        Operand::Tensor(other)
+            if other.dtype() != tensor.dtype() && !value.is_instance_of::<Tensor>() =>
+        {
             let is_float = other.dtype().is_float();
-            let converts = tensor.dtype().is_float() || !is_float && other.dtype() != wgrad::DType::Bool;
+            let converts =
+                tensor.dtype().is_float() || !is_float && other.dtype() != wgrad::DType::Bool;
             // What differs is refused by the op, which names both dtypes.
             Ok(Operand::Tensor(if converts { other.cast(tensor.dtype()).raised()? } else { other }))
         }
@@ -62,7 +65,9 @@ impl Tensor {
     fn after(&self, other: &Bound<'_, PyAny>, op: Binary) -> PyResult<Self> {
         let first = match next_to(&self.0, other)? {
             Operand::Tensor(first) => first,
-            Operand::Scalar(number) => wgrad::Tensor::full_of(&[] as &[usize], number, self.0.dtype()).raised()?,
+            Operand::Scalar(number) => {
+                wgrad::Tensor::full_of(&[] as &[usize], number, self.0.dtype()).raised()?
+            }
             _ => return Err(invalid("operator: the operand is neither a tensor nor a number.")),
         };
         op(&first, Operand::Tensor(self.0.clone())).map(Tensor).raised()
@@ -135,7 +140,11 @@ impl Tensor {
     fn __index__(&self, py: Python<'_>) -> PyResult<i64> {
         if self.0.dtype().is_float() || self.0.dtype() == wgrad::DType::Bool {
             return Err(raise(wgrad::Error::DType(
-                format!("index: a tensor of dtype {} is no index; it must be an integer.", self.0.dtype()).into(),
+                format!(
+                    "index: a tensor of dtype {} is no index; it must be an integer.",
+                    self.0.dtype()
+                )
+                .into(),
             )));
         }
         self.__int__(py)
@@ -243,7 +252,9 @@ impl Tensor {
             CompareOp::Ne => wgrad::Tensor::not_equal,
         };
         // Comparing with what is no value is not an error: it is different.
-        if matches!(op, CompareOp::Eq | CompareOp::Ne) && (other.is_none() || other.is_instance_of::<pyo3::types::PyString>()) {
+        if matches!(op, CompareOp::Eq | CompareOp::Ne)
+            && (other.is_none() || other.is_instance_of::<pyo3::types::PyString>())
+        {
             return Ok(py.NotImplemented());
         }
         Ok(Py::new(py, self.with(other, compare)?)?.into_any())
@@ -262,11 +273,18 @@ impl Tensor {
             if let Ok(mask) = item.cast::<Tensor>() {
                 if mask.get().0.dtype() == wgrad::DType::Bool {
                     let mask = mask.get().0.clone();
-                    return index.py().detach(|| self.0.boolean_mask(&mask, 0)).map(Tensor).raised();
+                    return index
+                        .py()
+                        .detach(|| self.0.boolean_mask(&mask, 0))
+                        .map(Tensor)
+                        .raised();
                 }
             }
         }
-        let named = items.iter().filter(|item| !item.is_none() && !item.is_instance_of::<PyEllipsis>()).count();
+        let named = items
+            .iter()
+            .filter(|item| !item.is_none() && !item.is_instance_of::<PyEllipsis>())
+            .count();
         let mut elements = Vec::new();
         for item in &items {
             elements.extend(match item {

@@ -24,18 +24,23 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         pip(&python, MATURIN)?;
         let maturin = ["-m", "maturin", "build", "--release", "--manifest-path"];
         let manifest = package.join("Cargo.toml");
-        return CommandLine::new(python.as_str()).args(maturin).args([manifest.to_string_lossy()]).run();
+        return CommandLine::new(python.as_str())
+            .args(maturin)
+            .args([manifest.to_string_lossy()])
+            .run();
     }
-    let mut build = CommandLine::cargo(["build", "-p", "wgrad-python"]);
-    if given(RELEASE) {
-        build = build.args([RELEASE]);
-    }
+    // Without `--release`, the build of `cargo xtask test` is used, with its features.
+    let build = match given(RELEASE) {
+        true => CommandLine::cargo(["build", "-p", "wgrad-python", RELEASE]),
+        false => CommandLine::cargo_test().args(["--test", "package", "--no-run"]),
+    };
     if !build.run()?.is_success() {
         bail!("the Python module did not build; see the compiler's output above");
     }
     let folder = if given(RELEASE) { "release" } else { "debug" };
     let [built, name] = library();
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace_root().join("target"), Into::into);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace_root().join("target"), Into::into);
     std::fs::copy(target.join(folder).join(built), package.join("python/wgrad").join(name))?;
     let rest = arguments.iter().filter(|argument| *argument != RELEASE);
     let tests = package.join("tests");

@@ -83,9 +83,9 @@ pub use rnn::{
 pub use shapes::Borders;
 
 #[cfg(feature = "json")]
-pub use registry::{layer_from_config, merging_layer_from_config};
-#[cfg(feature = "json")]
 pub(crate) use registry::{AnyLayer, any_from_config, with_others};
+#[cfg(feature = "json")]
+pub use registry::{layer_from_config, merging_layer_from_config};
 pub(crate) use seed_generator::SeedGenerator;
 #[cfg(feature = "json")]
 pub(crate) use written::{written, written_input};

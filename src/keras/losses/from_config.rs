@@ -120,7 +120,8 @@ mod tests {
         let options = json!({"from_logits": true, "reduction": "sum", "axis": -1, "name": "loss", "ignore_class": null});
         let loss = from_config(&config("SparseCategoricalCrossentropy", options)).unwrap();
         assert_eq!(loss.reduction(), Reduction::Sum);
-        let (y, logits) = (crate::constant([1, 0]).unwrap(), crate::constant([[0.0, 0.0], [0.0, 0.0]]).unwrap());
+        let (y, logits) =
+            (crate::constant([1, 0]).unwrap(), crate::constant([[0.0, 0.0], [0.0, 0.0]]).unwrap());
         let value = loss.call(&y, &logits).unwrap().item::<f32>().unwrap();
         assert!((value - 2.0 * 2f32.ln()).abs() < 1e-6, "{value}");
     }
@@ -132,7 +133,9 @@ mod tests {
             ("Huber", json!({"gamma": 1}), "'gamma' of Huber"),
             ("Huber", json!({"reduction": "median"}), "'reduction' of Huber is \"median\""),
         ] {
-            let Err(error) = from_config(&config(class, options)) else { panic!("{class} was made") };
+            let Err(error) = from_config(&config(class, options)) else {
+                panic!("{class} was made")
+            };
             assert!(error.to_string().contains(text), "{error}");
         }
     }

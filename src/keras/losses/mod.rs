@@ -24,9 +24,9 @@ pub use binary::{BinaryCrossentropy, BinaryFocalCrossentropy};
 pub use categorical::{CategoricalCrossentropy, CategoricalFocalCrossentropy};
 pub use circle::Circle;
 pub use distributions::{KlDivergence, Poisson};
-pub use hinge::{CategoricalHinge, Hinge, SquaredHinge};
 #[cfg(feature = "json")]
 pub use from_config::from_config;
+pub use hinge::{CategoricalHinge, Hinge, SquaredHinge};
 pub use names::get;
 pub use overlap::{Dice, Tversky};
 pub use reduction::Reduction;

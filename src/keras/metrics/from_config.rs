@@ -90,9 +90,13 @@ mod tests {
     #[test]
     fn options_and_names_are_read() {
         let serde_json::Value::Object(options) = json!({"k": 2, "name": "top2"}) else { panic!() };
-        let made = from_config(&Config::with_options("SparseTopKCategoricalAccuracy", options)).unwrap();
+        let made =
+            from_config(&Config::with_options("SparseTopKCategoricalAccuracy", options)).unwrap();
         assert_eq!(made.name(), "top2");
-        let (y, p) = (crate::constant([0, 2]).unwrap(), crate::constant([[0.3, 0.5, 0.2], [0.3, 0.5, 0.2]]).unwrap());
+        let (y, p) = (
+            crate::constant([0, 2]).unwrap(),
+            crate::constant([[0.3, 0.5, 0.2], [0.3, 0.5, 0.2]]).unwrap(),
+        );
         made.update_state(&y, &p).unwrap();
         assert_eq!(made.result().unwrap().item::<f32>().unwrap(), 0.5);
     }

@@ -30,11 +30,11 @@ pub use accuracy::{
 pub use auc::{Auc, Curve, SummationMethod};
 pub use counts::{FalseNegatives, FalsePositives, Precision, Recall, TrueNegatives, TruePositives};
 pub use f_score::{Average, F1Score, FBetaScore};
+#[cfg(feature = "json")]
+pub use from_config::from_config;
 pub use iou::{BinaryIou, Iou, MeanIou, OneHotIou, OneHotMeanIou};
 pub use mean::Mean;
 pub use mean_metric_wrapper::MeanMetricWrapper;
-#[cfg(feature = "json")]
-pub use from_config::from_config;
 pub use names::get;
 pub use of_losses::{
     BinaryCrossentropy, CategoricalCrossentropy, CategoricalHinge, Hinge, KlDivergence,

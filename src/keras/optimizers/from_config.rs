@@ -99,7 +99,11 @@ fn schedule(config: &Config) -> Result<Option<Box<dyn schedules::Schedule>>> {
 
 fn rate(config: &Config) -> Result<f32> {
     let default = if config.class() == "SGD" { 0.01 } else { 0.001 };
-    Ok(config.get_json("learning_rate").map(|_| config.need("learning_rate")).transpose()?.unwrap_or(default))
+    Ok(config
+        .get_json("learning_rate")
+        .map(|_| config.need("learning_rate"))
+        .transpose()?
+        .unwrap_or(default))
 }
 
 fn shared<O: Optimizer>(mut made: O, config: &Config) -> Result<O> {
@@ -140,10 +144,23 @@ mod tests {
     #[test]
     fn every_class_is_made_with_keras_s_defaults() {
         for class in [
-            "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Ftrl", "Lamb", "Lion", "Muon", "Nadam", "RMSprop",
+            "Adadelta",
+            "Adafactor",
+            "Adagrad",
+            "Adam",
+            "AdamW",
+            "Adamax",
+            "Ftrl",
+            "Lamb",
+            "Lion",
+            "Muon",
+            "Nadam",
+            "RMSprop",
             "SGD",
         ] {
-            let made = from_config(&config(class, json!({"learning_rate": null, "clipnorm": null}))).unwrap();
+            let made =
+                from_config(&config(class, json!({"learning_rate": null, "clipnorm": null})))
+                    .unwrap();
             let named = super::super::get(class).unwrap();
             assert_eq!(made.learning_rate(), named.learning_rate(), "{class}");
             assert_eq!(made.name(), named.name());
@@ -163,9 +180,15 @@ mod tests {
             ("Adem", json!({}), "there is no optimizer 'Adem'"),
             ("SGD", json!({"beta_1": 0.5}), "'beta_1' of SGD is 0.5"),
             ("Adam", json!({"beta_1": "half"}), "'beta_1' of Adam is \"half\""),
-            ("Adam", json!({"learning_rate": {"class_name": "Steps", "config": {}}}), "there is no schedule 'Steps'"),
+            (
+                "Adam",
+                json!({"learning_rate": {"class_name": "Steps", "config": {}}}),
+                "there is no schedule 'Steps'",
+            ),
         ] {
-            let Err(error) = from_config(&config(class, options)) else { panic!("{class} was made") };
+            let Err(error) = from_config(&config(class, options)) else {
+                panic!("{class} was made")
+            };
             assert!(error.to_string().contains(text), "{error}");
         }
     }

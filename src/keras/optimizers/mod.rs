@@ -40,6 +40,8 @@ pub use adafactor::Adafactor;
 pub use adagrad::Adagrad;
 pub use adam::{Adam, AdamW};
 pub use adamax::Adamax;
+#[cfg(feature = "json")]
+pub use from_config::from_config;
 pub use ftrl::Ftrl;
 pub use lamb::Lamb;
 pub use learning_rate::LearningRate;
@@ -47,8 +49,6 @@ pub use lion::Lion;
 pub use loss_scale::LossScaleOptimizer;
 pub use muon::Muon;
 pub use nadam::Nadam;
-#[cfg(feature = "json")]
-pub use from_config::from_config;
 pub use names::get;
 pub use pace::Step;
 pub use rmsprop::RmsProp;
