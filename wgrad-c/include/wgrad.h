@@ -631,7 +631,7 @@ wgrad_status wgrad_tape_free(wgrad_tape *tape);
 
 /**
  * Makes the optimizer that Keras's JSON describes, such as
- * `{"class_name": "Adam", "config": {"learning_rate": 0.001}}` (Adam, AdamW, RMSprop and SGD), or the name of any optimizer with
+ * `{"class_name": "Adam", "config": {"learning_rate": 0.001}}`, or the name of any optimizer with
  * Keras's defaults: `"adam"`, with the quotes.
  *
  * Pointers:

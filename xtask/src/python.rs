@@ -42,20 +42,18 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| workspace_root().join("target"), Into::into);
     std::fs::copy(target.join(folder).join(built), package.join("python/wgrad").join(name))?;
-    let rest = arguments.iter().filter(|argument| *argument != RELEASE);
     let tests = package.join("tests");
-    let mut command = CommandLine::new(python.as_str())
-        .env("PYTHONPATH", package.join("python").to_string_lossy())
+    let separator = if cfg!(windows) { ";" } else { ":" };
+    let path =
+        [package.join("python"), tests.clone()].map(|path| path.to_string_lossy().into_owned());
+    let command = CommandLine::new(python.as_str())
+        .env("PYTHONPATH", &path.join(separator))
         .args(["-m", "unittest"]);
-    let rest: Vec<&String> = rest.collect();
-    if rest.is_empty() {
-        command = command.args(["discover", "-s"]).args([tests.to_string_lossy()]);
-    } else {
-        let path = [package.join("python"), tests].map(|path| path.to_string_lossy().into_owned());
-        let separator = if cfg!(windows) { ";" } else { ":" };
-        command = command.env("PYTHONPATH", path.join(separator)).args(rest);
+    let rest: Vec<&String> = arguments.iter().filter(|argument| *argument != RELEASE).collect();
+    match rest.is_empty() {
+        true => command.args(["discover", "-s"]).args([tests.to_string_lossy()]).run(),
+        false => command.args(rest).run(),
     }
-    command.run()
 }
 
 /// The library's file, and the module's.

@@ -88,8 +88,9 @@ losses! {
     "CategoricalFocalCrossentropy" => CategoricalFocalCrossentropy [alpha, gamma, from_logits, label_smoothing] axis;
     "CategoricalGeneralizedCrossEntropy" => CategoricalGeneralizedCrossEntropy [q];
     "CategoricalHinge" => CategoricalHinge [];
-    "Circle" => Circle [gamma, margin];
+    "Circle" => Circle [gamma, margin, remove_diagonal];
     "CosineSimilarity" => CosineSimilarity [] axis;
+    "Dice" => Dice [];
     "Hinge" => Hinge [];
     "Huber" => Huber [delta];
     "KLDivergence" => KlDivergence [];

@@ -10,8 +10,8 @@ use crate::hdf5::File;
 use crate::keras::config::shown;
 use crate::keras::losses::{self, Loss};
 use crate::keras::metrics::{self, Metric};
-use crate::keras::optimizers::{self, Adam, AdamW, Optimizer, RmsProp, Sgd};
-use crate::keras::{CompileOptions, Model, python_json};
+use crate::keras::optimizers::{self, Optimizer};
+use crate::keras::{CompileOptions, Config, Model};
 use crate::tensor::Tensor;
 use crate::trackable::arrays::{Scope, set_with};
 use crate::trackable::{NamedArray, Parts, Trackable, named_trainable};
@@ -74,8 +74,7 @@ impl LoadedModel {
     }
 }
 
-/// The optimizer that JSON describes: Keras's name, or a class with its options, as Keras's `serialize` writes it. Options are
-/// supported for Adam, AdamW, RMSprop and SGD.
+/// The optimizer that JSON describes: Keras's name, or a class with its options, as Keras's `serialize` writes it.
 ///
 /// ```
 /// # fn main() -> wgrad::Result<()> {
@@ -104,68 +103,6 @@ fn settings(text: &str, call: &str) -> Result<Map<String, Value>> {
     }
 }
 
-/// The options of an object. Each option that is read is removed; the remaining ones must be those of every optimizer,
-/// loss or metric.
-struct Options {
-    what: String,
-    options: Map<String, Value>,
-}
-
-impl Options {
-    fn parse(value: &Value, what: &str) -> Result<(String, Self)> {
-        let class = value.get("class_name").and_then(Value::as_str);
-        let class = class.ok_or_else(|| unknown(format!("the {what} of the file has no class")))?;
-        let class = class.rsplit('>').next().unwrap_or(class).to_string();
-        let options = value.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
-        Ok((class.clone(), Options { what: format!("{what} {class}"), options }))
-    }
-
-    /// A number; none if it is null or missing.
-    fn number(&mut self, key: &str) -> Result<Option<f64>> {
-        match self.options.remove(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => python_json::float(&value).map(Some).ok_or_else(|| {
-                let value = shown(&value);
-                unknown(format!("'{key}' of the {} is {value}; it must be a number", self.what))
-            }),
-        }
-    }
-
-    fn flag(&mut self, key: &str) -> Result<bool> {
-        match self.options.remove(key) {
-            None | Some(Value::Null) => Ok(false),
-            Some(Value::Bool(flag)) => Ok(flag),
-            Some(value) => Err(unknown(format!(
-                "'{key}' of the {} is {}; it must be true or false",
-                self.what,
-                shown(&value)
-            ))),
-        }
-    }
-
-    /// Refuses options that were not read, except null and `harmless` ones.
-    fn done(mut self, harmless: &[(&str, Value)]) -> Result<()> {
-        for key in ["name", "dtype"] {
-            self.options.remove(key);
-        }
-        for (key, value) in harmless {
-            if self.options.get(*key) == Some(value) {
-                self.options.remove(*key);
-            }
-        }
-        match self.options.iter().find(|(_, value)| !value.is_null()) {
-            Some((key, value)) => {
-                let value = shown(value);
-                Err(unknown(format!(
-                    "'{key}' of the {} is {value}, which is not supported",
-                    self.what
-                )))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
 /// Compiles `model` with the settings in `config`, Keras's `compile_config`.
 pub(super) fn compile(
     model: &LoadedModel,
@@ -173,14 +110,21 @@ pub(super) fn compile(
     weights: &[u8],
     path: &Path,
 ) -> Result<()> {
-    match set(model, config)? {
+    let Some(slots) = set(model, config)? else { return Ok(()) };
+    match slots {
         Some(slots) => restore(model, slots, weights, path),
-        None => Ok(()),
+        None => {
+            let class = config["optimizer"]["class_name"].as_str().unwrap_or("unknown").to_string();
+            Err(unknown(format!(
+                "the file was compiled with the optimizer {class}, whose state cannot be restored; that of Adam, AdamW, RMSprop \
+                 and SGD without averages can"
+            )))
+        }
     }
 }
 
-/// As [`compile`], without the optimizer's state, whose order it returns.
-fn set(model: &LoadedModel, config: &Value) -> Result<Option<Slots>> {
+/// As [`compile`], without the optimizer's state, whose order it returns if it is known. `None` if there is no loss.
+fn set(model: &LoadedModel, config: &Value) -> Result<Option<Option<Slots>>> {
     let given = |key: &str| config.get(key).filter(|value| !value.is_null());
     for key in ["loss_weights", "weighted_metrics"] {
         if given(key).is_some() {
@@ -221,6 +165,23 @@ fn set(model: &LoadedModel, config: &Value) -> Result<Option<Slots>> {
     Ok(Some(groups))
 }
 
+/// The class and the options of an object.
+fn config_of(value: &Value, what: &str) -> Result<Config> {
+    let class = value.get("class_name").and_then(Value::as_str);
+    let class = class.ok_or_else(|| unknown(format!("the {what} of the file has no class")))?;
+    // Keras writes registered classes as package>class.
+    let class = class.rsplit('>').next().unwrap_or(class);
+    let options = value.get("config").and_then(Value::as_object).cloned().unwrap_or_default();
+    Ok(Config::with_options(class, options))
+}
+
+/// The error for a class or an option that is not supported.
+fn not_made(error: Error) -> Error {
+    let text = error.to_string();
+    let text = text.strip_prefix("from_config: ").unwrap_or(&text);
+    unknown(text.strip_suffix('.').unwrap_or(text).to_string())
+}
+
 fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
     if !value.is_object() {
         let value = shown(value);
@@ -228,43 +189,11 @@ fn made_loss(value: &Value) -> Result<Box<dyn Loss>> {
             "the loss of the file is {value}; only one loss is supported"
         )));
     }
-    let (class, mut options) = Options::parse(value, "loss")?;
-    let logits = options.flag("from_logits")?;
-    let loss: Box<dyn Loss> = match (&*class, logits) {
-        ("SparseCategoricalCrossentropy", true) => {
-            Box::new(losses::SparseCategoricalCrossentropy::new().from_logits(true))
-        }
-        ("CategoricalCrossentropy", true) => {
-            Box::new(losses::CategoricalCrossentropy::new().from_logits(true))
-        }
-        ("BinaryCrossentropy", true) => {
-            Box::new(losses::BinaryCrossentropy::new().from_logits(true))
-        }
-        (class, false) => losses::get(class)?,
-        (class, true) => {
-            return Err(unknown(format!("'from_logits' of the loss {class} is not supported")));
-        }
-    };
-    options.done(&[
-        ("reduction", json!("sum_over_batch_size")),
-        ("label_smoothing", json!(0.0)),
-        ("label_smoothing", json!(0)),
-        ("axis", json!(-1)),
-    ])?;
-    Ok(loss)
+    losses::from_config(&config_of(value, "loss")?).map_err(not_made)
 }
 
 fn made_metric(value: &Value) -> Result<Box<dyn Metric>> {
-    let (class, options) = Options::parse(value, "metric")?;
-    let metric = metrics::get(&class)?;
-    options.done(&[
-        ("threshold", json!(0.5)),
-        ("from_logits", json!(false)),
-        ("label_smoothing", json!(0)),
-        ("axis", json!(-1)),
-        ("k", json!(5)),
-    ])?;
-    Ok(metric)
+    metrics::from_config(&config_of(value, "metric")?).map_err(not_made)
 }
 
 /// The order of an optimizer's slots in a file: whether the first two are stored in pairs, variable by variable.
@@ -274,74 +203,37 @@ struct Slots {
     has_rate: bool,
 }
 
-/// The optimizer that a config describes.
-fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Slots)> {
+/// The optimizer that a config describes; `None` for the order of slots that is not known.
+fn optimizer(value: &Value) -> Result<(Box<dyn Optimizer>, Option<Slots>)> {
     if let Some(name) = value.as_str() {
-        let slots = Slots { names: Vec::new(), paired: false, has_rate: true };
-        return Ok((optimizers::get(name)?, slots));
+        return Ok((optimizers::get(name)?, None));
     }
-    let (class, mut options) = Options::parse(value, "optimizer")?;
-    let rate = options
-        .number("learning_rate")?
-        .ok_or_else(|| unknown(format!("the optimizer {class} of the file has no learning rate")))?
-        as f32;
-    macro_rules! set {
-        ($optimizer:expr, $($option:ident),*) => {{
-            let mut optimizer = $optimizer;
-            $(if let Some(value) = options.number(stringify!($option))? {
-                optimizer = optimizer.$option(value);
-            })*
-            optimizer
-        }};
-    }
-    let slots =
-        |names: &[&'static str], paired| Slots { names: names.to_vec(), paired, has_rate: true };
-    let (made, slots): (Box<dyn Optimizer>, Slots) = match &*class {
-        "Adam" | "AdamW" => {
-            let amsgrad = options.flag("amsgrad")?;
-            let names: &[&str] = match amsgrad {
-                true => &["momentum", "velocity", "velocity_hat"],
-                false => &["momentum", "velocity"],
-            };
-            let made: Box<dyn Optimizer> = match &*class {
-                "Adam" => Box::new(set!(Adam::new(rate), beta_1, beta_2, epsilon).amsgrad(amsgrad)),
-                _ => {
-                    let made = set!(AdamW::new(rate), beta_1, beta_2, epsilon).amsgrad(amsgrad);
-                    match options.number("weight_decay")? {
-                        Some(decay) => Box::new(made.weight_decay(decay)),
-                        None => Box::new(made),
-                    }
-                }
-            };
-            (made, slots(names, true))
-        }
-        "SGD" => {
-            let momentum = options.options.get("momentum").and_then(Value::as_f64).unwrap_or(0.0);
-            let nesterov = options.flag("nesterov")?;
-            let made = set!(Sgd::new(rate), momentum).nesterov(nesterov);
-            let names: &[&str] = if momentum == 0.0 { &[] } else { &["momentum"] };
-            (Box::new(made), slots(names, false))
-        }
-        "RMSprop" => {
-            let momentum = options.options.get("momentum").and_then(Value::as_f64).unwrap_or(0.0);
-            let centered = options.flag("centered")?;
-            let made = set!(RmsProp::new(rate), rho, momentum, epsilon).centered(centered);
-            let mut names = vec!["velocity"];
-            names.extend((momentum > 0.0).then_some("momentum"));
-            names.extend(centered.then_some("average_gradient"));
-            (Box::new(made), slots(&names, false))
-        }
-        class => {
-            return Err(unknown(format!(
-                "the optimizer is {class}; Adam, AdamW, RMSprop and SGD are supported with options"
-            )));
-        }
+    let config = config_of(value, "optimizer")?;
+    let made = optimizers::from_config(&config).map_err(not_made)?;
+    let is_set = |key: &str| {
+        config.get_json(key).is_some_and(|value| {
+            value != &json!(false) && value != &json!(0.0) && value != &json!(0)
+        })
     };
-    options.done(&[
-        ("use_ema", json!(false)),
-        ("ema_momentum", json!(0.99)),
-        ("gradient_accumulation_steps", json!(1)),
-    ])?;
+    let slots = |names: &[&'static str], paired| {
+        Some(Slots { names: names.to_vec(), paired, has_rate: true })
+    };
+    let slots = match config.class() {
+        _ if is_set("use_ema") => None,
+        "Adam" | "AdamW" if is_set("amsgrad") => {
+            slots(&["momentum", "velocity", "velocity_hat"], true)
+        }
+        "Adam" | "AdamW" => slots(&["momentum", "velocity"], true),
+        "SGD" if is_set("momentum") => slots(&["momentum"], false),
+        "SGD" => slots(&[], false),
+        "RMSprop" => {
+            let mut names = vec!["velocity"];
+            names.extend(is_set("momentum").then_some("momentum"));
+            names.extend(is_set("centered").then_some("average_gradient"));
+            slots(&names, false)
+        }
+        _ => None,
+    };
     Ok((made, slots))
 }
 
