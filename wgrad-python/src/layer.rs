@@ -396,8 +396,8 @@ impl NativeLayer {
     }
 }
 
-/// A tensor of a model that is being defined.
-#[pyclass(frozen, module = "wgrad")]
+/// A tensor of a model that is being defined. The package notes which layer made it.
+#[pyclass(frozen, dict, module = "wgrad")]
 pub struct Symbol(pub SymbolicTensor);
 
 #[pymethods]

@@ -30,7 +30,7 @@ impl NativeOp {
     #[pyo3(signature = (*tensors))]
     fn __call__(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         let py = tensors.py();
-        let shared = first_dtype(tensors.iter());
+        let shared = first_dtype(self.keys.iter().map(String::as_str).zip(tensors.iter()));
         let mut given = Vec::with_capacity(self.keys.len());
         for (key, value) in self.keys.iter().zip(tensors) {
             given.push((key.clone(), vec![converted(&value, shared)?]));
@@ -52,10 +52,13 @@ impl NativeOp {
         tensors: &Bound<'_, PyDict>,
         attributes: &Bound<'_, PyDict>,
     ) -> PyResult<Vec<Tensor>> {
-        let shared = first_dtype(tensors.values().iter());
-        let mut given = Vec::with_capacity(tensors.len());
+        let mut named = Vec::with_capacity(tensors.len());
         for (key, value) in tensors {
-            let key: String = key.extract()?;
+            named.push((key.extract::<String>()?, value));
+        }
+        let shared = first_dtype(named.iter().map(|(key, value)| (key.as_str(), value.clone())));
+        let mut given = Vec::with_capacity(named.len());
+        for (key, value) in named {
             let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
             let list = if key == "xs" && is_list {
                 value
@@ -95,13 +98,14 @@ fn run(name: &str, entry: &Entry, args: &Args) -> PyResult<Vec<wgrad::Tensor>> {
     }
 }
 
-/// The dtype of the first value that has one.
-fn first_dtype<'py>(mut values: impl Iterator<Item = Bound<'py, PyAny>>) -> Option<wgrad::DType> {
-    values.find_map(|value| {
+/// The dtype of the first value that has one, apart from those that choose among others.
+fn first_dtype<'a, 'py: 'a>(
+    values: impl Iterator<Item = (&'a str, Bound<'py, PyAny>)>,
+) -> Option<wgrad::DType> {
+    let mut values = values.filter(|(key, _)| !["cond", "mask", "indices", "ids"].contains(key));
+    values.find_map(|(_, value)| {
         let tensor = value.cast::<Tensor>().map(|tensor| tensor.get().0.dtype()).ok();
-        tensor.or_else(|| {
-            value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok()
-        })
+        tensor.or_else(|| value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok())
     })
 }
 

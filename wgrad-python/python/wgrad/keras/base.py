@@ -70,7 +70,32 @@ def Input(shape=None, batch_size=None, dtype=None, name=None, batch_shape=None):
         batch_size, shape = batch_shape[0], batch_shape[1:]
     if shape is None:
         raise ValueError("Input: give the shape of an example, such as (28, 28, 1).")
-    return _wgrad.input([batch_size, *shape], None, as_name(dtype), name)
+    return _wgrad.input(list(shape), batch_size, as_name(dtype), name)
+
+
+def _noted(layer, inputs, results):
+    """The symbols that a layer made, with a note of it."""
+    for result in results:
+        result._made = layer, inputs
+    return results[0] if len(results) == 1 else results
+
+
+def _made_by(symbols):
+    """The layers that lead to symbols, from the first on."""
+    found, seen, waiting = {}, set(), [(symbol, False) for symbol in reversed(symbols)]
+    while waiting:
+        symbol, done = waiting.pop()
+        made = getattr(symbol, "_made", None)
+        if made is None:
+            continue
+        layer, inputs = made
+        if done:
+            found.setdefault(id(layer), layer)
+        elif id(symbol) not in seen:
+            seen.add(id(symbol))
+            waiting.append((symbol, True))
+            waiting.extend((x, False) for x in reversed(inputs))
+    return list(found.values())
 
 
 class Layer:
@@ -121,9 +146,7 @@ class Layer:
     def __call__(self, inputs, *arguments, training=None, **named):
         leaves = _leaves(inputs)
         if any(isinstance(leaf, Symbol) for leaf in leaves):
-            native = _wgrad.NativeLayer.of_python(self)
-            results = native.on(leaves, self._name)
-            return results[0] if len(results) == 1 else results
+            return _noted(self, leaves, _wgrad.NativeLayer.of_python(self).on(leaves, self._name))
         inputs = _converted(inputs)
         if training is None:
             training = _training()
@@ -290,11 +313,10 @@ class NativeLayer(Layer):
     def __call__(self, inputs, training=None, mask=None):
         leaves = _leaves(inputs)
         if any(isinstance(leaf, Symbol) for leaf in leaves):
-            results = self._native.on(leaves, self._name)
-        else:
-            training = bool(_training() if training is None else training)
-            results = self._native.call(leaves, training, mask)
-            self.built = True
+            return _noted(self, leaves, self._native.on(leaves, self._name))
+        training = bool(_training() if training is None else training)
+        results = self._native.call(leaves, training, mask)
+        self.built = True
         return results[0] if len(results) == 1 else results
 
     def _native_variables(self):
@@ -409,13 +431,15 @@ class Model(Layer):
         self._compiled("evaluate")
         options = {"batch_size": batch_size, "verbose": _verbose(verbose), "steps": steps}
         values = self._model().evaluate(self._data(x, y, sample_weight), options)
+        values.sort(key=lambda value: value[0] != "loss")
         if return_dict:
             return dict(values)
         return values[0][1] if len(values) == 1 else [value for _, value in values]
 
     @property
     def metrics_names(self):
-        return list(self.history.history) if self.history else ["loss"]
+        names = [name for name in self.history.history if not name.startswith("val_")] if self.history else ["loss"]
+        return sorted(names, key=lambda name: name != "loss")
 
     def predict(self, x, batch_size=None, verbose="auto", steps=None):
         """The outputs as arrays of NumPy."""
@@ -507,8 +531,7 @@ class _Built(Model):
     def __call__(self, inputs, training=None, mask=None):
         leaves = _leaves(inputs)
         if any(isinstance(leaf, Symbol) for leaf in leaves):
-            results = leaves
-            return self._on(results)
+            return self._on(leaves)
         results = self._model().call(leaves, bool(_training() if training is None else training))
         return results[0] if len(results) == 1 else results
 
@@ -542,8 +565,7 @@ class _Built(Model):
         return [("model", self._model())]
 
     def _on(self, symbols):
-        results = _wgrad.NativeLayer.of_python(self).on(symbols, self._name)
-        return results[0] if len(results) == 1 else results
+        return _noted(self, symbols, _wgrad.NativeLayer.of_python(self).on(symbols, self._name))
 
     @classmethod
     def _of(cls, native, name=None):
@@ -609,6 +631,10 @@ class Functional(_Built):
 
     def _model(self):
         return self._native_model
+
+    @property
+    def layers(self):
+        return _made_by(self.__dict__.get("outputs", []))
 
 
 def load_model(filepath, custom_objects=None, compile=True):
