@@ -234,7 +234,10 @@ impl Operation for Pad {
 /// The inventory of this file.
 pub(super) const ENTRIES: &[Entry] = &[Entry::new(OpKind::Kernel, "pad", &["tf.pad"], |c| {
     let mode = match c.need("mode", c.text("mode")?)?.as_str() {
-        "CONSTANT" => PadMode::Constant(c.float("constant_values")?.unwrap_or(0.0).into()),
+        "CONSTANT" => {
+            let value = c.scalars("constant_values")?.and_then(|values| values.first().copied());
+            PadMode::Constant(value.unwrap_or_default())
+        }
         "REFLECT" => PadMode::Reflect,
         "SYMMETRIC" => PadMode::Symmetric,
         _ => return Err(Stop::Lacks("mode".into())),

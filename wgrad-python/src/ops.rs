@@ -105,7 +105,9 @@ fn first_dtype<'a, 'py: 'a>(
     let mut values = values.filter(|(key, _)| !["cond", "mask", "indices", "ids"].contains(key));
     values.find_map(|(_, value)| {
         let tensor = value.cast::<Tensor>().map(|tensor| tensor.get().0.dtype()).ok();
-        tensor.or_else(|| value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok())
+        tensor.or_else(|| {
+            value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok()
+        })
     })
 }
 

@@ -30,6 +30,7 @@ _ops.install({"": globals(), **{name: _module(name) for name in ("math", "nn", "
 from .ops import (  # noqa: E402
     cast,
     clip_by_global_norm,
+    clip_by_value,
     einsum,
     eye,
     fill,
@@ -40,6 +41,7 @@ from .ops import (  # noqa: E402
     ones_like,
     range,
     rank,
+    sequence_mask,
     shape,
     size,
     zeros,

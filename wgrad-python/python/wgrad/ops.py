@@ -1,10 +1,11 @@
 """Ops: for each of TensorFlow's functions its parameters, and which of them are tensors.
 
 A line of the table has the function's name and its parameters in TensorFlow's order. `*` marks a tensor, `**` a list of
-tensors; `key:parameter` gives the key of the native call where it is called differently. All parameters after the tensors
-are optional; the native call says what is missing.
+tensors; `key:parameter` gives the key of the native call where it is called differently, and `=` a default that the native call lacks. All parameters
+after the tensors are optional; the native call says what is missing.
 """
 
+import ast
 import inspect
 
 from . import _wgrad
@@ -90,7 +91,6 @@ math.cumprod *x axis exclusive reverse
 math.top_k *x:input k sorted
 math.add_n **xs:inputs
 math.bincount *x:arr - minlength
-math.confusion_matrix *labels *predictions num_classes
 math.segment_sum *x:data *ids:segment_ids
 math.segment_mean *x:data *ids:segment_ids
 math.segment_max *x:data *ids:segment_ids
@@ -106,7 +106,7 @@ nn.selu *x:features
 nn.silu *x:features
 nn.softsign *x:features
 nn.gelu *x:features approximate
-nn.leaky_relu *x:features alpha
+nn.leaky_relu *x:features alpha=0.2
 nn.softmax *x:logits axis
 nn.log_softmax *x:logits axis
 nn.moments *x axes
@@ -148,15 +148,14 @@ tensor_scatter_nd_sub *tensor *indices *updates
 tensor_scatter_nd_max *tensor *indices *updates
 tensor_scatter_nd_min *tensor *indices *updates
 boolean_mask *x:tensor *mask
-one_hot *x:indices depth on_value off_value axis
-sequence_mask *x:lengths maxlen
+one_hot *x:indices depth on_value=1.0 off_value=0.0 axis=-1
 searchsorted *a:sorted_sequence *v:values side
 concat **xs:values axis
 split *x:value num_or_size_splits axis
 stack **xs:values axis
 unstack *x:value - axis
 slice *x:input_ begin size
-pad *x:tensor paddings mode constant_values
+pad *x:tensor paddings mode='CONSTANT' constant_values
 tile *x:input multiples
 repeat *x:input repeats axis
 reverse *x:tensor axis
@@ -168,7 +167,6 @@ squeeze *x:input axis
 broadcast_to *x:input shape
 sort *x:values axis direction
 argsort *x:values axis direction stable
-clip_by_value *x:t min:clip_value_min max:clip_value_max
 clip_by_norm *x:t clip_norm axes
 stop_gradient *x:input
 image.resize *x:images size method - antialias
@@ -214,17 +212,19 @@ def _make(line):
     path, *parts = line.split()
     name = path.rpartition(".")[2]
     native = f"tf.{path}"
-    fields, signature = [], []
+    fields, signature, defaults = [], [], {}
     tensors = sum(part.startswith("*") for part in parts)
     for part in parts:
         kind = "list" if part.startswith("**") else "tensor" if part.startswith("*") else "attribute"
+        part, _, default = part.partition("=")
         key, _, parameter = part.lstrip("*").partition(":")
         if part == "-":
             key, parameter, kind = None, f"_unused{len(fields)}", "unused"
         fields.append((kind, key, parameter or key))
+        defaults[parameter or key] = ast.literal_eval(default) if default else None
     for kind, _, parameter in fields:
         needed = kind in ("tensor", "list") and not (name == "where" and parameter != "condition")
-        default = inspect.Parameter.empty if needed else None
+        default = inspect.Parameter.empty if needed else defaults[parameter]
         signature.append(inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     signature.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None))
     signature = inspect.Signature(signature)
@@ -238,7 +238,7 @@ def _make(line):
         bound = signature.bind(*arguments, **named).arguments
         given, attributes = {}, {}
         for kind, key, parameter in fields:
-            value = bound.get(parameter)
+            value = bound.get(parameter, defaults[parameter])
             if value is None:
                 continue
             if kind == "unused":
@@ -270,6 +270,7 @@ def install(namespaces):
     for name in _TOP:
         namespaces[""].setdefault(name, FUNCTIONS[f"math.{name}"])
     top = namespaces[""]
+    namespaces["math"]["confusion_matrix"] = confusion_matrix
     top["matmul"] = FUNCTIONS["linalg.matmul"]
     namespaces["math"]["mod"] = FUNCTIONS["math.floormod"]
     namespaces["nn"]["sigmoid"] = FUNCTIONS["math.sigmoid"]
@@ -282,7 +283,10 @@ def install(namespaces):
     namespaces["nn"]["avg_pool"] = FUNCTIONS["nn.avg_pool2d"]
 
 
-_EINSUM, _MESHGRID, _CLIP = (_wgrad.NativeOp(f"tf.{name}", []) for name in ("einsum", "meshgrid", "clip_by_global_norm"))
+_EINSUM, _MESHGRID, _CLIP, _CONFUSION, _MASK = (
+    _wgrad.NativeOp(f"tf.{name}", [])
+    for name in ("einsum", "meshgrid", "clip_by_global_norm", "math.confusion_matrix", "sequence_mask")
+)
 
 
 def cast(x, dtype, name=None):
@@ -382,6 +386,31 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     """TensorFlow's `tf.clip_by_global_norm`."""
     norm = FUNCTIONS["linalg.global_norm"](t_list)
     return _CLIP.call({"xs": list(t_list)}, {"clip_norm": clip_norm}), norm
+
+
+def clip_by_value(t, clip_value_min, clip_value_max, name=None):
+    """TensorFlow's `tf.clip_by_value`."""
+    return FUNCTIONS["math.maximum"](FUNCTIONS["math.minimum"](t, clip_value_max), clip_value_min)
+
+
+def _above(values):
+    """One more than the largest of whole numbers."""
+    array = convert_to_tensor(values).numpy()
+    return int(array.max()) + 1 if array.size else 0
+
+
+def confusion_matrix(labels, predictions, num_classes=None, name=None):
+    """TensorFlow's `tf.math.confusion_matrix`, without weights."""
+    if num_classes is None:
+        num_classes = max(_above(labels), _above(predictions))
+    return _CONFUSION.call({"labels": labels, "predictions": predictions}, {"num_classes": num_classes})[0]
+
+
+def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
+    """TensorFlow's `tf.sequence_mask`."""
+    maxlen = _above(lengths) - 1 if maxlen is None else int(maxlen)
+    mask = _MASK.call({"x": lengths}, {"maxlen": maxlen})[0]
+    return mask if as_name(dtype) == "bool" else cast(mask, dtype)
 
 
 def _sizes(shape):
