@@ -9,7 +9,7 @@ mod boosting;
 
 use std::time::Instant;
 
-use boosting::median;
+use median;
 use wgrad::estimator::{BoostedTreesOptions, BoostedTreesRegressor, TreesFitOptions};
 use wgrad::ndarray::{Array1, Array2};
 use wgrad::{Device, Tensor};
@@ -95,4 +95,10 @@ fn histograms() {
         1e3 * median(&device[1..]),
         Device::current().unwrap().adapter()
     );
+}
+
+fn median(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
 }

@@ -548,7 +548,7 @@ fn trains_until_ctrl_c() {
     let (model, x, y) = small();
     // After the first batch of the fourth epoch: before it, Ctrl-C would end the training between two epochs.
     let ended = std::sync::atomic::AtomicUsize::new(0);
-    let begun = LambdaCallback::new().on_train_batch_end(move |_, _| {
+    let begun = LambdaCallback::new().on_train_batch_end(move |_, _, _| {
         if ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 60 {
             println!("\nTRAINING");
         }

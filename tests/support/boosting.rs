@@ -86,9 +86,3 @@ pub fn wgrad(lines: &[String], folder: &Path, name: &str, runs: usize) -> Measur
     }
     measured
 }
-
-pub fn median(times: &[f64]) -> f64 {
-    let mut times = times.to_vec();
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
