@@ -9,7 +9,6 @@ mod boosting;
 
 use std::time::Instant;
 
-use median;
 use wgrad::estimator::{BoostedTreesOptions, BoostedTreesRegressor, TreesFitOptions};
 use wgrad::ndarray::{Array1, Array2};
 use wgrad::{Device, Tensor};
