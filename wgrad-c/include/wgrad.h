@@ -637,8 +637,7 @@ wgrad_status wgrad_tape_free(wgrad_tape *tape);
  * Pointers:
  * `json` is a text, `optimizer` a place for a handle.
  */
-wgrad_status wgrad_optimizer_from_json(const char *json,
-                                       wgrad_optimizer **optimizer);
+wgrad_status wgrad_optimizer_from_json(const char *json, wgrad_optimizer **optimizer);
 
 /**
  * Performs a step: changes each variable by its gradient. A null gradient leaves its variable as it is. The gradients come in the

@@ -37,7 +37,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     if !build.run()?.is_success() {
         bail!("the Python module did not build; see the compiler's output above");
     }
-    let folder = if given(RELEASE) { "release" } else { "debug" };
+    // What only tests need stays among the dependencies.
+    let folder = if given(RELEASE) { "release" } else { "debug/deps" };
     let [built, name] = library();
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| workspace_root().join("target"), Into::into);

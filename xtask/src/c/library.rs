@@ -34,7 +34,8 @@ fn build(profile: Profile) -> Result<PathBuf> {
             (CommandLine::cargo(["build", "--release", "--package", "wgrad-c"]), "release")
         }
         Profile::Tests => {
-            (CommandLine::cargo_test().args(["--test", "exports", "--no-run"]), "debug")
+            // What only tests need stays among the dependencies.
+            (CommandLine::cargo_test().args(["--test", "exports", "--no-run"]), "debug/deps")
         }
     };
     if !cargo.run()?.is_success() {
