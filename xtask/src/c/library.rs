@@ -27,6 +27,12 @@ pub enum Profile {
     Tests,
 }
 
+/// What the static library needs. The tests' build has the feature `mpi`, if there is an MPI library.
+fn system_libraries(profile: Profile) -> Vec<&'static str> {
+    let mpi = (profile == Profile::Tests && crate::mpi::is_installed()).then_some("-lmpi");
+    SYSTEM_LIBRARIES.iter().copied().chain(mpi).collect()
+}
+
 /// Builds the static library; returns its path.
 fn build(profile: Profile) -> Result<PathBuf> {
     let (cargo, folder) = match profile {
@@ -67,7 +73,7 @@ pub fn make(profile: Profile, folder: &Path) -> Result<()> {
         .args(["-Wl,--gc-sections", "-Wl,-z,relro,-z,now", "-Wl,--whole-archive"])
         .args([archive.to_string_lossy()])
         .args(["-Wl,--no-whole-archive"])
-        .args(SYSTEM_LIBRARIES);
+        .args(system_libraries(profile));
     if profile == Profile::Release {
         link = link.args(["-Wl,--strip-all"]);
     }
@@ -158,7 +164,7 @@ pub fn install(profile: Profile, prefix: &Path) -> Result<()> {
         Ok(text
             .replace("@PREFIX@", &prefix.display().to_string())
             .replace("@VERSION@", VERSION)
-            .replace("@SYSTEM_LIBRARIES@", &SYSTEM_LIBRARIES.join(" ")))
+            .replace("@SYSTEM_LIBRARIES@", &system_libraries(profile).join(" ")))
     };
     for (template, folder) in [
         ("wgrad.pc", "pkgconfig"),
