@@ -269,12 +269,15 @@ macro_rules! with_model {
     };
 }
 
+/// The values of each name, epoch by epoch; the epochs; whether the training was interrupted.
+pub type History = (Vec<(String, Vec<f64>)>, Vec<usize>, bool);
+
 pub fn fit(
     py: Python<'_>,
     model: &NativeModel,
     data: &Bound<'_, Data>,
     options: &Bound<'_, PyDict>,
-) -> PyResult<(Vec<(String, Vec<f64>)>, Vec<usize>, bool)> {
+) -> PyResult<History> {
     let validation: Option<Bound<'_, Data>> = match options.get_item("validation_data")? {
         Some(value) if !value.is_none() => Some(value.cast_into::<Data>()?),
         _ => None,

@@ -352,7 +352,7 @@ impl NativeModel {
         py: Python<'_>,
         data: &Bound<'_, fit::Data>,
         options: &Bound<'_, PyDict>,
-    ) -> PyResult<(Vec<(String, Vec<f64>)>, Vec<usize>, bool)> {
+    ) -> PyResult<fit::History> {
         fit::fit(py, self, data, options)
     }
 
