@@ -154,7 +154,7 @@ fn wrong_sizes_and_labels_are_errors() {
     let x = table(8);
     for (classes, label) in [(2, 2), (2, -1), (3, 3)] {
         let model = LinearClassifier::new(2, classes).unwrap();
-        let mut labels = vec![0; 8];
+        let mut labels = [0; 8];
         labels[3] = label;
         let error = model.fit((&x, &labels[..]), fit(1)).unwrap_err();
         assert!(matches!(error, Error::Index(_)), "{error}");
