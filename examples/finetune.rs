@@ -61,9 +61,9 @@ fn draw(seed: u64, count: usize) -> Result<(Tensor, Tensor)> {
             let (y, x) = (pixel / SIDE, pixel % SIDE);
             let middle = |at: usize| at as f32 - SIDE as f32 / 2.0;
             let bright = match class {
-                0 => y / width % 2 == 0,
-                1 => x / width % 2 == 0,
-                2 => (y / width + x / width) % 2 == 0,
+                0 => (y / width).is_multiple_of(2),
+                1 => (x / width).is_multiple_of(2),
+                2 => (y / width + x / width).is_multiple_of(2),
                 _ => middle(y).hypot(middle(x)) < radius,
             };
             for colour in 0..3 {
