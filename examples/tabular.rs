@@ -168,8 +168,8 @@ fn run(flags: &Flags) -> Result<()> {
     };
     let both = DnnLinearCombinedClassifier::new(width, width, &[32, 16], 2)?;
     let both = both.linear_optimizer(adam())?.dnn_optimizer(adam())?;
-    both.fit(&twice(&train), steps())?;
-    let logs = both.evaluate(&twice(&test), quiet())?;
+    both.fit(twice(&train), steps())?;
+    let logs = both.evaluate(twice(&test), quiet())?;
     report("both", both.model().count_params(), "parameters", &logs)?;
 
     let tree_data =
