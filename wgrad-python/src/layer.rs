@@ -169,7 +169,7 @@ impl PyLayer {
         })
     }
 
-    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let object = self.object.bind(py).clone();
         match self.weak {
             false => Ok(object),

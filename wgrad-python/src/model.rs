@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use wgrad::data::Batch;
 use wgrad::keras::losses::Loss;
 use wgrad::keras::metrics::Metric;
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::keras::saving::{LoadModelOptions, LoadedModel, load_model_with};
 use wgrad::keras::{
     Choice, CompileOptions, Context, Functional, IntoLoss, IntoMetric, IntoOptimizer, Layer, Model,
-    Sequential, Trainer,
+    Sequential, StepLogs, Trainer,
 };
 use wgrad::{Parts, Trackable};
 
@@ -30,35 +31,99 @@ pub enum Kind {
     Python(Arc<PyModel>),
 }
 
-/// A subclass of `keras.Model`.
-pub struct PyModel {
+/// A subclass of `keras.Model`, which may have steps of its own.
+pub struct PyModel(Stepped);
+
+/// The same with Keras's steps.
+struct Stepped {
     layer: PyLayer,
     trainer: Trainer,
 }
 
-impl Trackable for PyModel {
-    fn track(&self, parts: &mut Parts<'_>) {
-        self.layer.track(parts);
-    }
+macro_rules! python_model {
+    ($model:ty, |$this:ident| $layer:expr) => {
+        impl Trackable for $model {
+            fn track(&self, parts: &mut Parts<'_>) {
+                let $this = self;
+                $layer.track(parts);
+            }
 
-    fn kind(&self) -> &'static str {
-        self.layer.kind()
-    }
+            fn kind(&self) -> &'static str {
+                let $this = self;
+                $layer.kind()
+            }
 
-    fn identity(&self) -> (usize, usize) {
-        self.layer.identity()
+            fn identity(&self) -> (usize, usize) {
+                let $this = self;
+                $layer.identity()
+            }
+        }
+
+        impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for $model {
+            fn call(
+                &self,
+                xs: &[wgrad::Tensor],
+                cx: Context<'_>,
+            ) -> wgrad::Result<Vec<wgrad::Tensor>> {
+                let $this = self;
+                $layer.call_all(xs, cx)
+            }
+        }
+    };
+}
+python_model!(PyModel, |this| this.0.layer);
+python_model!(Stepped, |this| this.layer);
+
+impl Model<[wgrad::Tensor], Vec<wgrad::Tensor>> for Stepped {
+    fn trainer(&self) -> &Trainer {
+        &self.trainer
     }
 }
 
-impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for PyModel {
-    fn call(&self, xs: &[wgrad::Tensor], cx: Context<'_>) -> wgrad::Result<Vec<wgrad::Tensor>> {
-        self.layer.call_all(xs, cx)
+impl PyModel {
+    /// The logs of a step that the program's class defines; `None` if it does not.
+    fn own_step(&self, method: &str, batch: &Batch) -> wgrad::Result<Option<StepLogs>> {
+        Python::attach(|py| {
+            let run = || -> PyResult<Option<Vec<(String, wgrad::Tensor)>>> {
+                let list = |tensors: &[wgrad::Tensor]| {
+                    tensors.iter().cloned().map(Tensor).collect::<Vec<_>>()
+                };
+                let data = (list(&batch.x), list(&batch.y), list(&batch.sample_weight));
+                let answer = self.0.layer.get(py)?.call_method1("_wgrad_step", (method, data))?;
+                if answer.is_none() {
+                    return Ok(None);
+                }
+                let logs: Vec<(String, Bound<'_, PyAny>)> = answer.extract()?;
+                logs.into_iter()
+                    .map(|(name, value)| Ok((name, to_tensor(&value, None)?)))
+                    .collect::<PyResult<_>>()
+                    .map(Some)
+            };
+            let logs = run().map_err(keep)?;
+            Ok(logs.map(|logs| {
+                logs.iter().fold(StepLogs::new(), |logs, (name, value)| logs.add(name, value))
+            }))
+        })
     }
 }
 
 impl Model<[wgrad::Tensor], Vec<wgrad::Tensor>> for PyModel {
     fn trainer(&self) -> &Trainer {
-        &self.trainer
+        &self.0.trainer
+    }
+
+    fn train_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
+        match self.own_step("train_step", batch)? {
+            Some(logs) => Ok(logs),
+            None => self.0.train_step(batch),
+        }
+    }
+
+    fn test_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
+        match self.own_step("test_step", batch)? {
+            Some(logs) => Ok(logs),
+            None => self.0.test_step(batch),
+        }
     }
 }
 
@@ -245,8 +310,8 @@ impl NativeModel {
 
     #[staticmethod]
     fn of_python(model: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let model = PyModel { layer: PyLayer::weak(model)?, trainer: Trainer::new() };
-        Ok(NativeModel(Kind::Python(Arc::new(model))))
+        let model = Stepped { layer: PyLayer::weak(model)?, trainer: Trainer::new() };
+        Ok(NativeModel(Kind::Python(Arc::new(PyModel(model)))))
     }
 
     #[pyo3(signature = (inputs, training=false))]
@@ -340,7 +405,7 @@ impl NativeModel {
             Kind::Functional(model) => {
                 Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::trainer(model).optimizer()
             }
-            Kind::Python(model) => model.trainer.optimizer(),
+            Kind::Python(model) => model.0.trainer.optimizer(),
         };
         optimizer.ok().map(NativeOptimizer)
     }

@@ -291,6 +291,31 @@ class Networks(unittest.TestCase):
             tf.device("/gpux:zero")
 
 
+    def test_a_step_of_a_program_s_own(self):
+        class Robust(tf.keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = tf.keras.layers.Dense(1)
+
+            def call(self, x):
+                return self.dense(x)
+
+            def train_step(self, data):
+                x, y = data
+                with tf.GradientTape() as tape:
+                    loss = self.compute_loss(y=y, y_pred=self(x, training=True)) * 2.0
+                gradients = tape.gradient(loss, self.trainable_variables)
+                self.optimizer.apply_gradients(zip(gradients, self.trainable_variables))
+                return {"twice": loss}
+
+        x = np.random.default_rng(1).random((64, 3), dtype="float32")
+        model = Robust()
+        model.compile(tf.keras.optimizers.SGD(0.05), "mse")
+        history = model.fit(x, x.sum(1, keepdims=True), epochs=5, verbose=0).history
+        self.assertEqual(list(history), ["twice"])
+        self.assertLess(history["twice"][-1], 0.5 * history["twice"][0])
+
+
 class Functions(unittest.TestCase):
     def test_g20_a_training_step_as_a_function(self):
         images, labels = digits(100)

@@ -28,7 +28,7 @@ pub enum Profile {
 }
 
 /// What the static library needs. The tests' build has the feature `mpi`, if there is an MPI library.
-fn system_libraries(profile: Profile) -> Vec<&'static str> {
+pub fn system_libraries(profile: Profile) -> Vec<&'static str> {
     let mpi = (profile == Profile::Tests && crate::mpi::is_installed()).then_some("-lmpi");
     SYSTEM_LIBRARIES.iter().copied().chain(mpi).collect()
 }

@@ -89,5 +89,5 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
     let prefix = workspace_root().join("target/c/installed");
     library::install(profile, &prefix)?;
-    programs::run(&prefix, devices, &only)
+    programs::run(&prefix, profile, devices, &only)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::library::compiler;
+use super::library::{Profile, compiler, system_libraries};
 use crate::run::{CommandLine, Status, first_failure, workspace_root};
 
 /// Whether all programs that this needs are there.
@@ -67,6 +67,8 @@ impl Build {
 struct Places<'a> {
     source: PathBuf,
     prefix: &'a Path,
+    /// What the static library needs.
+    system: &'a [&'static str],
     built: PathBuf,
     scratch: PathBuf,
     data: PathBuf,
@@ -123,11 +125,12 @@ const PROGRAMS: &[Program] = &[
 ];
 
 /// Compiles and runs all programs whose names contain `only`.
-pub fn run(prefix: &Path, devices: u32, only: &str) -> Result<Status> {
+pub fn run(prefix: &Path, profile: Profile, devices: u32, only: &str) -> Result<Status> {
     let root = workspace_root();
     let places = Places {
         source: root.join("wgrad-c"),
         prefix,
+        system: &system_libraries(profile),
         built: root.join("target/c/programs"),
         scratch: root.join("target/c/scratch"),
         data: root.join("tests/data"),
@@ -171,13 +174,7 @@ fn one(program: &Program, build: Build, places: &Places<'_>, devices: u32) -> Re
             text(&built),
         ]);
     compile = match build {
-        Build::Static => compile.args([text(&lib.join("libwgrad.a"))]).args([
-            "-ldl",
-            "-lm",
-            "-lpthread",
-            "-lc",
-            "-lgcc_s",
-        ]),
+        Build::Static => compile.args([text(&lib.join("libwgrad.a"))]).args(places.system.iter().copied()),
         _ => compile.args([
             format!("-L{}", lib.display()),
             "-lwgrad".into(),

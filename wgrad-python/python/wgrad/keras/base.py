@@ -12,6 +12,7 @@ import numpy as np
 from .. import _wgrad
 from ..dtypes import TensorShape, as_dtype, as_name
 from ..tensor import Tensor, Variable, convert_to_tensor
+from ..ops import FUNCTIONS
 from .callbacks import History, wrapped
 from .objects import Loss, Metric, Optimizer, get_optimizer, initial_value, plain
 
@@ -387,7 +388,7 @@ class Model(Layer):
             raise ValueError("compile: give a loss.")
         if isinstance(loss, dict) or isinstance(metrics, dict):
             raise TypeError("compile: give losses as a list in the order of the outputs, and metrics of the first output.")
-        self._loss = loss
+        self._loss, self._metrics = loss, [_metric(value) for value in metrics or ()]
         native = [_native(value, Loss) for value in _listed(loss)]
         self._model().compile(
             self.optimizer._native, native, [_native(value, Metric) for value in metrics or ()],
@@ -458,6 +459,47 @@ class Model(Layer):
     def predict_on_batch(self, x):
         return np.asarray(self(x, training=False))
 
+    # ---- steps that a subclass may define ----
+
+    def train_step(self, data):
+        """A step of training on a batch `(x, y)` or `(x, y, sample_weight)`; returns logs. A subclass may define its own."""
+        raise NotImplementedError
+
+    def test_step(self, data):
+        """A step of an evaluation, as `train_step`."""
+        raise NotImplementedError
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None):
+        """The compiled loss, and what layers have added to it."""
+        self._compiled("compute_loss")
+        loss = self._loss
+        if isinstance(loss, str):
+            loss = _wgrad.NativeLoss(loss)
+        value = loss(y, y_pred) if sample_weight is None else loss(y, y_pred, sample_weight)
+        if value._shape:
+            value = FUNCTIONS["math.reduce_mean"](value)
+        for added in self._wgrad_take_losses():
+            value = value + added
+        return value
+
+    @property
+    def metrics(self):
+        """The compiled metrics, for steps of a subclass."""
+        return list(getattr(self, "_metrics", ()))
+
+    def reset_metrics(self):
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def _wgrad_step(self, name, data):
+        if getattr(type(self), name) is getattr(Model, name):
+            return None
+        # Parts without tensors are the last ones.
+        logs = getattr(self, name)(tuple(part[0] if len(part) == 1 else tuple(part) for part in data if part))
+        if not isinstance(logs, dict):
+            raise TypeError(f"{name} returned {type(logs).__name__}; it must return a dict of names and values.")
+        return list(logs.items())
+
     def _compiled(self, call):
         if self.optimizer is None:
             raise RuntimeError(f"{call}: compile the model first: model.compile(optimizer, loss).")
@@ -491,6 +533,16 @@ class Model(Layer):
 
     def to_json(self):
         return self._model().to_json()
+
+
+def _metric(value):
+    """A metric as an object that a step can update."""
+    if isinstance(value, Metric):
+        return value
+    metric = Metric(name=value if isinstance(value, str) else value.__name__)
+    if isinstance(value, str):
+        metric._native = _wgrad.NativeMetric(value) if value not in ("accuracy", "acc") else None
+    return metric
 
 
 def _values(values, return_dict):
