@@ -174,7 +174,9 @@ fn one(program: &Program, build: Build, places: &Places<'_>, devices: u32) -> Re
             text(&built),
         ]);
     compile = match build {
-        Build::Static => compile.args([text(&lib.join("libwgrad.a"))]).args(places.system.iter().copied()),
+        Build::Static => {
+            compile.args([text(&lib.join("libwgrad.a"))]).args(places.system.iter().copied())
+        }
         _ => compile.args([
             format!("-L{}", lib.display()),
             "-lwgrad".into(),
