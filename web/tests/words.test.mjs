@@ -12,7 +12,7 @@ const APART = [
   /^keras\/(applications|datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^keras\/layers\/preprocessing\/(category_encoding\/|discretization\/|feature_space|hash|host_|integer_lookup|lookup|quantiles|string_lookup|text|vocabulary)/,
   /^keras\/(front_model|saving\/assets)/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/, /^function\/(control_flow|tensor_array|repeated|difference|taped|selects|concrete_function)/, /^compat\//,
-  /^(config|distribute)\//, /^runtime\/(context|device_name|copies)/, /^eager\/(replica|workers)/, /^variable\/mirrored/, /^keras\/training\/(replicas|workers)/, /^runtime\/packs/,
+  /^(config|distribute|estimator|hub|text)\//, /^runtime\/(context|device_name|copies)/, /^eager\/(replica|workers)/, /^variable\/mirrored/, /^keras\/training\/(replicas|workers)/, /^runtime\/packs/,
 ];
 
 /** Names in messages that are not Rust's: those of files, of Keras and TensorFlow, of losses' parts. */
