@@ -1,5 +1,6 @@
 //! Layers: the crate's, from Keras's configs, and those that a program writes in Python, as layers of the crate.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -242,8 +243,18 @@ fn interned(name: String) -> &'static str {
     name
 }
 
+thread_local! {
+    /// The layers written in Python whose parts this thread visits, from the outermost to the innermost.
+    static ENTERED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Trackable for PyLayer {
     fn track(&self, parts: &mut Parts<'_>) {
+        // A layer may hold one that holds it.
+        if ENTERED.with_borrow(|entered| entered.contains(&self.address)) {
+            return;
+        }
+        ENTERED.with_borrow_mut(|entered| entered.push(self.address));
         Python::attach(|py| {
             let Ok(list) = self.get(py).and_then(|object| object.call_method0("_wgrad_parts"))
             else {
@@ -256,6 +267,7 @@ impl Trackable for PyLayer {
                 }
             }
         });
+        ENTERED.with_borrow_mut(|entered| entered.pop());
     }
 
     fn kind(&self) -> &'static str {

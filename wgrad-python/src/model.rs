@@ -379,10 +379,14 @@ impl NativeModel {
         let list = |metrics: &[Bound<'_, PyAny>]| {
             metrics.iter().map(|value| metric(value).map(Given)).collect::<PyResult<Vec<_>>>()
         };
-        let mut options = CompileOptions::new()
-            .metrics(list(&metrics)?)
-            .weighted_metrics(list(&weighted_metrics)?)
-            .run_eagerly(run_eagerly);
+        let mut options = CompileOptions::new().run_eagerly(run_eagerly);
+        // A list without metrics does not say which of several outputs it is for, and need not.
+        if !metrics.is_empty() {
+            options = options.metrics(list(&metrics)?);
+        }
+        if !weighted_metrics.is_empty() {
+            options = options.weighted_metrics(list(&weighted_metrics)?);
+        }
         if let Some(weights) = loss_weights {
             options = options.loss_weights(weights);
         }

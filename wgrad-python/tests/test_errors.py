@@ -146,6 +146,79 @@ class Errors(unittest.TestCase):
         self.assertEqual(sorted(sums), [1000.0 * (seed + 20) for seed in range(4)])
 
 
+class Layers(unittest.TestCase):
+    def test_layers_may_hold_each_other(self):
+        class Child(tf.keras.layers.Layer):
+            def __init__(self, parent):
+                super().__init__()
+                self.parent = parent
+                self.dense = tf.keras.layers.Dense(2)
+
+            def call(self, x):
+                self.add_loss(tf.reduce_sum(x) * 0.0)
+                return self.dense(x)
+
+        class Parent(tf.keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.children = [Child(self), Child(self)]
+                self.options = {1: 2, "a": "b"}
+
+            def call(self, x):
+                return self.children[1](self.children[0](x))
+
+        model = Parent()
+        model.compile("sgd", "mse")
+        model.fit(np.ones((8, 3)), np.ones((8, 2)), epochs=2, verbose=0)
+        self.assertEqual([list(v.shape) for v in model.variables], [[3, 2], [2], [2, 2], [2]])
+
+    def test_a_layer_frozen_before_its_first_call(self):
+        class Scale(tf.keras.layers.Layer):
+            def build(self, shape):
+                self.w = self.add_weight((shape[-1],), "ones", name="w")
+
+            def call(self, x):
+                return x * self.w
+
+        layer = Scale()
+        layer.trainable = False
+        layer(tf.ones([1, 3]))
+        self.assertEqual((len(layer.variables), len(layer.trainable_variables)), (1, 0))
+        layer.trainable = True
+        self.assertEqual(len(layer.trainable_variables), 1)
+
+    def test_several_inputs_and_outputs(self):
+        layers = tf.keras.layers
+        a, b = tf.keras.Input((3,)), tf.keras.Input((2,))
+        both = layers.Concatenate()([layers.Dense(4)(a), layers.Dense(4)(b)])
+        model = tf.keras.Model([a, b], [layers.Dense(1)(both), layers.Dense(2, activation="softmax")(both)])
+        model.compile("adam", ["mse", "sparse_categorical_crossentropy"], loss_weights=[1.0, 0.5])
+        x = [np.ones((32, 3)), np.ones((32, 2))]
+        history = model.fit(x, [np.ones((32, 1)), np.zeros(32, "int64")], epochs=5, verbose=0).history
+        self.assertLess(history["loss"][-1], history["loss"][0])
+        self.assertEqual([y.shape for y in model.predict(x, verbose=0)], [(32, 1), (32, 2)])
+
+    def test_a_tape_belongs_to_its_thread(self):
+        x, said = tf.Variable(2.0), []
+        with tf.GradientTape() as tape:
+            y = x * x
+
+        def work():
+            try:
+                tape.gradient(y, x)
+            except RuntimeError as error:
+                said.append(str(error))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        self.assertIn("belongs to the thread", said[0])
+        self.assertEqual(float(tape.gradient(y, x)), 4.0)
+
+    def test_arrays_by_dlpack(self):
+        self.assertEqual(np.from_dlpack(tf.constant([1.0, 2.0])).tolist(), [1.0, 2.0])
+
+
 def spawned(queue):
     queue.put(float(tf.reduce_sum(tf.ones([3]))))
 
@@ -236,7 +309,12 @@ class Leaks(unittest.TestCase):
             def call(self, x):
                 return self.dense(x)
 
+            @tf.function
+            def traced(self, x):
+                return self.dense(x)
+
         model = Net()
+        model.traced(tf.ones([1, 2]))
         model.compile("sgd", "mse")
         model.fit(np.ones((4, 2)), np.ones((4, 1)), verbose=0)
         known = weakref.ref(model)

@@ -1,7 +1,8 @@
 """Gradient tapes, functions with gradients of their own, and traced functions."""
 
 import functools
-import inspect
+import threading
+import weakref
 
 import numpy as np
 
@@ -36,9 +37,11 @@ class GradientTape:
 
     def __init__(self, persistent=False, watch_accessed_variables=True):
         self._options = persistent, watch_accessed_variables
+        self._thread = threading.get_ident()
         self._tape = None
 
     def __enter__(self):
+        self._thread = threading.get_ident()
         if self._tape is not None:
             raise ValueError("GradientTape: the tape was used already; make another one.")
         self._tape = _wgrad.Tape(*self._options)
@@ -50,6 +53,8 @@ class GradientTape:
     def _opened(self):
         if self._tape is None:
             raise ValueError("GradientTape: open the tape first: with tf.GradientTape() as tape.")
+        if self._thread != threading.get_ident():
+            raise RuntimeError("GradientTape: a tape belongs to the thread that made it; compute its gradients there.")
         return self._tape
 
     def watch(self, tensor):
@@ -141,8 +146,8 @@ class Function:
     def __init__(self, f, input_signature=None, reduce_retracing=False):
         self.python_function = f
         functools.update_wrapper(self, f)
-        self._signature = input_signature
-        self._owners = []
+        self._signature, self._reduce_retracing = input_signature, reduce_retracing
+        self._owners = {}
 
         def body(rebuild, tensors):
             made = _Structure(rebuild(tensors))
@@ -163,8 +168,7 @@ class Function:
                 key.append(f"{type(leaf).__name__}:{leaf!r}")
             else:
                 # An object is an argument like a constant; it stays alive, so that no other one gets its address.
-                if not any(leaf is owner for owner in self._owners):
-                    self._owners.append(leaf)
+                self._owners[id(leaf)] = leaf
                 key.append(f"{type(leaf).__name__}@{id(leaf)}")
         if self._signature is not None:
             self._check(tensors)
@@ -190,7 +194,16 @@ class Function:
     def __get__(self, owner, kind=None):
         if owner is None:
             return self
-        return functools.partial(self, owner)
+        # Each object has traces of its own, which end with it.
+        functions = owner.__dict__.setdefault("_wgrad_functions", {})
+        if self not in functions:
+            reference = weakref.ref(owner)
+
+            def method(*arguments, **named):
+                return self.python_function(reference(), *arguments, **named)
+
+            functions[self] = Function(method, self._signature, self._reduce_retracing)
+        return functions[self]
 
     @property
     def graph_text(self):

@@ -139,6 +139,7 @@ class Layer:
     def add_loss(self, loss):
         """Adds to the loss of the training step that runs."""
         self._added_losses.extend(_listed(loss))
+        _context.has_losses = True
 
     @property
     def losses(self):
@@ -165,6 +166,8 @@ class Layer:
         if type(self).build is not Layer.build:
             self.build(shapes[0] if len(shapes) == 1 else shapes)
         self.built = True
+        if not self._trainable:
+            self._set_trainable(False)
 
     @property
     def variables(self):
@@ -229,11 +232,18 @@ class Layer:
         return _leaves(self(inputs, training=training))
 
     def _wgrad_take_losses(self):
-        losses, self._added_losses = self._added_losses, []
-        for part in self.__dict__.values():
-            for layer in _leaves(part):
-                if isinstance(layer, Layer) and not layer._is_native():
-                    losses.extend(layer._wgrad_take_losses())
+        if not getattr(_context, "has_losses", False):
+            return []
+        losses, seen, waiting = [], {id(self)}, [self]
+        while waiting:
+            layer = waiting.pop()
+            losses.extend(layer._added_losses)
+            layer._added_losses = []
+            parts = layer.__dict__.get("_stack") or [part for _, part in layer._wgrad_parts()]
+            for part in parts:
+                if isinstance(part, Layer) and not part._is_native() and id(part) not in seen:
+                    seen.add(id(part))
+                    waiting.append(part)
         return losses
 
     def _is_native(self):
@@ -589,6 +599,10 @@ class _Built(Model):
 
     def call(self, inputs, training=None):
         return self(inputs, training=training)
+
+    @property
+    def _native(self):
+        return self._model()
 
     @property
     def variables(self):
