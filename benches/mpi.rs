@@ -51,7 +51,8 @@ fn job(ranks: usize, mode: &str) -> Vec<(String, f64)> {
 }
 
 fn job_with(ranks: usize, mode: &str, pack: usize) -> Vec<(String, f64)> {
-    let output = Command::new("mpirun")
+    let mpirun = std::env::var("WGRAD_MPIRUN").unwrap_or_else(|_| "mpirun".into());
+    let output = Command::new(mpirun)
         .args(["-n", &ranks.to_string()])
         .arg(std::env::current_exe().unwrap())
         .env(MODE, mode)

@@ -251,7 +251,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "eager",
         ],
     ),
-    ("variable", &["error", "dtype", "device", "graph", "runtime", "tensor", "eager"]),
+    ("variable", &["error", "support", "dtype", "device", "graph", "runtime", "tensor", "eager"]),
     ("eager", &["error", "graph", "runtime", "ops", "tensor", "variable"]),
     (
         "random",

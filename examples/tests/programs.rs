@@ -198,7 +198,7 @@ fn loops_by_hand_settle() {
     // After half of the steps each has printed or drawn twice: a structure is fused at its second occurrence.
     let folder = std::env::temp_dir().join(format!("wgrad-loops-{}", std::process::id()));
     for (name, steps) in
-        [("char_rnn", "16"), ("gan", "24"), ("mnist_cnn_lstm", "60"), ("vae", "24")]
+        [("char_rnn", "16"), ("gan", "24"), ("mnist_cnn_lstm", "30"), ("vae", "24")]
     {
         let output = run(name, &["--steps", steps, "--out", folder.to_str().unwrap()]);
         let text = String::from_utf8_lossy(&output.stdout);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::draw::Draw;
-use crate::run::{CommandLine, Status, workspace_root};
+use crate::run::{CommandLine, Status, UNIT_TESTS, workspace_root};
 use crate::setup;
 use crate::system::Packages;
 
@@ -103,7 +103,7 @@ fn planned(draw: &Draw) -> Vec<CommandLine> {
         ];
     }
     vec![
-        exact(&["--lib"], CATALOG),
+        exact(&UNIT_TESTS, CATALOG),
         programs,
         exact(trainings, "trainings_in_f32"),
         exact(trainings, "trainings_in_f16"),

@@ -23,6 +23,9 @@ const WEB: &str = "--web";
 /// Times the loading of ONNX models: the first argument. It builds tract and Burn's import in place of Burn.
 const LOADING: &str = "loading";
 
+/// Measures known networks: the first argument. It also builds candle.
+const NETWORKS: &str = "networks";
+
 /// Runs the benchmark. The arguments are those of the program, `--without-burn` and `--spirv`; or `--web` with its own.
 pub fn run(arguments: &[String]) -> Result<Status> {
     if arguments.iter().any(|argument| argument == WEB) {
@@ -56,8 +59,14 @@ fn commands(arguments: &[String]) -> Commands {
     let help = given("--help") || given("-h");
     let cargo = |command: &str| {
         let mut line = CommandLine::cargo([command, "--release", "--manifest-path", MANIFEST]);
+        let first = arguments.first().map(String::as_str);
         // The help is the same without Burn and is available sooner.
-        if arguments.first().is_some_and(|first| first == LOADING) {
+        if first == Some(NETWORKS) && !help {
+            if given(WITHOUT_BURN) {
+                line = line.args(["--no-default-features"]);
+            }
+            line = line.args(["--features", "candle"]);
+        } else if first == Some(LOADING) {
             let features = match (help, given(WITHOUT_BURN)) {
                 (true, _) => "loading",
                 (_, true) => "tract",
@@ -115,6 +124,13 @@ mod tests {
         assert!(build.ends_with("--features tract,burn-onnx"), "{build}");
         let [build, _] = lines(&["loading", "--help"]);
         assert!(build.ends_with("--features loading"), "{build}");
+        let [build, measure] = lines(&["networks", "folder", "--without-burn"]);
+        assert!(build.ends_with("--no-default-features --features candle"), "{build}");
+        assert!(measure.ends_with("--features candle --quiet -- networks folder"), "{measure}");
+        let [build, _] = lines(&["networks", "folder"]);
+        assert!(build.ends_with("peers/Cargo.toml --features candle"), "{build}");
+        let [build, _] = lines(&["networks", "--help"]);
+        assert!(build.ends_with("--no-default-features"), "{build}");
         let [build, _] = lines(&["--only", "planning_chain,cold"]);
         assert!(build.ends_with("--no-default-features"), "{build}");
         let [build, _] = lines(&["--only", "planning,matmul"]);

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use crate::draw::Draw;
 use crate::run::{CommandLine, Status, workspace_root};
-use crate::{bench, mpi};
+use crate::{bench, embed, footprint, mpi};
 
 const HELP: &str = "\
 Usage: cargo xtask check [--sample] [--seed N]
@@ -12,7 +12,7 @@ Usage: cargo xtask check [--sample] [--seed N]
 Checks formatting, clippy and the documentation with all features, and that the library compiles without features and with each
 feature alone.
 
-  --sample   a quarter of the features, drawn by the day
+  --sample   an eighth of the features, drawn by the day
   --seed N   decides which
 ";
 
@@ -23,10 +23,15 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         return Ok(Status::SUCCESS);
     };
     mpi::require("cargo xtask check")?;
+    let formatted = |manifest| {
+        CommandLine::cargo(["fmt", "--all", "--manifest-path", manifest, "--", "--check"])
+    };
     let mut steps = vec![
         CommandLine::cargo(["fmt", "--all", "--", "--check"]),
-        // Formatting only: building it would build Burn.
-        CommandLine::cargo(["fmt", "--manifest-path", bench::MANIFEST, "--", "--check"]),
+        // Formatting only: building them would build Burn and Bevy.
+        formatted(bench::MANIFEST),
+        formatted(footprint::MANIFEST),
+        formatted(embed::MANIFEST),
         CommandLine::cargo(["clippy", "--workspace", "--all-targets", "--all-features"])
             .args(["--", "-D", "warnings"]),
         CommandLine::cargo(["doc", "--workspace", "--no-deps", "--all-features"])
@@ -57,7 +62,7 @@ fn features(manifest: &str) -> Option<Vec<&str>> {
 }
 
 fn drawn<'a>(features: Vec<&'a str>, draw: &Draw) -> Vec<&'a str> {
-    let part = |at: &usize| !draw.sample || at % 4 == draw.pick(4);
+    let part = |at: &usize| !draw.sample || at % 8 == draw.pick(8);
     features.iter().enumerate().filter(|(at, _)| part(at)).map(|(_, name)| *name).collect()
 }
 
@@ -67,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_feature_is_checked_on_one_of_four_days() {
+    fn each_feature_is_checked_on_one_of_eight_days() {
         let text = "[package]\nname = \"a\"\n\n[features]\ndefault = [\"b\"]\n# With c = d.\nb = []\nc-d = [\"dep:e\"]\n\n\
                     [dependencies]\nf = \"1\"\n";
         assert_eq!(features(text).unwrap(), ["b", "c-d"]);
@@ -80,7 +85,7 @@ mod tests {
             let draw = Draw::for_tests(&format!("--sample --seed {day}"), &[]).unwrap();
             drawn(own.clone(), &draw)
         };
-        let mut all = (0..4).flat_map(on).collect::<Vec<_>>();
+        let mut all = (0..8).flat_map(on).collect::<Vec<_>>();
         all.sort_unstable();
         let mut expected = own.clone();
         expected.sort_unstable();

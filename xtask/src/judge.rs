@@ -1,13 +1,15 @@
 //! `cargo xtask judge`: checks with TensorFlow and onnxruntime the files that wgrad writes, and with the tests of ONNX the models that
-//! it reads.
+//! it reads. `--sample` runs a third of the tests, drawn by the day.
 //!
 //! All are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them. If
 //! `WGRAD_TORCH_PYTHON` names a Python with torch, torchvision, transformers and safetensors, the known networks are also compared
 //! with those.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::run::{CommandLine, Status, workspace_root};
+use crate::draw::Draw;
+use crate::run::{CommandLine, Status, UNIT_TESTS};
+use crate::virtual_environment;
 
 /// The version that the formats were compared with.
 const TENSORFLOW: &str = "tensorflow-cpu==2.21.0";
@@ -22,78 +24,76 @@ const OTHERS: [&str; 5] = [
     "safetensors==0.8.0",
     "scikit-learn==1.9.1",
 ];
+/// Runs a part.
+const SAMPLE: &str = "--sample";
 /// The modules of all of them.
 const MODULES: &str = "tensorflow, tf_keras, tensorboard, onnx, onnxruntime, safetensors, sklearn";
 
 /// Runs the tests that need TensorFlow.
 pub fn run(arguments: &[String]) -> Result<Status> {
+    let draw = match arguments.iter().any(|argument| argument == SAMPLE) {
+        true => Draw::of("judge", arguments, &[])?,
+        false => None,
+    };
     let python = match std::env::var("WGRAD_JUDGE_PYTHON") {
         Ok(python) => python,
         Err(_) => environment()?,
-    };
-    let judge = |tests: Vec<&str>, filter: &[&str]| {
-        CommandLine::cargo_test()
-            .args(tests)
-            .args(["--", "--ignored", "--nocapture"])
-            .args(filter)
-            .args(arguments)
-            .env("WGRAD_JUDGE_PYTHON", &python)
-            .run()
     };
     // PyTorch is large, and only the known networks are compared with it.
     let skip: &[&str] = match std::env::var_os("WGRAD_TORCH_PYTHON") {
         Some(_) => &[],
         None => &["--skip", "::pytorch_"],
     };
-    let judged = judge(vec!["--test", "judge", "--test", "programs"], skip)?;
-    if !judged.is_success() {
-        return Ok(judged);
+    // Some tests need private functions of the crate. Its other ignored unit tests run until they are killed.
+    let parts: [(&[&str], &[&str]); 2] =
+        [(&["--test", "judge", "--test", "programs"], skip), (&UNIT_TESTS, &["judge_tests"])];
+    for (programs, filter) in parts {
+        let tests = CommandLine::cargo_test()
+            .args(programs)
+            .args(["--", "--ignored"])
+            .env("WGRAD_JUDGE_PYTHON", &python);
+        let status = match &draw {
+            None => tests.args(["--nocapture"]).args(filter).args(arguments).run()?,
+            Some(draw) => {
+                let (status, listed) = tests.clone().args(["--list"]).args(filter).read()?;
+                let names = drawn(&listed, draw);
+                match status.is_success() && !names.is_empty() {
+                    true => tests.args(["--nocapture", "--exact"]).args(names).run()?,
+                    false => status,
+                }
+            }
+        };
+        if !status.is_success() {
+            return Ok(status);
+        }
     }
-    // Tests that need private functions of the crate. Other ignored unit tests run until they are killed.
-    judge(vec!["--lib"], &["judge_tests"])
+    Ok(Status::SUCCESS)
+}
+
+/// A third of the tests in what `--list` prints.
+fn drawn<'a>(listed: &'a str, draw: &Draw) -> Vec<&'a str> {
+    let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    names.enumerate().filter(|(at, _)| at % 3 == draw.pick(3)).map(|(_, name)| name).collect()
 }
 
 /// The Python of a virtual environment with TensorFlow, which is created if it does not exist.
 fn environment() -> Result<String> {
-    let folder = workspace_root().join("target/judge");
-    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let python = python.to_string_lossy().into_owned();
-    let has_all = || {
-        CommandLine::new(python.as_str())
-            .args(["-c", &format!("import {MODULES}")])
-            .probe()
-            .is_some()
-    };
-    if has_all() {
-        return Ok(python);
-    }
-    let system = ["python3", "python"]
-        .into_iter()
-        .find(|name| CommandLine::new(*name).args(["-m", "venv", "--help"]).probe().is_some());
-    let Some(system) = system else {
-        bail!("there is no Python 3 with venv; install it (on Debian: python3-venv)");
-    };
-    let steps = [
-        CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]),
-        CommandLine::new(python.as_str())
-            .args(["-m", "pip", "install", "--quiet", TENSORFLOW])
-            .args(OTHERS),
-        CommandLine::new(python.as_str()).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            KERAS_2,
-        ]),
-    ];
-    for step in steps {
-        if !step.run()?.is_success() {
-            bail!("`{step}` failed; see its output above");
-        }
-    }
-    match has_all() {
-        true => Ok(python),
-        false => bail!("{python} cannot import all of {MODULES}"),
+    let packages: Vec<&str> = [TENSORFLOW].into_iter().chain(OTHERS).collect();
+    virtual_environment::python("judge", MODULES, &[&packages, &["--no-deps", KERAS_2]])
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_test_is_drawn_on_one_of_three_days() {
+        let listed = "a::b: test\nc: test\n\n2 tests, 0 benchmarks\nd::e: test\nf: test\n";
+        let on = |day: usize| {
+            let draw = Draw::for_tests(&format!("--sample --seed {day}"), &[]).unwrap();
+            drawn(listed, &draw)
+        };
+        assert_eq!([on(0), on(1), on(2)], [vec!["a::b", "f"], vec!["c"], vec!["d::e"]]);
     }
 }

@@ -8,9 +8,12 @@ mod bench;
 mod c;
 mod check;
 mod draw;
+mod embed;
+mod footprint;
 mod hostile;
 mod judge;
 mod mpi;
+mod package;
 mod python;
 mod races;
 mod report;
@@ -20,6 +23,7 @@ mod system;
 mod targets;
 mod toolchain;
 mod validation;
+mod virtual_environment;
 mod web;
 
 use std::io::Write;
@@ -27,7 +31,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::run::{CommandLine, Status, first_failure, side_by_side};
+use crate::run::{CommandLine, Status, UNIT_TESTS, first_failure, side_by_side};
 
 /// Exit status for a command line without a known command.
 const USAGE_ERROR: u8 = 2;
@@ -64,13 +68,13 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "judge",
         arguments: "[ARGS...]",
-        summary: "check with TensorFlow, from PyPI, the files that wgrad writes (ARGS go to the tests)",
+        summary: "check with TensorFlow, from PyPI, the files that wgrad writes (--sample: a third; other ARGS go to the tests)",
         run: judge::run,
     },
     Command {
         name: "mpi",
-        arguments: "[ARGS...]",
-        summary: "setup with an MPI library, then the tests of several processes (ARGS go to the tests)",
+        arguments: "[--mpich] [ARGS...]",
+        summary: "setup with an MPI library, then the tests of several processes (ARGS go to cargo test); --mpich: with MPICH",
         run: mpi::run,
     },
     Command {
@@ -116,6 +120,12 @@ const COMMANDS: &[Command] = &[
         run: bench::run,
     },
     Command {
+        name: "footprint",
+        arguments: "[ARGS...]",
+        summary: "compare the size, the memory and the compile time of small programs over several libraries (--help lists ARGS)",
+        run: footprint::run,
+    },
+    Command {
         name: "report",
         arguments: "[ARGS...]",
         summary: "check wgrad on this GPU and write a file to attach to a report (--help lists ARGS)",
@@ -134,9 +144,21 @@ const COMMANDS: &[Command] = &[
         run: c::run,
     },
     Command {
+        name: "embed",
+        arguments: "[ARGS...]",
+        summary: "run wgrad inside winit, egui and Bevy, in windows (--sample: one of them; --help lists ARGS)",
+        run: embed::run,
+    },
+    Command {
+        name: "package",
+        arguments: "[ARGS...]",
+        summary: "make and check everything that a release consists of, and publish nothing (--help lists ARGS)",
+        run: package::run,
+    },
+    Command {
         name: "check",
         arguments: "[ARGS...]",
-        summary: "formatting, clippy, documentation, and each feature alone (--sample: a quarter of the features)",
+        summary: "formatting, clippy, documentation, and each feature alone (--sample: an eighth of the features)",
         run: check::run,
     },
     Command {
@@ -250,14 +272,17 @@ fn test(arguments: &[String]) -> Result<Status> {
     if !status.is_success() {
         return Ok(status);
     }
-    // Cargo runs one test program after the other, and a software driver compiles a program's kernels on one core. Two halves
-    // of about equal duration use two cores. Each test matches exactly one of the patterns.
+    // Cargo runs one test program after the other, and a software driver compiles a program's kernels on one core. Two at a time
+    // use two cores. Each test matches exactly one of the patterns; the longest parts come first.
     let cargo = cargo.args(["--no-fail-fast"]);
-    let halves = [
-        cargo.clone().args(["--lib", "--bins", "--test", "[!f-z]*"]),
-        cargo.clone().args(["--test", "[f-z]*"]),
+    let parts = [
+        cargo.clone().args(UNIT_TESTS),
+        cargo.clone().args(["--test", "[p-z]*"]),
+        cargo.clone().args(["--test", "[!f-z]*"]),
+        cargo.clone().args(["--test", "[f-l]*"]),
+        cargo.clone().args(["--test", "[m-o]*"]),
     ];
-    let statuses = [first_failure(side_by_side(&halves)?), cargo.args(["--doc"]).run()?];
+    let statuses = [first_failure(side_by_side(&parts, 2)?), cargo.args(["--doc"]).run()?];
     Ok(first_failure(statuses))
 }
 

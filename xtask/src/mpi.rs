@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::run::{CommandLine, Status};
 use crate::system::Packages;
@@ -66,6 +66,61 @@ pub fn require(again: &str) -> Result<()> {
 /// Installs MPI or fails with advice; then runs the tests of several processes with `arguments`.
 pub fn run(arguments: &[String]) -> Result<Status> {
     crate::setup::run()?;
+    if let Some(("--mpich", rest)) = arguments.split_first().map(|(at, rest)| (at.as_str(), rest)) {
+        return run_with_mpich(rest);
+    }
     require("cargo xtask mpi")?;
     CommandLine::cargo_test().args(["--test", "mpi"]).args(arguments).run()
+}
+
+/// MPICH, and libclang. On Debian it stands next to Open MPI, whose commands keep the plain names.
+const MPICH: Packages = Packages {
+    debian: &["libmpich-dev", "mpich", "libclang-dev"],
+    fedora: &["mpich-devel", "clang-devel"],
+    arch: &[],
+    suse: &["mpich-devel", "clang-devel"],
+    alpine: &["mpich-dev", "clang-dev"],
+    otherwise: "MPICH with its headers, and libclang",
+    arch_note: "",
+    suse_note: "",
+    alpine_note: "",
+};
+
+/// MPICH's compiler and its `mpirun`: on Debian, on Fedora, on openSUSE, and where it is the only library.
+const MPICH_COMMANDS: [(&str, &str); 4] = [
+    ("mpicc.mpich", "mpirun.mpich"),
+    ("/usr/lib64/mpich/bin/mpicc", "/usr/lib64/mpich/bin/mpirun"),
+    ("/usr/lib64/mpi/gcc/mpich/bin/mpicc", "/usr/lib64/mpi/gcc/mpich/bin/mpirun"),
+    ("mpicc", "mpirun"),
+];
+
+fn mpich() -> Option<(&'static str, &'static str)> {
+    let is_mpich = |compiler: &str| {
+        let shown = CommandLine::new(compiler).args(["-show"]).probe();
+        shown.is_some_and(|line| line.contains("mpich"))
+    };
+    let runs = |command: &str| CommandLine::new(command).args(["--version"]).probe().is_some();
+    MPICH_COMMANDS.into_iter().find(|(compiler, command)| is_mpich(compiler) && runs(command))
+}
+
+/// Runs the tests with MPICH. The library is part of what is compiled, and Cargo does not see that it changes, so this has a folder of
+/// its own.
+fn run_with_mpich(arguments: &[String]) -> Result<Status> {
+    let again = "cargo xtask mpi --mpich";
+    let found = mpich().filter(|_| has_libclang());
+    if found.is_none() {
+        MPICH.install("MPICH or the headers of libclang were not found", again)?;
+    }
+    let Some((compiler, command)) = found.or_else(mpich) else {
+        bail!(
+            "MPICH is installed, but none of its commands was found where this looks for them: {MPICH_COMMANDS:?}"
+        );
+    };
+    let test = ["test", "--package", "wgrad", "--features", "mpi", "--test", "mpi"];
+    CommandLine::cargo(test)
+        .args(["--target-dir", "target/mpich"])
+        .args(arguments)
+        .env("MPICC", compiler)
+        .env("WGRAD_MPIRUN", command)
+        .run()
 }

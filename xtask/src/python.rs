@@ -1,16 +1,22 @@
-//! `cargo xtask python`: builds the Python module and runs its tests, or makes a wheel.
+//! `cargo xtask python`: builds the Python module and runs its tests, or makes a wheel, installs it and runs a program with it.
+
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use crate::run::{CommandLine, Status, workspace_root};
-use crate::setup;
+use crate::{setup, virtual_environment};
 
 /// What the tests need besides the module.
 const NUMPY: &str = "numpy>=1.24";
+/// Checks the type stubs.
+const MYPY: &str = "mypy>=1.15,<3";
 const MATURIN: &str = "maturin>=1.9,<2";
 
-/// Makes a wheel in `target/wheels` in place of running the tests.
+/// Makes a wheel in `target/wheels` in place of running the tests, and checks it.
 const WHEEL: &str = "--wheel";
+/// Builds the module of the wheel faster, and not as it is released.
+const DEV: &str = "--dev";
 /// Builds the module as it is released.
 const RELEASE: &str = "--release";
 
@@ -21,13 +27,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let python = environment()?;
     let package = workspace_root().join("wgrad-python");
     if given(WHEEL) {
-        pip(&python, MATURIN)?;
-        let maturin = ["-m", "maturin", "build", "--release", "--manifest-path"];
-        let manifest = package.join("Cargo.toml");
-        return CommandLine::new(python.as_str())
-            .args(maturin)
-            .args([manifest.to_string_lossy()])
-            .run();
+        return wheel(&python, &package, given(DEV));
     }
     // Without `--release`, the build of `cargo xtask test` is used, with its features.
     let build = match given(RELEASE) {
@@ -57,6 +57,30 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     }
 }
 
+/// Makes a wheel, looks at what is in it, and runs a program with it in a new environment, outside of the sources.
+fn wheel(python: &str, package: &Path, dev: bool) -> Result<Status> {
+    pip(python, MATURIN)?;
+    let target = workspace_root().join("target");
+    let wheels = target.join("wheels");
+    let manifest = package.join("Cargo.toml");
+    let mut maturin = CommandLine::new(python)
+        .args(["-m", "maturin", "build", "--out"])
+        .args([wheels.to_string_lossy()])
+        .args(["--manifest-path"])
+        .args([manifest.to_string_lossy()]);
+    if !dev {
+        maturin = maturin.args([RELEASE]);
+    }
+    if !maturin.run()?.is_success() {
+        bail!("maturin did not make a wheel; see its output above");
+    }
+    let check = package.join("check_wheel.py");
+    let folder = target.join("python-wheel");
+    CommandLine::new(python)
+        .args([check.to_string_lossy(), wheels.to_string_lossy(), folder.to_string_lossy()])
+        .run()
+}
+
 /// The library's file, and the module's.
 fn library() -> [&'static str; 2] {
     if cfg!(windows) {
@@ -76,24 +100,7 @@ fn pip(python: &str, package: &str) -> Result<()> {
     }
 }
 
-/// The Python of a virtual environment with NumPy, which is created if it does not exist.
+/// The Python of a virtual environment with NumPy and mypy, which is created if it does not exist.
 fn environment() -> Result<String> {
-    let folder = workspace_root().join("target/python");
-    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let python = python.to_string_lossy().into_owned();
-    if CommandLine::new(python.as_str()).args(["-c", "import numpy"]).probe().is_some() {
-        return Ok(python);
-    }
-    let system = ["python3", "python"]
-        .into_iter()
-        .find(|name| CommandLine::new(*name).args(["-m", "venv", "--help"]).probe().is_some());
-    let Some(system) = system else {
-        bail!("there is no Python 3 with venv; install it (on Debian: python3-venv)");
-    };
-    let make = CommandLine::new(system).args(["-m", "venv"]).args([folder.to_string_lossy()]);
-    if !make.run()?.is_success() {
-        bail!("`{make}` failed; see its output above");
-    }
-    pip(&python, NUMPY)?;
-    Ok(python)
+    virtual_environment::python("python", "numpy, mypy", &[&[NUMPY, MYPY]])
 }

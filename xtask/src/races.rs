@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::draw::Draw;
-use crate::run::{CommandLine, Status, workspace_root};
+use crate::run::{CommandLine, Status, UNIT_TESTS, workspace_root};
 use crate::setup;
 
 const HELP: &str = "\
@@ -35,7 +35,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         }
         let captures = captures(&draw).into_iter();
         let captures = captures.map(|line| line.env("WGRAD_KERNEL_CAPTURE", &name));
-        for line in std::iter::once(ignored(&["--lib"], CATALOG)).chain(captures) {
+        for line in std::iter::once(ignored(&UNIT_TESTS, CATALOG)).chain(captures) {
             let status = line.run()?;
             if !status.is_success() {
                 return Ok(status);
@@ -87,7 +87,7 @@ fn captures(draw: &Draw) -> Vec<CommandLine> {
     };
     let capture: &[&str] = &["--test", "kernel_capture"];
     let mut lines = vec![
-        test(&["--lib"], "ops::catalog::runs::every_call_runs_on_a_device"),
+        test(&UNIT_TESTS, "ops::catalog::runs::every_call_runs_on_a_device"),
         test(capture, "random_programs"),
         test(capture, "trainings_in_f32"),
         test(capture, "trainings_in_f16"),

@@ -6,9 +6,14 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow};
+
+/// The arguments of `cargo test` for unit tests. With `--lib` alone, some dependencies have other features than in the whole test
+/// suite, and cargo compiles the crate once more.
+pub const UNIT_TESTS: [&str; 2] = ["--lib", "--bins"];
 
 /// A child process that has not started yet. What is echoed is exactly what runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +117,13 @@ impl CommandLine {
         command.spawn().with_context(|| self.start_failure())
     }
 
+    /// Starts the child without echo or input, with these streams for its output and its errors.
+    pub fn spawn_with(&self, output: Stdio, errors: Stdio) -> Result<Child> {
+        let mut command = self.command();
+        command.stdin(Stdio::null()).stdout(output).stderr(errors);
+        command.spawn().with_context(|| self.start_failure())
+    }
+
     fn command(&self) -> Command {
         // `CARGO` names the installed cargo that started this process.
         let program = match std::env::var_os("CARGO") {
@@ -138,14 +150,27 @@ pub fn in_turn(lines: &[CommandLine]) -> Result<Status> {
     Ok(first_failure(statuses))
 }
 
-/// Runs all lines at once. The first one's output is shown immediately, the others' afterwards in their order.
-pub fn side_by_side(lines: &[CommandLine]) -> Result<Vec<Status>> {
-    let Some((first, others)) = lines.split_first() else { return Ok(Vec::new()) };
+/// Runs the lines, `threads` of them at a time. The first one's output is shown immediately, the others' afterwards in their order.
+pub fn side_by_side(lines: &[CommandLine], threads: usize) -> Result<Vec<Status>> {
+    let Some(first) = lines.first() else { return Ok(Vec::new()) };
+    let next = AtomicUsize::new(1);
+    let others = || {
+        let turns = std::iter::from_fn(|| {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            lines.get(at).map(|line| (at, line.read_all()))
+        });
+        turns.collect::<Vec<_>>()
+    };
     std::thread::scope(|scope| {
-        let others: Vec<_> = others.iter().map(|line| scope.spawn(|| line.read_all())).collect();
+        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(others)).collect();
         let mut statuses = vec![first.run()];
-        for other in others {
-            let (status, written) = other.join().map_err(|_| anyhow!("a thread panicked"))??;
+        let mut done = others();
+        for worker in workers {
+            done.extend(worker.join().map_err(|_| anyhow!("a thread panicked"))?);
+        }
+        done.sort_unstable_by_key(|(at, _)| *at);
+        for (_, ended) in done {
+            let (status, written) = ended?;
             std::io::stdout().write_all(&written).context("cannot write what a test printed")?;
             statuses.push(Ok(status));
         }
@@ -191,7 +216,8 @@ impl Status {
         self == Self::SUCCESS
     }
 
-    fn of(status: ExitStatus) -> Self {
+    /// The status of a child that has ended.
+    pub fn of(status: ExitStatus) -> Self {
         if status.success() {
             return Self::SUCCESS;
         }
@@ -254,6 +280,12 @@ pub fn workspace_root() -> PathBuf {
     xtask.parent().map(Path::to_path_buf).unwrap_or(xtask)
 }
 
+/// Cargo's target folder.
+pub fn target_folder() -> PathBuf {
+    let given = std::env::var_os("CARGO_TARGET_DIR");
+    workspace_root().join(given.unwrap_or_else(|| "target".into()))
+}
+
 /// `word`, quoted if a shell would split it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%\\".contains(c);
@@ -279,14 +311,20 @@ mod tests {
     #[test]
     fn lines_run_in_turn_or_side_by_side_and_one_failure_is_enough() {
         let line = |argument: &str| CommandLine::cargo([argument]);
-        let at_once = |lines: &[CommandLine]| side_by_side(lines).map(first_failure);
-        for run in [in_turn, at_once] {
+        let one = |lines: &[CommandLine]| side_by_side(lines, 1).map(first_failure);
+        let two = |lines: &[CommandLine]| side_by_side(lines, 2).map(first_failure);
+        for run in [in_turn, one, two] {
             assert_eq!(run(&[]).unwrap(), Status::SUCCESS);
             assert_eq!(run(&[line("--version"), line("--version")]).unwrap(), Status::SUCCESS);
             assert!(!run(&[line("--version"), line("--no-such-flag")]).unwrap().is_success());
             assert!(!run(&[line("--no-such-flag"), line("--version")]).unwrap().is_success());
             assert!(run(&[CommandLine::new("no-such-program"), line("--version")]).is_err());
         }
+        // With more lines than threads.
+        let lines = ["--version", "--no-such-flag", "--version", "--list", "--no-such-flag"];
+        let statuses = side_by_side(&lines.map(line), 2).unwrap();
+        let successes: Vec<bool> = statuses.into_iter().map(Status::is_success).collect();
+        assert_eq!(successes, [true, false, true, true, false]);
     }
 
     #[test]

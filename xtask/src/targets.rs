@@ -1,5 +1,9 @@
 //! `cargo xtask targets`: checks that the library compiles for systems that its authors have no machine of, and with the oldest
 //! supported Rust. Nothing is run. rustup installs missing targets; those that it cannot install are reported as not checked.
+//!
+//! `--libraries` builds the C library for these systems instead, links it where this machine has a linker for them, and lists sizes.
+
+mod libraries;
 
 use anyhow::{Context, Result};
 
@@ -7,11 +11,17 @@ use crate::draw::Draw;
 use crate::run::{CommandLine, Status, workspace_root};
 use crate::toolchain::{add_target, has_rustup, has_target, rustc};
 
-const TARGETS: [(&str, &str); 3] = [
+const TARGETS: [(&str, &str); 6] = [
     ("Windows", "x86_64-pc-windows-msvc"),
     ("macOS", "aarch64-apple-darwin"),
     ("Android", "aarch64-linux-android"),
+    ("iOS", "aarch64-apple-ios"),
+    ("Windows with MinGW", "x86_64-pc-windows-gnu"),
+    ("Linux on Arm", "aarch64-unknown-linux-gnu"),
 ];
+
+/// A sample has every third check.
+const DAYS: usize = 3;
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +31,23 @@ enum Outcome {
     Left(String),
 }
 
+const LIBRARIES: &str = "--libraries";
+
 const HELP: &str = "\
 Usage: cargo xtask targets [--sample] [--seed N]
+       cargo xtask targets --libraries [--dev] [--sample] [TRIPLE...]
 
-  --sample   two of them, drawn by the day
-  --seed N   decides which
+  --sample      a third of them, drawn by the day; of the libraries one
+  --seed N      decides which
+  --libraries   build the C library as released, for phones and other systems or for these targets, and list its sizes
+  --dev         build it faster, and not as released
 ";
 
 /// Runs all checks even if some fail, and prints the results.
 pub fn run(arguments: &[String]) -> Result<Status> {
+    if arguments.first().is_some_and(|argument| argument == LIBRARIES) {
+        return libraries::run(&arguments[1..]);
+    }
     let Some(draw) = Draw::of("targets", arguments, &[])? else {
         print!("{HELP}");
         return Ok(Status::SUCCESS);
@@ -50,24 +68,30 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(worst(&rows))
 }
 
-/// Whether a check is made: a sample has every second one.
+/// Whether a check is made.
 fn is_drawn(at: usize, draw: &Draw) -> bool {
-    !draw.sample || at % 2 == draw.pick(2)
+    !draw.sample || at % DAYS == draw.pick(DAYS)
+}
+
+/// Why there is no standard library for `triple`, if so.
+fn lacks(triple: &str) -> Result<Option<String>> {
+    if has_target(triple) {
+        return Ok(None);
+    }
+    if !has_rustup() {
+        return Ok(Some("this Rust lacks the target, and there is no rustup".into()));
+    }
+    let added = add_target(triple)?;
+    Ok((!added).then(|| format!("`rustup target add {triple}` failed; see its output above")))
 }
 
 fn target(triple: &str) -> Result<Outcome> {
-    if !has_target(triple) {
-        if !has_rustup() {
-            return Ok(Outcome::Left("this Rust lacks the target, and there is no rustup".into()));
-        }
-        if !add_target(triple)? {
-            return Ok(Outcome::Left(format!(
-                "`rustup target add {triple}` failed; see its output above"
-            )));
-        }
+    if let Some(why) = lacks(triple)? {
+        return Ok(Outcome::Left(why));
     }
-    // The default features; `download` has C code, which needs a C compiler for the target.
-    Ok(Outcome::Ended(CommandLine::cargo(CHECK).args(["--target", triple]).run()?))
+    // `download` has C code, which needs a C compiler for the target.
+    let line = CommandLine::cargo(CHECK).args(["--features", FEATURES, "--target", triple]);
+    Ok(Outcome::Ended(line.run()?))
 }
 
 fn toolchain(version: &str) -> Result<Outcome> {
@@ -85,11 +109,14 @@ fn toolchain(version: &str) -> Result<Outcome> {
     Ok(Outcome::Ended(line.run()?))
 }
 
+/// Besides the default ones: what has code for some systems, or uses the types of many crates.
+const FEATURES: &str = "csv,estimator,preprocessing,saved-model,summary";
+
 /// The library without its tests, which may need a newer Rust.
 const CHECK: [&str; 4] = ["check", "--locked", "--lib", "--package=wgrad"];
 
 /// The `rust-version` in the text of a `Cargo.toml`.
-fn declared_rust(manifest: &str) -> Option<&str> {
+pub fn declared_rust(manifest: &str) -> Option<&str> {
     let lines = manifest.lines().filter_map(|line| line.strip_prefix("rust-version"));
     lines.filter_map(|line| line.trim_start_matches([' ', '=']).split('"').nth(1)).next()
 }
@@ -136,14 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn two_days_check_everything() {
+    fn three_days_check_everything() {
         let drawn = |arguments| {
             let draw = Draw::for_tests(arguments, &[]).unwrap();
-            (0..4).filter(|at| is_drawn(*at, &draw)).collect::<Vec<_>>()
+            (0..=TARGETS.len()).filter(|at| is_drawn(*at, &draw)).collect::<Vec<_>>()
         };
-        assert_eq!(drawn("--sample --seed 4"), [0, 2]);
-        assert_eq!(drawn("--sample --seed 5"), [1, 3]);
-        assert_eq!(drawn(""), [0, 1, 2, 3]);
+        assert_eq!(drawn("--sample --seed 3"), [0, 3, 6]);
+        assert_eq!(drawn("--sample --seed 4"), [1, 4]);
+        assert_eq!(drawn("--sample --seed 5"), [2, 5]);
+        assert_eq!(drawn(""), [0, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

@@ -27,10 +27,12 @@ use crate::child::{Job, Prepared, timed};
 use crate::inputs::{self, BATCH, Batches, PIXELS, Weight};
 
 /// The release in `Cargo.toml`.
-const VERSION: &str = if cfg!(feature = "spirv") { "Burn 0.22.1 (SPIR-V)" } else { "Burn 0.22.1" };
+pub const VERSION: &str =
+    if cfg!(feature = "spirv") { "Burn 0.22.1 (SPIR-V)" } else { "Burn 0.22.1" };
 
-/// `adapter` is the name and the interface of the adapter that wgrad used.
-pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
+/// Opens the device, and returns its adapter, driver and interface. `adapter` is the name and the interface of the adapter that
+/// wgrad used.
+pub fn device(adapter: Option<(String, String)>) -> Result<(Device, [String; 3])> {
     let (kind, api) = match &adapter {
         Some((name, api)) => select(name, api)?,
         None => (DeviceKind::DefaultDevice, WgpuBackend::Auto),
@@ -38,10 +40,17 @@ pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
     let (device, setup) =
         Device::wgpu_options().device_kind(kind).graphics_api(api).init_with_setup()?;
     let info = setup.adapter.get_info();
+    let driver = format!("{} {}", info.driver, info.driver_info).trim().to_owned();
+    Ok((device, [info.name, driver, info.backend.to_string()]))
+}
+
+/// `adapter` is the name and the interface of the adapter that wgrad used.
+pub fn open(work: Work, adapter: Option<(String, String)>) -> Result<Job> {
+    let (device, [adapter, driver, api]) = device(adapter)?;
     Ok(Job {
-        adapter: info.name,
-        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-        api: info.backend.to_string(),
+        adapter,
+        driver,
+        api,
         version: VERSION.to_owned(),
         work: match work {
             Work::Op(op) => {
@@ -182,7 +191,7 @@ fn computation(work: Work, device: &Device) -> Result<Results> {
     })
 }
 
-fn bytes_of(device: &Device) -> Option<u64> {
+pub fn bytes_of(device: &Device) -> Option<u64> {
     device.memory_pool_usage().map(|usage| usage.bytes_reserved)
 }
 

@@ -112,7 +112,7 @@ pub fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(Duration, T)> {
 }
 
 /// The peak resident memory of this process; available on Linux only.
-fn peak_host_bytes() -> Option<u64> {
+pub fn peak_host_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -352,6 +352,12 @@ pub fn empty_caches(folder: &Path) -> Result<Vec<(String, String)>> {
     Ok(env)
 }
 
+/// How many processes wanted to run, over the last 1, 5 and 15 minutes; Linux only.
+pub fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').take(3).collect::<Vec<_>>().join(", ")
+}
+
 /// Starts a process with caches in `folder` and trains for one step.
 fn first_step(recipe: &Recipe, model: &str, folder: &Path) -> Result<f64> {
     let mut engine = recipe.start(model, &empty_caches(folder)?)?;

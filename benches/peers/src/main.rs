@@ -3,7 +3,7 @@
 //! Without a subcommand (as in `cargo xtask bench`), this program is the harness: it starts itself as one child process for
 //! each library and case, lets the children repeat the case alternately, and prints ratios. `wgrad-peers engine NAME --case
 //! CASE` is such a child. `facts`, `variants` and `cases` serve `cargo xtask report`; `loading`
-//! times ONNX models.
+//! times ONNX models, `networks` known networks.
 
 mod adapter;
 mod alone;
@@ -16,6 +16,7 @@ mod harness;
 mod inputs;
 #[cfg(feature = "loading")]
 mod loading;
+mod networks;
 mod options;
 mod process;
 mod report;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some("loading") => loading::run(&arguments[1..]),
         #[cfg(not(feature = "loading"))]
         Some("loading") => Err("this program was built without the feature `loading`".into()),
+        Some("networks") => networks::run(&arguments[1..]),
         _ => match options::Options::parse(&arguments) {
             Ok(options::Parsed::Help) => {
                 print!("{}", options::help());

@@ -137,6 +137,7 @@ pub fn help() -> String {
     let mut text = String::from(
         "Usage: cargo xtask bench [OPTIONS]
        cargo xtask bench loading COMMAND FOLDER [OPTIONS]    times ONNX models; `loading --help`
+       cargo xtask bench networks FOLDER [OPTIONS]           measures known networks; `networks --help`
 
 Measures wgrad beside Burn on the same adapter, case by case and in turn, and prints ratios. WGRAD_ADAPTER chooses the
 adapter of both. A run of all cases also rewrites the adapter's table in docs/benchmarks.md.

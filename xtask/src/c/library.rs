@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{CommandLine, workspace_root};
+use crate::run::{CommandLine, target_folder, workspace_root};
 
 /// The names of the shared library: that of the files, and the one that programs record, which changes with the ABI.
 const FILE: &str = "libwgrad.so.0.1.0";
 const SONAME: &str = "libwgrad.so.0";
 const LINK: &str = "libwgrad.so";
 const STATIC: &str = "libwgrad.a";
-const VERSION: &str = "0.1.0";
+/// The version of the package, and of the file.
+pub const VERSION: &str = "0.1.0";
 /// What `packaging/wgrad.map` calls the symbols' version.
 const VERSION_NODE: &str = "WGRAD_0.1";
 /// What the static library needs besides.
@@ -47,11 +48,7 @@ fn build(profile: Profile) -> Result<PathBuf> {
     if !cargo.run()?.is_success() {
         bail!("the library cannot be built");
     }
-    let target = match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => workspace_root().join(folder),
-        None => workspace_root().join("target"),
-    };
-    Ok(target.join(folder).join("libwgrad_c.a"))
+    Ok(target_folder().join(folder).join("libwgrad_c.a"))
 }
 
 /// Builds the libraries and writes them to `folder`.
@@ -154,8 +151,9 @@ pub fn install(profile: Profile, prefix: &Path) -> Result<()> {
     let (libraries, headers) = (prefix.join("lib"), prefix.join("include"));
     make(profile, &libraries)?;
     fs::create_dir_all(&headers)?;
-    for name in ["wgrad.h", "wgrad.hpp"] {
-        fs::copy(source.join("include").join(name), headers.join(name))
+    for name in ["include/wgrad.h", "include/wgrad.hpp", "packaging/module.modulemap"] {
+        let file = source.join(name);
+        fs::copy(&file, headers.join(file.file_name().unwrap_or_default()))
             .with_context(|| format!("cannot write {name}"))?;
     }
     let prefix = fs::canonicalize(prefix)?;

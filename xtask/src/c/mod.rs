@@ -2,7 +2,7 @@
 //! are, and under the sanitizers of addresses, leaks and threads.
 
 mod header;
-mod library;
+pub mod library;
 mod programs;
 
 use std::path::Path;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::library::{Profile, compiler, system_libraries};
 use crate::run::{CommandLine, Status, first_failure, workspace_root};
+use crate::virtual_environment;
 
 /// Whether all programs that this needs are there.
 pub fn has_tools() -> bool {
@@ -220,7 +221,25 @@ fn one(program: &Program, build: Build, places: &Places<'_>, devices: u32) -> Re
 /// A check beyond one program.
 type Other = fn(&Places<'_>) -> Result<Status>;
 
-const OTHERS: &[(&str, Other)] = &[("lua", lua), ("pkg-config", pkg_config), ("cmake", cmake)];
+const OTHERS: &[(&str, Other)] =
+    &[("lua", lua), ("pkg-config", pkg_config), ("cmake", cmake), ("snippets", snippets)];
+
+/// The parsers of Swift and Kotlin, whose compilers few machines have.
+const PARSERS: [&str; 3] =
+    ["tree-sitter==0.26.1", "tree-sitter-swift==0.7.4", "tree-sitter-kotlin==1.1.0"];
+const PARSER_MODULES: &str = "tree_sitter, tree_sitter_swift, tree_sitter_kotlin";
+
+/// The programs in Swift and Kotlin are parsed, and their calls compared with the header.
+fn snippets(places: &Places<'_>) -> Result<Status> {
+    let python = virtual_environment::python("parsers", PARSER_MODULES, &[&PARSERS])?;
+    let files = [
+        "tests/snippets.py",
+        "include/wgrad.h",
+        "examples/Classifier.swift",
+        "examples/Classifier.kt",
+    ];
+    CommandLine::new(python).args(files.map(|file| text(&places.source.join(file)))).run()
+}
 
 /// LuaJIT reads the header's declarations, without what its parser does not know: the preprocessor's lines.
 fn lua(places: &Places<'_>) -> Result<Status> {

@@ -136,9 +136,20 @@ fn in_folders(folders: impl Iterator<Item = PathBuf>, names: &[&str]) -> Option<
 /// The ending of test files with time limits that hold only on an otherwise idle machine.
 const TIMED: &str = ".timed.test.mjs";
 
+/// What a sample always has: the page and the API as most people use them, and what the native half reads.
+const ALWAYS: [&str; 3] = ["tests/api.test.mjs", "tests/names.test.mjs", "tests/page.test.mjs"];
+/// Into how many parts the other test files are divided.
+const PARTS: usize = 3;
+
 /// Runs the timed tests in each browser, one after another, then the other tests in all of `browsers` at once, then the native
 /// half, which reads what the browsers saved.
-pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Result<Status> {
+/// `part` selects a part of the test files, unless `only` names tests.
+pub fn test(
+    project: &Project,
+    browsers: &[Browser],
+    part: Option<usize>,
+    only: Option<&str>,
+) -> Result<Status> {
     setup::run()?;
     let types = CommandLine::new("node")
         .args(["node_modules/typescript/bin/tsc", "--noEmit"])
@@ -156,7 +167,10 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     if !status.is_success() {
         return Ok(status);
     }
-    let files = test_files(&project.web().join("tests"))?;
+    let mut files = test_files(&project.web().join("tests"))?;
+    if let (Some(part), None) = (part, only) {
+        files = drawn(files, part);
+    }
     let (timed, others): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|name| name.ends_with(TIMED));
     let programs = browsers
@@ -186,7 +200,7 @@ pub fn test(project: &Project, browsers: &[Browser], only: Option<&str>) -> Resu
     };
     // The two kinds are independent of each other. Tests in browsers wait more than they compute.
     let alone = in_turn(&lines(&timed))?;
-    let mut statuses = side_by_side(&lines(&others))?;
+    let mut statuses = side_by_side(&lines(&others), programs.len())?;
     if browsers.len() > 1 {
         // Browsers that run at the same time slow each other down, sometimes too much. A file that also fails alone has failed.
         for (status, program) in statuses.iter_mut().zip(&programs) {
@@ -266,10 +280,31 @@ fn test_files(folder: &Path) -> Result<Vec<String>> {
     Ok(files)
 }
 
+/// The files that always run, and one part of the others.
+fn drawn(files: Vec<String>, part: usize) -> Vec<String> {
+    let (always, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| ALWAYS.contains(&file.as_str()));
+    let others = others.into_iter().skip(part % PARTS).step_by(PARTS);
+    always.into_iter().chain(others).collect()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::run::workspace_root;
+
+    #[test]
+    fn each_file_is_in_one_part_or_in_all() {
+        let files = test_files(&workspace_root().join("web/tests")).unwrap();
+        let parts: Vec<_> = (3..6).map(|part| drawn(files.clone(), part)).collect();
+        for file in &files {
+            let count = parts.iter().filter(|part| part.contains(file)).count();
+            let always = ALWAYS.contains(&file.as_str());
+            assert_eq!(count, if always { PARTS } else { 1 }, "{file}");
+        }
+        assert!(ALWAYS.iter().all(|file| files.iter().any(|other| other == file)));
+    }
 
     #[test]
     fn a_browser_is_found_by_the_name_that_comes_first() {

@@ -14,8 +14,12 @@ use std::thread;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
-use crate::run::{CommandLine, Status};
+use crate::run::{CommandLine, Status, first_failure, today};
 use browsers::Browser;
+
+const BROWSERS: [Browser; 2] = [Browser::Chromium, Browser::Firefox];
+/// Draws one of them.
+const DRAWN: &str = "drawn";
 
 /// The default port of `--serve`.
 const PORT: u16 = 8080;
@@ -29,8 +33,11 @@ Options:
   --check                     fail if the page is above its limit: 385 kB, compressed, before the first step
   --serve                     then serve web/dist on localhost
   --port N                    the port of --serve (8080)
-  --test [chromium|firefox]   then run the tests in that browser, or in both; implies --check
+  --test [BROWSER]            then run the tests in chromium, in firefox, or in both; `drawn`: in one of them, and a part of the
+                              tests, depending on the day; implies --check
   --only TEXT                 run only tests whose name contains TEXT
+  --draft                     compile the package in a third of the time, for tests: it is larger and slower; the page is as
+                              released
   --no-build                  serve or test the existing build
   --address URL               the page's future address, which link previews need
   --source URL, --package URL where the source and the npm package are, for the links at the top of the page
@@ -46,7 +53,9 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
     if options.build {
-        let status = build(&project, options.check || options.test.is_some(), &options.links)?;
+        let check = options.check || options.test.is_some();
+        let profile = if options.draft { package::DRAFT } else { package::PROFILE };
+        let status = build(&project, profile, check, &options.links)?;
         if !status.is_success() {
             return Ok(status);
         }
@@ -59,7 +68,7 @@ pub fn run(arguments: &[String]) -> Result<Status> {
         if !status.is_success() {
             return Ok(status);
         }
-        return browsers::test(&project, browsers, options.only.as_deref());
+        return browsers::test(&project, browsers, options.part, options.only.as_deref());
     }
     if options.serve {
         return node::serve(&project, options.port);
@@ -75,7 +84,7 @@ const MODELS: &str = "--models";
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
-    let status = build(&project, false, &[])?;
+    let status = build(&project, package::PROFILE, false, &[])?;
     if !status.is_success() {
         return Ok(status);
     }
@@ -102,45 +111,59 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
         .run()
 }
 
-/// All steps from the compiler to `web/dist`; with `check`, fails if the page is too large.
-fn build(project: &Project, check: bool, links: &[String]) -> Result<Status> {
+/// All steps from the compiler to `web/dist`, with the package compiled as `profile` says; with `check`, fails if the page is too
+/// large.
+fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Result<Status> {
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
-    let compile = |pkg: &Path, features: &[&str]| {
-        let line = cargo.build(package::CRATE, package::PROFILE, features);
+    let (plain, models, page) = (project.pkg(), project.models_pkg(), project.page_pkg());
+    let compile = |pkg: &Path, profile: &str, features: &[&str]| -> Result<Status> {
+        let line = cargo.build(package::CRATE, profile, features);
         let status = line.env("CARGO_ENCODED_RUSTFLAGS", &target::remapped_paths()).run()?;
         if !status.is_success() {
             return Ok(status);
         }
-        let status = package::bind(project, pkg)?;
+        let status = package::bind(project, profile, pkg)?;
         // The page's calls are type-checked.
-        let guarded = pkg != project.page_pkg();
+        let guarded = pkg != page;
         if status.is_success() && guarded { package::guard(project, pkg) } else { Ok(status) }
     };
-    let (plain, models, page) = (project.pkg(), project.models_pkg(), project.page_pkg());
-    let status = compile(&plain, &[])?;
-    if !status.is_success() {
-        return Ok(status);
-    }
-    // The package has a module that also loads models of other programs. The page uses a part of the package, and its visitors
-    // load only that part. Shrinking a wasm uses one core, and so does compiling the package, so they run in parallel.
-    let both = |shrinking: &Path, compiling: &Path, features: &[&str]| {
+    let compile_plain = || compile(&plain, profile, &[]);
+    let compile_models = || compile(&models, profile, &["--features", "models"]);
+    let compile_page = || compile(&page, package::PROFILE, &["--no-default-features"]);
+    type Job<'a> = &'a (dyn Fn() -> Result<Status> + Sync);
+    let both = |one: Job<'_>, other: Job<'_>| -> Result<[Status; 2]> {
         thread::scope(|scope| {
-            let shrunk = scope.spawn(|| package::shrink(project, shrinking, false));
-            let compiled = compile(compiling, features);
-            (shrunk.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))), compiled)
+            let one = scope.spawn(one);
+            let other = other();
+            let one = one.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")));
+            Ok([one?, other?])
         })
     };
-    for (shrinking, compiling, features) in [
-        (&plain, &models, &["--features", "models"][..]),
-        (&models, &page, &["--no-default-features"]),
-    ] {
-        let (shrunk, compiled) = both(shrinking, compiling, features);
-        for status in [shrunk?, compiled?] {
-            if !status.is_success() {
-                return Ok(status);
-            }
+    // The package has a module that also loads models of other programs. The page uses a part of the package, and its visitors
+    // load only that part. What is optimized as a whole uses one core most of the time, and so does shrinking a wasm; hence two
+    // at a time.
+    let statuses = if profile == package::DRAFT {
+        let package = || match compile_plain()? {
+            status if status.is_success() => compile_models(),
+            failed => Ok(failed),
+        };
+        both(&compile_page, &package)?
+    } else {
+        let shrink = |pkg: &Path| package::shrink(project, pkg, false);
+        let first = compile_plain()?;
+        if !first.is_success() {
+            return Ok(first);
         }
+        let second = both(&|| shrink(&plain), &compile_models)?;
+        if second.iter().any(|status| !status.is_success()) {
+            return Ok(first_failure(second));
+        }
+        both(&|| shrink(&models), &compile_page)?
+    };
+    let status = first_failure(statuses);
+    if !status.is_success() {
+        return Ok(status);
     }
     let status = package::shrink(project, &page, true)?;
     if !status.is_success() {
@@ -164,10 +187,14 @@ fn report(what: &str, result: &str) {
 struct Options {
     help: bool,
     build: bool,
+    /// Whether the package is compiled faster and larger.
+    draft: bool,
     check: bool,
     serve: bool,
     port: u16,
     test: Option<Vec<Browser>>,
+    /// Which part of the tests runs; none: all of them.
+    part: Option<usize>,
     only: Option<String>,
     /// The address arguments of `build.mjs`.
     links: Vec<String>,
@@ -178,10 +205,12 @@ impl Options {
         let mut options = Self {
             help: false,
             build: true,
+            draft: false,
             check: false,
             serve: false,
             port: PORT,
             test: None,
+            part: None,
             only: None,
             links: Vec::new(),
         };
@@ -189,6 +218,7 @@ impl Options {
         while let Some(argument) = rest.next() {
             match argument {
                 "--help" | "-h" => options.help = true,
+                "--draft" => options.draft = true,
                 "--no-build" => options.build = false,
                 "--check" => options.check = true,
                 "--serve" => options.serve = true,
@@ -213,12 +243,18 @@ impl Options {
                 "--test" => {
                     let named = rest.peek().filter(|next| !next.starts_with('-')).copied();
                     options.test = Some(match named {
-                        None => vec![Browser::Chromium, Browser::Firefox],
+                        None => BROWSERS.to_vec(),
+                        Some(DRAWN) => {
+                            rest.next();
+                            let day = today()? as usize;
+                            options.part = Some(day / BROWSERS.len());
+                            vec![BROWSERS[day % BROWSERS.len()]]
+                        }
                         Some(name) => {
                             rest.next();
                             vec![Browser::from_name(name).ok_or_else(|| {
                                 anyhow!(
-                                    "--test knows `chromium` and `firefox`, and `{name}` is neither"
+                                    "--test knows `chromium`, `firefox` and `drawn`, and `{name}` is none of them"
                                 )
                             })?]
                         }
@@ -316,6 +352,7 @@ mod tests {
                 && plain.test.is_none()
                 && plain.port == PORT
         );
+        assert!(!plain.draft && parse("--test --draft").unwrap().draft);
         let serve = parse("--serve --port 0 --no-build").unwrap();
         assert!(serve.serve && serve.port == 0 && !serve.build);
         assert_eq!(parse("--test").unwrap().test, Some(vec![Browser::Chromium, Browser::Firefox]));
@@ -325,6 +362,9 @@ mod tests {
             (Some(vec![Browser::Firefox]), Some("digits"))
         );
         assert_eq!(parse("--test --check").unwrap().test.unwrap().len(), 2);
+        assert_eq!(parse("--test").unwrap().part, None);
+        let drawn = parse("--test drawn --only digits").unwrap();
+        assert!(drawn.test.unwrap().len() == 1 && drawn.part.is_some());
         let links = parse("--source https://example.org/wgrad --check").unwrap();
         assert_eq!(links.links, ["--source", "https://example.org/wgrad"]);
     }

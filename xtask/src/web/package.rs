@@ -14,6 +14,8 @@ use crate::web::{Project, licences, report, target};
 pub const CRATE: &str = "wgrad-web";
 /// Its cargo profile.
 pub const PROFILE: &str = "web";
+/// A profile that compiles faster, for tests.
+pub const DRAFT: &str = "web-draft";
 /// The npm package, and the stem of its files.
 const NAME: &str = "wgrad";
 
@@ -73,8 +75,8 @@ const SHRINKING: [&str; 7] = [
     "--skip-pass=local-cse",
 ];
 
-/// Writes the most recently built wasm and its JavaScript into the emptied folder `pkg`.
-pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
+/// Writes the wasm that was built most recently with `profile`, and its JavaScript, into the emptied folder `pkg`.
+pub fn bind(project: &Project, profile: &str, pkg: &Path) -> Result<Status> {
     let lock =
         fs::read_to_string(project.root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
     let (library, tool) =
@@ -96,7 +98,7 @@ pub fn bind(project: &Project, pkg: &Path) -> Result<Status> {
     let wasm = project
         .target
         .join(target::TRIPLE)
-        .join(PROFILE)
+        .join(profile)
         .join(format!("{}.wasm", CRATE.replace('-', "_")));
     if !wasm.is_file() {
         bail!("the build left no {}; is `{CRATE}` a cdylib?", wasm.display());

@@ -125,7 +125,7 @@ fn dag(made: &Made) -> Result<Vec<Tensor>> {
             9 => {
                 let cut = rng.usize(1..8);
                 tf::concat(
-                    &[&x.slice(&[cut, 0], &[-1, -1])?, &x.slice(&[0, 0], &[cut as i64, -1])?],
+                    [&x.slice(&[cut, 0], &[-1, -1])?, &x.slice(&[0, 0], &[cut as i64, -1])?],
                     0,
                 )?
             }

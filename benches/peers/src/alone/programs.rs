@@ -55,9 +55,9 @@ fn life() -> tf::Result<Vec<Tensor>> {
     for _ in 0..60 {
         // The edges wrap around.
         let (last, first) = (cells.slice(&[31, 0], &[1, -1])?, cells.slice(&[0, 0], &[1, -1])?);
-        let tall = tf::concat(&[&last, &cells, &first], 0)?;
+        let tall = tf::concat([&last, &cells, &first], 0)?;
         let (last, first) = (tall.slice(&[0, 31], &[-1, 1])?, tall.slice(&[0, 0], &[-1, 1])?);
-        let wide = tf::concat(&[&last, &tall, &first], 1)?;
+        let wide = tf::concat([&last, &tall, &first], 1)?;
         let mut around = cells.negative()?;
         for row in 0..3 {
             for column in 0..3 {
@@ -111,7 +111,7 @@ fn power_iteration() -> tf::Result<Vec<Tensor>> {
         let quotient = (&v * a.matmul(&v)?).reduce_sum(())?;
         quotients.push(quotient);
     }
-    Ok(vec![v, tf::stack(&quotients.iter().collect::<Vec<_>>(), 0)?])
+    Ok(vec![v, tf::stack(quotients.iter().collect::<Vec<_>>(), 0)?])
 }
 
 fn averages() -> tf::Result<Vec<Tensor>> {

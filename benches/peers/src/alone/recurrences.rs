@@ -72,5 +72,5 @@ fn roll(x: &Tensor, axis: i64) -> tf::Result<Tensor> {
         return Ok(x.clone());
     }
     let parts = x.split_sizes(&[len - 1, 1], axis)?;
-    tf::concat(&[&parts[1], &parts[0]], axis)
+    tf::concat([&parts[1], &parts[0]], axis)
 }

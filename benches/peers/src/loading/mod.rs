@@ -21,7 +21,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::Result;
-use crate::harness::{empty_caches, median, repository};
+use crate::harness::{empty_caches, load_average, median, repository};
 use crate::report::{Setting, digits};
 
 const HELP: &str = "Usage: cargo xtask bench loading COMMAND FOLDER [OPTIONS]
@@ -270,12 +270,6 @@ fn answer(command: &mut Command) -> Result<Value> {
             Err(lines[lines.len().saturating_sub(3)..].join(" ").into())
         }
     }
-}
-
-/// How many processes wanted to run, over the last 1, 5 and 15 minutes; Linux only.
-fn load_average() -> String {
-    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split(' ').take(3).collect::<Vec<_>>().join(", ")
 }
 
 /// The `.safetensors` file of a model.
