@@ -51,7 +51,7 @@ impl<'a> Context<'a> {
     }
 
     /// The same context for several inputs, with the mask of each.
-    pub(crate) fn with_masks(self, masks: &'a [Option<Tensor>]) -> Self {
+    pub fn with_masks(self, masks: &'a [Option<Tensor>]) -> Self {
         Context { masks, ..self }
     }
 

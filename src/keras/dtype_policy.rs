@@ -91,6 +91,14 @@ pub(crate) fn bytes_as_floats(x: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// Integers and truth values as `f32`, for layers that multiply them with weights, as Keras promotes them.
+pub(crate) fn integers_as_floats(x: &Tensor) -> Result<Tensor> {
+    match x.dtype().is_float() {
+        true => Ok(x.clone()),
+        false => x.cast(DType::F32),
+    }
+}
+
 /// Wraps an optimizer in one that scales the loss.
 type Scale = fn(Arc<dyn Optimizer>) -> Arc<dyn Optimizer>;
 

@@ -40,12 +40,13 @@ mod context;
 pub mod datasets;
 mod dtype_policy;
 #[cfg(feature = "preprocessing")]
-mod front_model;
+mod front;
 mod function;
 mod functional;
 pub mod initializers;
 pub mod layers;
 mod lists;
+pub(crate) mod loading;
 pub mod losses;
 pub mod metrics;
 mod operations;
@@ -71,8 +72,14 @@ pub use config::{Config, ConfigValue};
 pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
+#[cfg(all(feature = "keras-files", feature = "preprocessing", not(target_family = "wasm")))]
+#[doc(hidden)]
+pub use front::load_with_front;
 #[cfg(feature = "preprocessing")]
-pub use front_model::FrontModel;
+pub use front::{FrontBatch, FrontModel, Fronted, HostInputs, HostSymbol, IntoFrontData};
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+#[doc(hidden)]
+pub use front::{front_into_json, front_of_json};
 pub use functional::{
     Functional, Input, LayerExt, PartialShape, Results, SymbolicOperand, SymbolicTensor, Symbols,
 };

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::loading::{Draw, draw_later, is_loading};
 use super::trial::settle;
 use super::{Constraint, DTypePolicy, Initializer, Regularizer};
 use crate::eager;
@@ -143,8 +144,19 @@ impl Weight {
         let variable = match self.slot.variable() {
             Some(variable) => variable,
             None => {
+                let mut later = None;
                 let made = self.slot.get_or_make(|left| {
                     let dtype = self.policy.variable_dtype();
+                    if left.is_none() && is_loading() && self.initializer.constant().is_none() {
+                        later = Some(Draw {
+                            initializer: self.initializer.clone(),
+                            generator: random::global().split(),
+                            device: x.device().clone(),
+                        });
+                        let _ = self.first.set(x.shape().into());
+                        let zeros = || Tensor::zeros(&shape)?.cast(dtype);
+                        return x.device().scope(|| eager::lifted(zeros));
+                    }
                     let from = x.device().waiting();
                     let make = || match left {
                         Some(left) => to_tensor_if_exact(left, &shape, dtype),
@@ -156,6 +168,9 @@ impl Weight {
                     let _ = self.first.set(x.shape().into());
                     Ok(value)
                 })?;
+                if let Some(draw) = later {
+                    draw_later(made, draw)?;
+                }
                 if let Some(constraint) = &self.constraint {
                     made.set_constraint(constraint.0.call.clone());
                 }

@@ -67,6 +67,39 @@ fn earlier_tokens_are_not_computed_again() {
     pieces_are_the_whole(&llama());
 }
 
+/// The logits after one token of each text are those among all.
+fn one_token_of_each(model: &impl CausalLm) {
+    let ids: Vec<i32> = (0..10).map(|i| (7 * i * i + 3) % 40).collect();
+    let ids = Tensor::from_slice(&ids, [2, 5]).unwrap();
+    let all = model.extend(&ids, &mut KeyValues::new(16)).unwrap();
+    let rows = all.reshape([10, 40]).unwrap().gather(&wgrad::constant([4, 7]).unwrap(), 0).unwrap();
+    near(&model.extend_at(&ids, &mut KeyValues::new(16), &[4, 2]).unwrap(), &rows);
+    for at in [&[4][..], &[4, 5], &[0, 0, 0]] {
+        let error = model.extend_at(&ids, &mut KeyValues::new(16), at).unwrap_err().to_string();
+        assert!(error.ends_with("there must be a place below 5 for each text."), "{error}");
+    }
+}
+
+#[test]
+fn a_prompt_needs_the_logits_of_one_token() {
+    one_token_of_each(&gpt2(16));
+    one_token_of_each(&llama());
+    let device = Device::new().unwrap();
+    device.scope(|| {
+        let words = 20_000;
+        let config = Gpt2Config::new().vocab_size(words).n_positions(256).n_embd(16).n_layer(1);
+        let model = Gpt2::new(config.n_head(2)).unwrap();
+        device.synchronize().unwrap();
+        device.reset_memory_stats();
+        let before = device.memory_info().current;
+        let options = GenerateOptions::new().max_new_tokens(1);
+        let mut text = model.generate(&[1; 256], options).unwrap();
+        text.next().unwrap().unwrap();
+        let most = device.memory_info().peak - before;
+        assert!(most < (256 * words * 4 / 4) as u64, "{most} bytes");
+    });
+}
+
 #[test]
 fn greedy_text_is_the_most_probable() {
     let model = gpt2(128);

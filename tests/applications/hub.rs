@@ -180,6 +180,17 @@ fn networks_for_images_have_the_classes_of_the_file() {
         let loaded = load(&folder).into_functional().unwrap();
         assert_eq!(weights(&loaded), weights(&model));
         assert_eq!(loaded.call(&x, INFERENCE).unwrap().shape(), [1, 5]);
+        // As a file of Keras, which a page loads, too.
+        #[cfg(feature = "keras-files")]
+        {
+            let path = folder.path("resnet.keras");
+            loaded.save(&path).unwrap();
+            let again = wgrad::keras::saving::load_model(&path).unwrap().functional().unwrap();
+            let values = |model: &wgrad::keras::Functional| {
+                model.call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap()
+            };
+            assert_eq!(values(&again), values(&loaded));
+        }
     }
     let modules = |layers| resnet::transformers(layers).modules().count();
     assert_eq!((modules(34), modules(50)), (36 + 36 + 1, 53 + 53 + 1));

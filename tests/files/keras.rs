@@ -15,10 +15,11 @@ use wgrad::data::npy;
 use wgrad::keras::layers::{
     Activate, Attention, Dense, MaxPooling2D, MultiHeadAttention, Rescaling, layer_from_config,
 };
-use wgrad::keras::saving::{self, LoadModelOptions, LoadedModel};
+use wgrad::keras::optimizers::{Adam, Optimizer, Sgd};
+use wgrad::keras::saving::{self, LoadModelOptions, LoadedModel, SaveModelOptions};
 use wgrad::keras::{
-    Activation, Config, FitOptions, Functional, INFERENCE, Input, Layer, LayerExt, Model,
-    Sequential,
+    Activation, CompileOptions, Config, FitOptions, Functional, INFERENCE, Input, Layer, LayerExt,
+    Model, Sequential,
 };
 use wgrad::{Error, HostArray, Tensor, Trackable};
 
@@ -271,6 +272,71 @@ fn a_compiled_model_trains_on_as_in_keras() {
     let model =
         saving::load_model_with(data("trained.keras"), plain).unwrap().sequential().unwrap();
     assert!(model.trainer().optimizer().is_err());
+}
+
+#[test]
+fn training_goes_on_from_a_file_as_if_it_had_not_stopped() {
+    let folder = Folder::new("keras-optimizer-state");
+    let random = wgrad::random::Generator::from_seed(3);
+    let (x, y) = (random.normal([8, 3]).unwrap(), random.normal([8, 1]).unwrap());
+    let rate = r#"{"class_name": "ExponentialDecay", "config": {"initial_learning_rate": 0.1, "decay_steps": 2, "decay_rate": 0.5}}"#;
+    for (class, options) in [
+        ("SGD", r#""learning_rate": 0.1"#),
+        ("SGD", r#""momentum": 0.9"#),
+        ("Adam", r#""amsgrad": true, "use_ema": true"#),
+        ("Adam", r#""gradient_accumulation_steps": 2"#),
+        ("RMSprop", &format!(r#""centered": true, "momentum": 0.5, "learning_rate": {rate}"#)),
+        ("Adafactor", ""),
+        ("Ftrl", ""),
+    ] {
+        let settings = format!(
+            r#"{{"optimizer": {{"class_name": "{class}", "config": {{{options}}}}}, "loss": "mse", "metrics": ["mae"]}}"#
+        );
+        let model = LoadedModel::Sequential(
+            Sequential::new().add(Dense::new(4).activation(Activation::Tanh)).add(Dense::new(1)),
+        );
+        model.compile_from_json(&settings).unwrap();
+        let model = model.sequential().unwrap();
+        let fit = |model: &Sequential, epochs| {
+            let options = FitOptions::new().epochs(epochs).shuffle(false).verbose(0);
+            model.fit((&x, &y), options).unwrap().get("loss").unwrap().to_vec()
+        };
+        fit(&model, 3);
+        let path = folder.path(&format!("{class}.keras"));
+        model.save_with(&path, &SaveModelOptions::new().compile_settings(settings)).unwrap();
+        let copy = saving::load_model(&path).unwrap().sequential().unwrap();
+        assert_eq!(fit(&copy, 4), fit(&model, 4), "{class} {options}");
+        assert_eq!(copy.get_weights().unwrap(), model.get_weights().unwrap(), "{class} {options}");
+    }
+}
+
+#[test]
+fn the_state_of_another_optimizer_is_left_out() {
+    let folder = Folder::new("keras-optimizer-misfit");
+    let model = Sequential::new().add(Dense::new(1));
+    let (x, y) = (Tensor::ones([4, 2]).unwrap(), Tensor::ones([4, 1]).unwrap());
+    let options = SaveModelOptions::new().compile_settings(r#"{"optimizer": "adam"}"#.to_string());
+    let path = folder.path("model.keras");
+    model.build([4, 2]).unwrap();
+    let error = model.save_with(&path, &options).unwrap_err().to_string();
+    assert!(error.contains("the model is not compiled"), "{error}");
+    model.compile("adam", "mse", CompileOptions::new()).unwrap();
+    model.fit((&x, &y), FitOptions::new().verbose(0)).unwrap();
+    let wrong = SaveModelOptions::new().compile_settings("[1]".to_string());
+    let error = model.save_with(&path, &wrong).unwrap_err().to_string();
+    assert!(error.contains("save: the settings are JSON, but not an object"), "{error}");
+    model.save_with(&path, &options).unwrap();
+    let sgd = Sgd::new(0.1);
+    saving::restore_optimizer(&model, &sgd, &path).unwrap();
+    assert_eq!((sgd.iterations(), sgd.learning_rate()), (0, 0.1));
+    let adam = Adam::new(0.5);
+    saving::restore_optimizer(&model, &adam, &path).unwrap();
+    assert_eq!((adam.iterations(), adam.learning_rate()), (1, 0.001));
+    // A file without a state changes nothing.
+    model.save(&path).unwrap();
+    let adam = Adam::new(0.5);
+    saving::restore_optimizer(&model, &adam, &path).unwrap();
+    assert_eq!((adam.iterations(), adam.learning_rate()), (0, 0.5));
 }
 
 #[test]

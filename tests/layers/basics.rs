@@ -1,7 +1,7 @@
 //! Layers, models, losses, metrics and optimizers as a program uses them; `tests/oracle.rs` has TensorFlow's numbers.
 
 use wgrad::keras::layers::{
-    Activate, AveragePooling2D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
+    Activate, AveragePooling2D, Conv1D, Conv2D, Dense, Dropout, Flatten, MaxPooling2D,
 };
 use wgrad::keras::losses::{
     CategoricalCrossentropy, Loss, MeanSquaredError, Reduction, SparseCategoricalCrossentropy,
@@ -186,9 +186,10 @@ fn errors_name_the_layer() {
     let error = model.call(&Tensor::zeros([2, 5]).unwrap(), INFERENCE).unwrap_err();
     assert!(matches!(error, Error::Shape(_)));
     assert!(error.to_string().starts_with("layer 'max_pooling2d': MaxPool"), "{error}");
-    let error = small_model().call(&constant([[1, 2]]).unwrap(), INFERENCE).unwrap_err();
+    let model = Sequential::new().add(Conv1D::new(1, 1));
+    let error = model.call(&constant([[[1], [2]]]).unwrap(), INFERENCE).unwrap_err();
     assert!(matches!(error, Error::DType(_)), "{error}");
-    assert!(error.to_string().starts_with("layer 'dense': "), "{error}");
+    assert!(error.to_string().starts_with("layer 'conv1d': "), "{error}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod support;
 mod attention;
 mod basics;
 mod callbacks;
+#[cfg(all(feature = "keras-files", feature = "preprocessing"))]
+mod front;
 mod json;
 mod keras_ops;
 mod layers;

@@ -5,6 +5,8 @@ use super::transformer::{EncoderLayer, Sizes, Visible, check, dense, kernels};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Dense, Dropout, Embedding, LayerNormalization};
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::loading::loading;
 use crate::keras::trial::trial;
 use crate::keras::{Activation, Context, INFERENCE, Layer};
 use crate::support::options::options;
@@ -151,9 +153,11 @@ impl Bert {
     #[cfg(not(target_family = "wasm"))]
     pub fn with_weights(config: BertConfig, path: impl AsRef<std::path::Path>) -> Result<Self> {
         let names = transformers(&config);
-        let model = Bert::new(config)?;
-        names.load_into(&model, "BERT", path.as_ref())?;
-        Ok(model)
+        loading(|| {
+            let model = Bert::new(config)?;
+            names.load_into(&model, "BERT", path.as_ref())?;
+            Ok(model)
+        })
     }
 
     /// Returns the sizes.

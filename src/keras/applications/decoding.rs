@@ -22,6 +22,15 @@ pub trait CausalLm: Trackable {
     /// [`Error::Shape`] if there is no room for the tokens in `past`, or a shape does not fit.
     fn extend(&self, ids: &Tensor, past: &mut KeyValues) -> Result<Tensor>;
 
+    /// Computes the logits of the token after one of each text, `[B,vocab_size]`: after `ids[b, at[b]]`. What is kept is as after
+    /// [`CausalLm::extend`], of which this is a part; networks compute only that part.
+    ///
+    /// # Errors
+    /// As [`CausalLm::extend`]; [`Error::Shape`] if `at` does not have a place for each text.
+    fn extend_at(&self, ids: &Tensor, past: &mut KeyValues, at: &[usize]) -> Result<Tensor> {
+        tokens_at(&self.extend(ids, past)?, at)
+    }
+
     /// Computes the logits of the token after each of `ids`, as [`CausalLm::extend`], and counts the first `tokens` of them.
     #[doc(hidden)]
     fn advance(&self, ids: &Tensor, past: &mut KeyValues, tokens: usize) -> Result<Tensor> {
@@ -141,7 +150,11 @@ const PROMPT: usize = 64;
 impl<'a, M: CausalLm> BatchGeneration<'a, M> {
     fn new(model: &'a M, prompts: &[impl AsRef<[u32]>], options: GenerateOptions) -> Result<Self> {
         let context = model.context_length();
-        let capacity = options.context.unwrap_or(context).min(context);
+        // Powers of two, so that prompts of all lengths have few shapes; with less room, each token takes less time.
+        let longest = prompts.iter().map(|prompt| prompt.as_ref().len()).max().unwrap_or(0);
+        let needed = longest.saturating_add(options.max_new_tokens.saturating_sub(1)).max(PROMPT);
+        let own = || needed.checked_next_power_of_two().unwrap_or(context);
+        let capacity = options.context.unwrap_or_else(own).min(context);
         if prompts.is_empty() {
             return Err(Error::Shape("generate: there is no prompt; pass at least one.".into()));
         }
@@ -193,18 +206,10 @@ impl<'a, M: CausalLm> BatchGeneration<'a, M> {
             ids.extend(std::iter::repeat_n(0, filled - text.next.len()));
         }
         let ids = Tensor::from_slice(&ids, [given.len(), filled])?;
-        let logits = self.model.extend(&ids, &mut self.past)?;
-        let words = logits.shape()[2];
-        let logits = logits.reshape_to([given.len() * filled, words].into())?;
-        let last = match filled {
-            1 => logits,
-            _ => {
-                let at = given.iter().enumerate().map(|(row, given)| row * filled + given - 1);
-                let at: Vec<i32> = at.map(|at| at as i32).collect();
-                logits.gather(&Tensor::from_slice(&at, [at.len()])?, 0)?
-            }
-        };
-        let last = last.cast(DType::F32)?.to_vec_async::<f32>().await?;
+        let at: Vec<usize> = given.iter().map(|given| given - 1).collect();
+        let logits = self.model.extend_at(&ids, &mut self.past, &at)?;
+        let words = logits.shape()[1];
+        let last = logits.cast(DType::F32)?.to_vec_async::<f32>().await?;
         // Nothing changes before all tokens are known.
         let mut picked = Vec::with_capacity(given.len());
         for (text, logits) in self.texts.iter().zip(last.chunks(words)) {
@@ -248,6 +253,27 @@ impl<M: CausalLm> Iterator for BatchGeneration<'_, M> {
     fn next(&mut self) -> Option<Result<Vec<Option<u32>>>> {
         pollster::block_on(self.next_async()).transpose()
     }
+}
+
+/// The values of one token of each text, `[B,D]` of `[B,T,D]`: `x[b, at[b]]`.
+pub(super) fn tokens_at(x: &Tensor, at: &[usize]) -> Result<Tensor> {
+    let shape = x.shape();
+    let wrong = || {
+        Err(Error::Shape(message!(
+            "extend_at: the values are {shape:?} and the places {at:?}; there must be a place below {} for each text.",
+            shape.get(1).unwrap_or(&0)
+        )))
+    };
+    let &[texts, steps, width] = shape else { return wrong() };
+    if at.len() != texts || at.iter().any(|at| *at >= steps) {
+        return wrong();
+    }
+    let rows = x.reshape_to([texts * steps, width].into())?;
+    if steps == 1 {
+        return Ok(rows);
+    }
+    let at: Vec<i32> = at.iter().enumerate().map(|(row, at)| (row * steps + at) as i32).collect();
+    rows.gather(&Tensor::from_slice(&at, [at.len()])?, 0)
 }
 
 /// Checks that a prompt has tokens that the network knows, and that it fits with the new ones.

@@ -1,7 +1,7 @@
 //! DenseNet121 (Huang et al. 2017).
 
 use super::names::WeightNames;
-use super::shared::{Style, concatenate, finished, max_pool, relu, top};
+use super::shared::{Style, built, concatenate, finished, max_pool, relu, top};
 use super::{ApplicationOptions, Scaling};
 use crate::error::Result;
 use crate::keras::layers::{AveragePooling2D, ZeroPadding2D};
@@ -18,29 +18,31 @@ const GROWTH: usize = 32;
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the options do not fit the network; the errors of loading weights.
 pub fn densenet121(options: &ApplicationOptions) -> Result<Functional> {
-    let style = Style::new(options, 1.001e-5, 0.99);
-    let input = options.input("DenseNet121", [224, 224, 3], 32)?;
-    let mut x = ZeroPadding2D::new(3).on(&input)?;
-    x = style.conv(&x, "conv1_conv", 64, 7, 2)?;
-    x = relu(&style.norm(&x, "conv1_bn")?, "conv1_relu")?;
-    x = max_pool(&ZeroPadding2D::new(1).on(&x)?, "pool1", 3, 2)?;
-    let mut channels = 64;
-    for (block, layers) in (2..).zip(BLOCKS) {
-        for layer in 1..=layers {
-            x = dense(style, &x, &format!("conv{block}_block{layer}"))?;
-            channels += GROWTH;
+    built(options, || {
+        let style = Style::new(options, 1.001e-5, 0.99);
+        let input = options.input("DenseNet121", [224, 224, 3], 32)?;
+        let mut x = ZeroPadding2D::new(3).on(&input)?;
+        x = style.conv(&x, "conv1_conv", 64, 7, 2)?;
+        x = relu(&style.norm(&x, "conv1_bn")?, "conv1_relu")?;
+        x = max_pool(&ZeroPadding2D::new(1).on(&x)?, "pool1", 3, 2)?;
+        let mut channels = 64;
+        for (block, layers) in (2..).zip(BLOCKS) {
+            for layer in 1..=layers {
+                x = dense(style, &x, &format!("conv{block}_block{layer}"))?;
+                channels += GROWTH;
+            }
+            if block < 5 {
+                channels /= 2;
+                let name = |part: &str| format!("pool{block}_{part}");
+                x = relu(&style.norm(&x, &name("bn"))?, &name("relu"))?;
+                x = style.conv(&x, &name("conv"), channels, 1, 1)?;
+                x = AveragePooling2D::new([2, 2]).strides([2, 2]).on_named(&name("pool"), &x)?;
+            }
         }
-        if block < 5 {
-            channels /= 2;
-            let name = |part: &str| format!("pool{block}_{part}");
-            x = relu(&style.norm(&x, &name("bn"))?, &name("relu"))?;
-            x = style.conv(&x, &name("conv"), channels, 1, 1)?;
-            x = AveragePooling2D::new([2, 2]).strides([2, 2]).on_named(&name("pool"), &x)?;
-        }
-    }
-    x = relu(&style.norm(&x, "bn")?, "relu")?;
-    x = top(&x, options, ["avg_pool", "max_pool"], None)?;
-    finished("densenet121", &input, &x, options, torchvision)
+        x = relu(&style.norm(&x, "bn")?, "relu")?;
+        x = top(&x, options, ["avg_pool", "max_pool"], None)?;
+        finished("densenet121", &input, &x, options, torchvision)
+    })
 }
 
 /// Adds the channels of one layer to `x`.

@@ -2,7 +2,7 @@
 
 use super::ApplicationOptions;
 use super::names::WeightNames;
-use super::shared::{Style, activation, add, finished, multiply, pooled};
+use super::shared::{Style, activation, add, built, finished, multiply, pooled};
 use crate::error::Result;
 use crate::keras::initializers::{Distribution, FanMode};
 use crate::keras::layers::{
@@ -49,52 +49,55 @@ fn conv(x: &SymbolicTensor, name: &str, filters: usize) -> Result<SymbolicTensor
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the options do not fit the network; the errors of loading weights.
 pub fn efficientnet_b0(options: &ApplicationOptions) -> Result<Functional> {
-    let style = Style::new(options, 1e-3, 0.99);
-    let input = options.input("EfficientNetB0", [224, 224, 3], 32)?;
-    let mut x = match style.torch {
-        true => (*input).clone(),
-        false => {
-            let x = Rescaling::new(1.0 / 255.0).on(&input)?;
-            Normalization::new().on(&x)?
+    built(options, || {
+        let style = Style::new(options, 1e-3, 0.99);
+        let input = options.input("EfficientNetB0", [224, 224, 3], 32)?;
+        let mut x = match style.torch {
+            true => (*input).clone(),
+            false => {
+                let x = Rescaling::new(1.0 / 255.0).on(&input)?;
+                Normalization::new().on(&x)?
+            }
+        };
+        x = style.pad(&x, "stem_conv_pad", 3)?;
+        x = Conv2D::new(32, [3, 3])
+            .strides([2, 2])
+            .use_bias(false)
+            .kernel_initializer(kernels())
+            .on_named("stem_conv", &x)?;
+        x = activation(&style.norm(&x, "stem_bn")?, "stem_activation", Activation::Silu)?;
+        let (mut channels, mut number) = (32, 0);
+        for (stage, (_, blocks, filters, _, stride)) in STAGES.into_iter().enumerate() {
+            for block in 0..blocks {
+                let stride = if block == 0 { stride } else { 1 };
+                let dropped =
+                    options.dropout(DROPPED).unwrap_or(0.0) * number as f32 / BLOCKS as f32;
+                x = mb_conv(style, &x, (stage, block, dropped), [channels, filters], stride)?;
+                channels = filters;
+                number += 1;
+            }
         }
-    };
-    x = style.pad(&x, "stem_conv_pad", 3)?;
-    x = Conv2D::new(32, [3, 3])
-        .strides([2, 2])
-        .use_bias(false)
-        .kernel_initializer(kernels())
-        .on_named("stem_conv", &x)?;
-    x = activation(&style.norm(&x, "stem_bn")?, "stem_activation", Activation::Silu)?;
-    let (mut channels, mut number) = (32, 0);
-    for (stage, (_, blocks, filters, _, stride)) in STAGES.into_iter().enumerate() {
-        for block in 0..blocks {
-            let stride = if block == 0 { stride } else { 1 };
-            let dropped = options.dropout(DROPPED).unwrap_or(0.0) * number as f32 / BLOCKS as f32;
-            x = mb_conv(style, &x, (stage, block, dropped), [channels, filters], stride)?;
-            channels = filters;
-            number += 1;
+        x = conv(&x, "top_conv", 1280)?;
+        x = activation(&style.norm(&x, "top_bn")?, "top_activation", Activation::Silu)?;
+        if options.include_top {
+            x = GlobalAveragePooling2D::new().on_named("avg_pool", &x)?;
+            if let Some(rate) = options.dropout(DROPPED) {
+                x = Dropout::new(rate).on_named("top_dropout", &x)?;
+            }
+            let (mode, distribution) = (FanMode::FanOut, Distribution::Uniform);
+            x = Dense::new(options.classes)
+                .activation(options.classifier_activation)
+                .kernel_initializer(Initializer::VarianceScaling {
+                    scale: 1.0 / 3.0,
+                    mode,
+                    distribution,
+                })
+                .on_named("predictions", &x)?;
+        } else {
+            x = pooled(&x, options.pooling, ["avg_pool", "max_pool"])?;
         }
-    }
-    x = conv(&x, "top_conv", 1280)?;
-    x = activation(&style.norm(&x, "top_bn")?, "top_activation", Activation::Silu)?;
-    if options.include_top {
-        x = GlobalAveragePooling2D::new().on_named("avg_pool", &x)?;
-        if let Some(rate) = options.dropout(DROPPED) {
-            x = Dropout::new(rate).on_named("top_dropout", &x)?;
-        }
-        let (mode, distribution) = (FanMode::FanOut, Distribution::Uniform);
-        x = Dense::new(options.classes)
-            .activation(options.classifier_activation)
-            .kernel_initializer(Initializer::VarianceScaling {
-                scale: 1.0 / 3.0,
-                mode,
-                distribution,
-            })
-            .on_named("predictions", &x)?;
-    } else {
-        x = pooled(&x, options.pooling, ["avg_pool", "max_pool"])?;
-    }
-    finished("efficientnetb0", &input, &x, options, torchvision)
+        finished("efficientnetb0", &input, &x, options, torchvision)
+    })
 }
 
 /// The name of a block, such as `block2a`.

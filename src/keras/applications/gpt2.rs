@@ -1,11 +1,13 @@
 //! [`Gpt2`]: the decoder of Radford et al. (2019), with Hugging Face's names.
 
-use super::decoding::CausalLm;
+use super::decoding::{CausalLm, tokens_at};
 use super::key_values::{KeyValues, attend_to_past};
 use super::names::WeightNames;
 use super::transformer::{check, dense, from_heads, into_heads, kernels};
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Dense, Dropout, Embedding, LayerNormalization};
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::loading::loading;
 use crate::keras::trial::trial;
 use crate::keras::{Activation, Context, INFERENCE, Layer};
 use crate::ops::MatmulOptions;
@@ -170,9 +172,11 @@ impl Gpt2 {
     #[cfg(not(target_family = "wasm"))]
     pub fn with_weights(config: Gpt2Config, path: impl AsRef<std::path::Path>) -> Result<Self> {
         let names = transformers(&config);
-        let model = Gpt2::new(config)?;
-        names.load_into(&model, "GPT-2", path.as_ref())?;
-        Ok(model)
+        loading(|| {
+            let model = Gpt2::new(config)?;
+            names.load_into(&model, "GPT-2", path.as_ref())?;
+            Ok(model)
+        })
     }
 
     /// Returns the sizes.
@@ -180,7 +184,8 @@ impl Gpt2 {
         &self.config
     }
 
-    fn run(
+    /// The features of each token, from which the last layer computes logits.
+    fn features(
         &self,
         ids: &Tensor,
         mut past: Option<&mut KeyValues>,
@@ -211,7 +216,11 @@ impl Gpt2 {
             let y = block.mlp.c_fc.call(&block.ln_2.call(&x, cx)?, cx)?;
             x = x.add(block.dropout.call(&block.mlp.c_proj.call(&y, cx)?, cx)?)?;
         }
-        let x = self.ln_f.call(&x, cx)?;
+        self.ln_f.call(&x, cx)
+    }
+
+    /// The logits of features, `[..,D]`.
+    fn logits(&self, x: &Tensor) -> Result<Tensor> {
         let table = self.wte.variables();
         let table =
             table.first().ok_or_else(|| Error::Data("GPT-2: it has no table of tokens.".into()))?;
@@ -242,7 +251,7 @@ impl Attention {
 
 impl Layer for Gpt2 {
     fn call(&self, ids: &Tensor, cx: Context<'_>) -> Result<Tensor> {
-        self.run(ids, None, cx)
+        self.logits(&self.features(ids, None, cx)?)
     }
 }
 
@@ -256,7 +265,11 @@ impl CausalLm for Gpt2 {
     }
 
     fn extend(&self, ids: &Tensor, past: &mut KeyValues) -> Result<Tensor> {
-        self.run(ids, Some(past), INFERENCE)
+        self.logits(&self.features(ids, Some(past), INFERENCE)?)
+    }
+
+    fn extend_at(&self, ids: &Tensor, past: &mut KeyValues, at: &[usize]) -> Result<Tensor> {
+        self.logits(&tokens_at(&self.features(ids, Some(past), INFERENCE)?, at)?)
     }
 }
 

@@ -89,23 +89,28 @@ impl KeyValues {
         Ok(positions)
     }
 
-    /// Stores the keys and values of the call's tokens for a layer, `[B,H,T,D]`, and returns those of all.
+    /// Stores the keys and values of the call's tokens for a layer, `[B,H,T,D]`, and returns those that these tokens may see.
     pub(super) fn extend(&mut self, layer: usize, new: [&Tensor; 2]) -> Result<[Tensor; 2]> {
         let Some(step) = &self.step else {
             return Err(Error::Data("KeyValues: no call has begun.".into()));
         };
-        if layer == self.layers.len() {
-            let &[batch, heads, _, size] = new[0].shape() else {
-                return Err(Error::Shape(message!("KeyValues: keys are {:?}.", new[0].shape())));
-            };
-            let empty = Tensor::zeros([batch, heads, self.capacity, size])?.cast(new[0].dtype())?;
-            self.layers.push([empty.clone(), empty]);
+        let &[batch, _, _, _] = new[0].shape() else {
+            return Err(Error::Shape(message!("KeyValues: keys are {:?}.", new[0].shape())));
+        };
+        if self.used == 0 {
+            let free = [(0, 0), (0, 0), (0, self.capacity - step.tokens), (0, 0)];
+            let stored = [new[0].pad(&free)?, new[1].pad(&free)?];
+            self.layers.truncate(layer);
+            self.layers.push(stored);
+            // The prompt sees only itself, not what is free.
+            return Ok(new.map(Tensor::clone));
         }
-        let old = &self.layers[layer];
-        if old[0].shape()[0] != new[0].shape()[0] {
+        let Some(old) = self.layers.get(layer) else {
+            return Err(Error::Data(message!("KeyValues: there is nothing of layer {layer}.")));
+        };
+        if old[0].shape()[0] != batch {
             return Err(Error::Shape(message!(
-                "KeyValues: the call has {} examples, and the earlier tokens were of {}. Make new ones for another batch.",
-                new[0].shape()[0],
+                "KeyValues: the call has {batch} examples, and the earlier tokens were of {}. Make new ones for another batch.",
                 old[0].shape()[0]
             )));
         }
@@ -122,8 +127,11 @@ impl KeyValues {
         Ok(stored)
     }
 
-    /// Which keys the call's tokens see.
+    /// Which of the keys that `extend` returns the call's tokens see.
     pub(super) fn visible(&self) -> Visible<'_> {
+        if self.used == 0 {
+            return Visible::Causal;
+        }
         self.step.as_ref().map_or(Visible::All, |step| Visible::Where(&step.visible))
     }
 

@@ -2,7 +2,7 @@
 
 use super::ApplicationOptions;
 use super::names::WeightNames;
-use super::shared::{classifier, finished, max_pool, pooled};
+use super::shared::{built, classifier, finished, max_pool, pooled};
 use crate::error::Result;
 use crate::keras::layers::{Conv2D, Dense, Flatten};
 use crate::keras::{Activation, Functional, LayerExt};
@@ -24,22 +24,24 @@ use crate::ops::Padding;
 /// # }
 /// ```
 pub fn lenet(options: &ApplicationOptions) -> Result<Functional> {
-    let input = options.input("LeNet", [28, 28, 1], 14)?;
-    let conv = |filters| Conv2D::new(filters, [5, 5]).activation(Activation::Relu);
-    let x = conv(6).padding(Padding::Same).on_named("conv1", &input)?;
-    let x = max_pool(&x, "pool1", 2, 2)?;
-    let x = conv(16).on_named("conv2", &x)?;
-    let mut x = max_pool(&x, "pool2", 2, 2)?;
-    if options.include_top {
-        x = Flatten::new().on_named("flatten", &x)?;
-        for (name, units) in [("fc1", 120), ("fc2", 84)] {
-            x = Dense::new(units).activation(Activation::Relu).on_named(name, &x)?;
+    built(options, || {
+        let input = options.input("LeNet", [28, 28, 1], 14)?;
+        let conv = |filters| Conv2D::new(filters, [5, 5]).activation(Activation::Relu);
+        let x = conv(6).padding(Padding::Same).on_named("conv1", &input)?;
+        let x = max_pool(&x, "pool1", 2, 2)?;
+        let x = conv(16).on_named("conv2", &x)?;
+        let mut x = max_pool(&x, "pool2", 2, 2)?;
+        if options.include_top {
+            x = Flatten::new().on_named("flatten", &x)?;
+            for (name, units) in [("fc1", 120), ("fc2", 84)] {
+                x = Dense::new(units).activation(Activation::Relu).on_named(name, &x)?;
+            }
+            x = classifier(options).on_named("predictions", &x)?;
+        } else {
+            x = pooled(&x, options.pooling, ["", ""])?;
         }
-        x = classifier(options).on_named("predictions", &x)?;
-    } else {
-        x = pooled(&x, options.pooling, ["", ""])?;
-    }
-    finished("lenet", &input, &x, options, pytorch)
+        finished("lenet", &input, &x, options, pytorch)
+    })
 }
 
 /// The names in the many PyTorch programs that call the layers `conv1`, `conv2`, `fc1`, `fc2` and `fc3`.

@@ -1,13 +1,15 @@
 //! [`Llama`]: a decoder with root-mean-square normalizations, rotary positions and grouped queries (Touvron et al. 2023), with
 //! Hugging Face's names.
 
-use super::decoding::CausalLm;
+use super::decoding::{CausalLm, tokens_at};
 use super::key_values::{KeyValues, attend_to_past};
 use super::names::WeightNames;
 use super::transformer::{check, from_heads, into_heads, kernels};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Dense, Dropout, Embedding, RmsNormalization};
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::loading::loading;
 use crate::keras::trial::trial;
 use crate::keras::{Context, INFERENCE, Layer};
 use crate::ops::{MatmulOptions, concat};
@@ -196,9 +198,11 @@ impl Llama {
     #[cfg(not(target_family = "wasm"))]
     pub fn with_weights(config: LlamaConfig, path: impl AsRef<std::path::Path>) -> Result<Self> {
         let names = transformers(&config);
-        let model = Llama::new(config)?;
-        names.load_into(&model, "LLaMA", path.as_ref())?;
-        Ok(model)
+        loading(|| {
+            let model = Llama::new(config)?;
+            names.load_into(&model, "LLaMA", path.as_ref())?;
+            Ok(model)
+        })
     }
 
     /// Returns the sizes.
@@ -222,7 +226,8 @@ impl Llama {
         Ok([angles.cos()?, angles.sin()?])
     }
 
-    fn run(
+    /// The features of each token, from which the last layer computes logits.
+    fn features(
         &self,
         ids: &Tensor,
         mut past: Option<&mut KeyValues>,
@@ -256,9 +261,13 @@ impl Llama {
             let y = gate.multiply(block.mlp.up_proj.call(&y, cx)?)?;
             x = x.add(block.mlp.down_proj.call(&y, cx)?)?;
         }
-        let x = self.norm.call(&x, cx)?;
+        self.norm.call(&x, cx)
+    }
+
+    /// The logits of features, `[..,D]`.
+    fn logits(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
         if let Some(head) = &self.lm_head {
-            return head.call(&x, cx);
+            return head.call(x, cx);
         }
         let table = self.embed_tokens.variables();
         let table =
@@ -296,7 +305,7 @@ impl Attention {
 
 impl Layer for Llama {
     fn call(&self, ids: &Tensor, cx: Context<'_>) -> Result<Tensor> {
-        self.run(ids, None, cx)
+        self.logits(&self.features(ids, None, cx)?, cx)
     }
 }
 
@@ -310,7 +319,11 @@ impl CausalLm for Llama {
     }
 
     fn extend(&self, ids: &Tensor, past: &mut KeyValues) -> Result<Tensor> {
-        self.run(ids, Some(past), INFERENCE)
+        self.logits(&self.features(ids, Some(past), INFERENCE)?, INFERENCE)
+    }
+
+    fn extend_at(&self, ids: &Tensor, past: &mut KeyValues, at: &[usize]) -> Result<Tensor> {
+        self.logits(&tokens_at(&self.features(ids, Some(past), INFERENCE)?, at)?, INFERENCE)
     }
 }
 

@@ -1,7 +1,7 @@
 //! MobileNetV2 (Sandler et al. 2018).
 
 use super::names::WeightNames;
-use super::shared::{Style, add, finished, relu6, top, zeros};
+use super::shared::{Style, add, built, finished, relu6, top, zeros};
 use super::{ApplicationOptions, Scaling};
 use crate::error::Result;
 use crate::keras::layers::Conv2D;
@@ -37,20 +37,22 @@ const BLOCKS: [(usize, usize); 17] = [
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the options do not fit the network; the errors of loading weights.
 pub fn mobilenet_v2(options: &ApplicationOptions) -> Result<Functional> {
-    let style = Style::new(options, 1e-3, 0.999);
-    let input = options.input("MobileNetV2", [224, 224, 3], 32)?;
-    let mut x = stem(style, &input, "Conv1", 32)?;
-    x = relu6(&style.norm(&x, "bn_Conv1")?, "Conv1_relu")?;
-    let mut channels = 32;
-    for (block, (filters, stride)) in BLOCKS.into_iter().enumerate() {
-        x = inverted(style, &x, block, [channels, filters], stride)?;
-        channels = filters;
-    }
-    x = style.conv(&x, "Conv_1", 1280, 1, 1)?;
-    x = relu6(&style.norm(&x, "Conv_1_bn")?, "out_relu")?;
-    let dropout = options.dropout(0.2).filter(|_| options.torchvision());
-    x = top(&x, options, ["", ""], dropout)?;
-    finished("mobilenetv2", &input, &x, options, torchvision)
+    built(options, || {
+        let style = Style::new(options, 1e-3, 0.999);
+        let input = options.input("MobileNetV2", [224, 224, 3], 32)?;
+        let mut x = stem(style, &input, "Conv1", 32)?;
+        x = relu6(&style.norm(&x, "bn_Conv1")?, "Conv1_relu")?;
+        let mut channels = 32;
+        for (block, (filters, stride)) in BLOCKS.into_iter().enumerate() {
+            x = inverted(style, &x, block, [channels, filters], stride)?;
+            channels = filters;
+        }
+        x = style.conv(&x, "Conv_1", 1280, 1, 1)?;
+        x = relu6(&style.norm(&x, "Conv_1_bn")?, "out_relu")?;
+        let dropout = options.dropout(0.2).filter(|_| options.torchvision());
+        x = top(&x, options, ["", ""], dropout)?;
+        finished("mobilenetv2", &input, &x, options, torchvision)
+    })
 }
 
 /// The first convolution, of 3 x 3 with a stride of 2.

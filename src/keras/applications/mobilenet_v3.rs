@@ -3,7 +3,7 @@
 use super::ApplicationOptions;
 use super::mobilenet_v2::stem;
 use super::names::WeightNames;
-use super::shared::{Style, add, finished, multiply, pooled};
+use super::shared::{Style, add, built, finished, multiply, pooled};
 use crate::error::Result;
 use crate::keras::layers::{
     Activate, Conv2D, Dense, Dropout, Flatten, GlobalAveragePooling2D, Relu, Rescaling,
@@ -80,42 +80,44 @@ fn mobilenet_v3(
     units: usize,
     options: &ApplicationOptions,
 ) -> Result<Functional> {
-    let mut style = Style::new(options, 1e-3, 0.999);
-    if style.torch {
-        (style.epsilon, style.momentum) = (1e-3, 0.99);
-    }
-    let input = options.input(name, [224, 224, 3], 32)?;
-    let mut x = match style.torch {
-        true => (*input).clone(),
-        false => Rescaling::new(1.0 / 127.5).offset(-1.0).on(&input)?,
-    };
-    x = stem(style, &x, "conv", 16)?;
-    x = hard_swish(&style.norm(&x, "conv_bn")?)?;
-    let mut channels = 16;
-    for (number, block) in blocks.iter().enumerate() {
-        x = inverted(style, &x, number, channels, block)?;
-        channels = block.1;
-    }
-    x = style.conv(&x, "conv_1", 6 * channels, 1, 1)?;
-    x = hard_swish(&style.norm(&x, "conv_1_bn")?)?;
-    if !options.include_top {
-        x = pooled(&x, options.pooling, ["avg_pool", "max_pool"])?;
-    } else if style.torch {
-        x = GlobalAveragePooling2D::new().on(&x)?;
-        x = hard_swish(&Dense::new(units).on_named("conv_2", &x)?)?;
-        x = dropped(&x, options)?;
-        x = Dense::new(options.classes)
-            .activation(options.classifier_activation)
-            .on_named("logits", &x)?;
-    } else {
-        x = GlobalAveragePooling2D::new().keepdims(true).on(&x)?;
-        x = hard_swish(&Conv2D::new(units, [1, 1]).on_named("conv_2", &x)?)?;
-        x = dropped(&x, options)?;
-        x = Conv2D::new(options.classes, [1, 1]).on_named("logits", &x)?;
-        x = Flatten::new().on(&x)?;
-        x = Activate::new(options.classifier_activation).on_named("predictions", &x)?;
-    }
-    finished(name, &input, &x, options, || torchvision_names(blocks))
+    built(options, || {
+        let mut style = Style::new(options, 1e-3, 0.999);
+        if style.torch {
+            (style.epsilon, style.momentum) = (1e-3, 0.99);
+        }
+        let input = options.input(name, [224, 224, 3], 32)?;
+        let mut x = match style.torch {
+            true => (*input).clone(),
+            false => Rescaling::new(1.0 / 127.5).offset(-1.0).on(&input)?,
+        };
+        x = stem(style, &x, "conv", 16)?;
+        x = hard_swish(&style.norm(&x, "conv_bn")?)?;
+        let mut channels = 16;
+        for (number, block) in blocks.iter().enumerate() {
+            x = inverted(style, &x, number, channels, block)?;
+            channels = block.1;
+        }
+        x = style.conv(&x, "conv_1", 6 * channels, 1, 1)?;
+        x = hard_swish(&style.norm(&x, "conv_1_bn")?)?;
+        if !options.include_top {
+            x = pooled(&x, options.pooling, ["avg_pool", "max_pool"])?;
+        } else if style.torch {
+            x = GlobalAveragePooling2D::new().on(&x)?;
+            x = hard_swish(&Dense::new(units).on_named("conv_2", &x)?)?;
+            x = dropped(&x, options)?;
+            x = Dense::new(options.classes)
+                .activation(options.classifier_activation)
+                .on_named("logits", &x)?;
+        } else {
+            x = GlobalAveragePooling2D::new().keepdims(true).on(&x)?;
+            x = hard_swish(&Conv2D::new(units, [1, 1]).on_named("conv_2", &x)?)?;
+            x = dropped(&x, options)?;
+            x = Conv2D::new(options.classes, [1, 1]).on_named("logits", &x)?;
+            x = Flatten::new().on(&x)?;
+            x = Activate::new(options.classifier_activation).on_named("predictions", &x)?;
+        }
+        finished(name, &input, &x, options, || torchvision_names(blocks))
+    })
 }
 
 fn inverted(

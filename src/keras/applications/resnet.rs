@@ -1,7 +1,7 @@
 //! ResNet18, ResNet34 and ResNet50 (He et al. 2015).
 
 use super::names::WeightNames;
-use super::shared::{Style, add, finished, max_pool, relu, top, zeros};
+use super::shared::{Style, add, built, finished, max_pool, relu, top, zeros};
 use super::{ApplicationOptions, Scaling};
 use crate::error::Result;
 use crate::keras::layers::Conv2D;
@@ -57,24 +57,26 @@ fn resnet(
     style: Style,
     options: &ApplicationOptions,
 ) -> Result<Functional> {
-    let input = options.input(name, [224, 224, 3], 32)?;
-    let mut x = zeros(&input, "conv1_pad", 3)?;
-    x = style.conv(&x, "conv1_conv", 64, 7, 2)?;
-    x = relu(&style.norm(&x, "conv1_bn")?, "conv1_relu")?;
-    x = max_pool(&zeros(&x, "pool1_pad", 1)?, "pool1_pool", 3, 2)?;
-    for (stack, blocks) in depths(layers).into_iter().enumerate() {
-        for block in 1..=blocks {
-            let name = format!("conv{}_block{block}", stack + 2);
-            let stride = if stack > 0 && block == 1 { 2 } else { 1 };
-            let filters = 64 << stack;
-            x = match layers {
-                50 => bottleneck(style, &x, &name, filters, stride, block == 1)?,
-                _ => basic(style, &x, &name, filters, stride)?,
-            };
+    built(options, || {
+        let input = options.input(name, [224, 224, 3], 32)?;
+        let mut x = zeros(&input, "conv1_pad", 3)?;
+        x = style.conv(&x, "conv1_conv", 64, 7, 2)?;
+        x = relu(&style.norm(&x, "conv1_bn")?, "conv1_relu")?;
+        x = max_pool(&zeros(&x, "pool1_pad", 1)?, "pool1_pool", 3, 2)?;
+        for (stack, blocks) in depths(layers).into_iter().enumerate() {
+            for block in 1..=blocks {
+                let name = format!("conv{}_block{block}", stack + 2);
+                let stride = if stack > 0 && block == 1 { 2 } else { 1 };
+                let filters = 64 << stack;
+                x = match layers {
+                    50 => bottleneck(style, &x, &name, filters, stride, block == 1)?,
+                    _ => basic(style, &x, &name, filters, stride)?,
+                };
+            }
         }
-    }
-    x = top(&x, options, ["avg_pool", "max_pool"], None)?;
-    finished(name, &input, &x, options, || torchvision(layers))
+        x = top(&x, options, ["avg_pool", "max_pool"], None)?;
+        finished(name, &input, &x, options, || torchvision(layers))
+    })
 }
 
 /// `relu(x + bn(conv(relu(bn(conv(relu(bn(conv(x))))))))`, where x is convolved, too, if `projects`.

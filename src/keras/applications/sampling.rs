@@ -22,8 +22,9 @@ options! {
         stop_tokens: Vec<u32> as impl Into<Vec<u32>> = Vec::new(),
         /// Sets the seed, which determines the tokens that are drawn.
         seed: u64 = 0,
-        /// Sets the number of tokens for which keys and values have room, at most the network's context, which is the default.
-        /// The less, the less memory and time each token takes.
+        /// Sets the number of tokens for which keys and values have room, at most the network's context. The less, the less memory
+        /// and time each token takes. By default it is the power of two that has room for the prompt and the new tokens, at least
+        /// 64: texts of different lengths then have few different shapes.
         context: Option<usize> as impl Into<Option<usize>> = None,
     }
 }

@@ -8,6 +8,7 @@ use crate::keras::layers::{
     Activate, Add, BatchNormalization, Concatenate, Conv2D, Dense, DepthwiseConv2D, Dropout,
     GlobalAveragePooling2D, GlobalMaxPooling2D, MaxPooling2D, Multiply, Relu, ZeroPadding2D,
 };
+use crate::keras::loading::loading;
 use crate::keras::{Activation, Functional, Input, LayerExt, SymbolicTensor};
 use crate::ops::Padding;
 
@@ -183,6 +184,14 @@ fn named(
         "" => layer.on(x),
         name => layer.on_named(name, x),
     }
+}
+
+/// Builds a network with `build`; if the options name a file of weights, without initial values for those in the file.
+pub(super) fn built(
+    options: &ApplicationOptions,
+    build: impl FnOnce() -> Result<Functional>,
+) -> Result<Functional> {
+    if options.weights.as_os_str().is_empty() { build() } else { loading(build) }
 }
 
 /// The model from `input` to `output`, with the weights of the file that the options name.

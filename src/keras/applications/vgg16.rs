@@ -1,7 +1,7 @@
 //! VGG16 (Simonyan and Zisserman 2014).
 
 use super::names::WeightNames;
-use super::shared::{classifier, finished, max_pool, pooled};
+use super::shared::{built, classifier, finished, max_pool, pooled};
 use super::{ApplicationOptions, Scaling};
 use crate::error::Result;
 use crate::keras::layers::{Conv2D, Dense, Dropout, Flatten};
@@ -19,30 +19,32 @@ const BLOCKS: [(usize, usize); 5] = [(2, 64), (2, 128), (3, 256), (3, 512), (3, 
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) if the options do not fit the network; the errors of loading weights.
 pub fn vgg16(options: &ApplicationOptions) -> Result<Functional> {
-    let input = options.input("VGG16", [224, 224, 3], 32)?;
-    let mut x = (*input).clone();
-    for (block, (convolutions, filters)) in (1..).zip(BLOCKS) {
-        for conv in 1..=convolutions {
-            x = Conv2D::new(filters, [3, 3])
-                .activation(Activation::Relu)
-                .padding(Padding::Same)
-                .on_named(&format!("block{block}_conv{conv}"), &x)?;
-        }
-        x = max_pool(&x, &format!("block{block}_pool"), 2, 2)?;
-    }
-    if options.include_top {
-        x = Flatten::new().on_named("flatten", &x)?;
-        for name in ["fc1", "fc2"] {
-            x = Dense::new(4096).activation(Activation::Relu).on_named(name, &x)?;
-            if let Some(rate) = options.dropout(0.5).filter(|_| options.torchvision()) {
-                x = Dropout::new(rate).on(&x)?;
+    built(options, || {
+        let input = options.input("VGG16", [224, 224, 3], 32)?;
+        let mut x = (*input).clone();
+        for (block, (convolutions, filters)) in (1..).zip(BLOCKS) {
+            for conv in 1..=convolutions {
+                x = Conv2D::new(filters, [3, 3])
+                    .activation(Activation::Relu)
+                    .padding(Padding::Same)
+                    .on_named(&format!("block{block}_conv{conv}"), &x)?;
             }
+            x = max_pool(&x, &format!("block{block}_pool"), 2, 2)?;
         }
-        x = classifier(options).on_named("predictions", &x)?;
-    } else {
-        x = pooled(&x, options.pooling, ["", ""])?;
-    }
-    finished("vgg16", &input, &x, options, torchvision)
+        if options.include_top {
+            x = Flatten::new().on_named("flatten", &x)?;
+            for name in ["fc1", "fc2"] {
+                x = Dense::new(4096).activation(Activation::Relu).on_named(name, &x)?;
+                if let Some(rate) = options.dropout(0.5).filter(|_| options.torchvision()) {
+                    x = Dropout::new(rate).on(&x)?;
+                }
+            }
+            x = classifier(options).on_named("predictions", &x)?;
+        } else {
+            x = pooled(&x, options.pooling, ["", ""])?;
+        }
+        finished("vgg16", &input, &x, options, torchvision)
+    })
 }
 
 /// Scales images as Keras's weights need it: [`Scaling::Caffe`].

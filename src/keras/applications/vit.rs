@@ -4,6 +4,8 @@ use super::names::WeightNames;
 use super::transformer::{EncoderLayer, STDDEV, Sizes, Visible, check, kernels};
 use crate::error::{Error, Result, message};
 use crate::keras::layers::{Conv2D, Dense, Dropout, LayerNormalization};
+#[cfg(not(target_family = "wasm"))]
+use crate::keras::loading::loading;
 use crate::keras::trial::trial;
 use crate::keras::{Activation, Context, INFERENCE, Initializer, Layer, Weight};
 use crate::ops::concat;
@@ -153,9 +155,11 @@ impl Vit {
             (_, true) => timm(&config),
             _ => transformers(&config),
         };
-        let model = Vit::new(config)?;
-        names.load_into(&model, "ViT", path)?;
-        Ok(model)
+        loading(|| {
+            let model = Vit::new(config)?;
+            names.load_into(&model, "ViT", path)?;
+            Ok(model)
+        })
     }
 
     /// Returns the sizes.

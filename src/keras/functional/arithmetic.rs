@@ -96,10 +96,10 @@ impl Callable for Arithmetic {
     ) -> Result<Vec<Masked>> {
         let y = match (&self.kind.apply, inputs, self.number) {
             (Apply::Two(f), [a, b], None) => f(a, b.into())?,
-            (Apply::Two(f), [a], Some((number, false))) => f(a, beside(a, number))?,
+            (Apply::Two(f), [a], Some((number, false))) => f(a, number_for(a, number))?,
             // Converts the number to the dtype that it has next to the tensor.
             (Apply::Two(f), [a], Some((number, true))) => {
-                let number = Tensor::add(&a.zeros_like()?, beside(a, number))?;
+                let number = Tensor::add(&a.zeros_like()?, number_for(a, number))?;
                 f(&number, a.into())?
             }
             (Apply::One(f), [x], None) => f(x)?,
@@ -157,8 +157,8 @@ impl Callable for Arithmetic {
     }
 }
 
-/// `number` as an operand next to `x`: a whole number stays an integer next to integers.
-fn beside(x: &Tensor, number: f32) -> Operand {
+/// `number` as an operand for an op on `x`: a whole number stays an integer if `x` has integers.
+fn number_for(x: &Tensor, number: f32) -> Operand {
     match x.dtype().is_int() && number.fract() == 0.0 && number.abs() < 1e9 {
         true => (number as i32).into(),
         false => number.into(),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::operation::{Callable, Called, Masked};
 use crate::error::Result;
-use crate::keras::layers::{AttendCall, Attends, RunsSequences};
+use crate::keras::layers::{AttendCall, AttentionLayer, SequenceLayer};
 use crate::keras::{Config, Context, Layer};
 use crate::tensor::Tensor;
 use crate::trackable::{CallForm, Trackable};
@@ -65,7 +65,7 @@ pub(super) fn written(
 
 /// A call of a recurrent layer that a file describes: on sequences and, optionally, on states.
 pub(super) struct RecurrentCall {
-    pub(super) layer: Box<dyn RunsSequences>,
+    pub(super) layer: Box<dyn SequenceLayer>,
 }
 
 impl Callable for RecurrentCall {
@@ -103,7 +103,7 @@ impl Callable for RecurrentCall {
 
 /// A call of attention that a file describes.
 pub(crate) struct AttentionCall {
-    pub(crate) layer: Arc<dyn Attends>,
+    pub(crate) layer: Arc<dyn AttentionLayer>,
     /// The argument that each input belongs to: `query`, `value`, `key`, or a mask: `attention_mask`, `query_mask`,
     /// `value_mask`, `key_mask`.
     pub(crate) names: Vec<&'static str>,

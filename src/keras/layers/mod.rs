@@ -31,10 +31,9 @@ pub use self::core::{
 };
 pub use activations::{Activate, Elu, LeakyRelu, Prelu, Relu, Softmax};
 pub use attention::{
-    AdditiveAttention, AttendOptions, Attention, GroupQueryAttention, MultiHeadAttention, ScoreMode,
+    AdditiveAttention, AttendCall, AttendOptions, Attention, AttentionLayer, GroupQueryAttention,
+    MultiHeadAttention, ScoreMode,
 };
-#[cfg(feature = "json")]
-pub(crate) use attention::{AttendCall, Attends};
 pub use convolutional::{
     Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, DepthwiseConv1D,
     DepthwiseConv2D, SeparableConv1D, SeparableConv2D, SignalPadding,
@@ -74,10 +73,10 @@ pub use reshaping::{
     UpSampling2D, UpSampling3D, ZeroPadding1D, ZeroPadding2D, ZeroPadding3D,
 };
 #[cfg(feature = "json")]
-pub(crate) use rnn::{AnyRnn, RunsSequences};
+pub(crate) use rnn::AnyRnn;
 pub use rnn::{
     Bidirectional, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, GruCell, Lstm, LstmCell, MergeMode,
-    Mirror, RecurrentLayer, Rnn, RnnCell, SimpleRnn, SimpleRnnCell, StackedRnnCells,
+    Mirror, RecurrentLayer, Rnn, RnnCell, SequenceLayer, SimpleRnn, SimpleRnnCell, StackedRnnCells,
     TimeDistributed,
 };
 pub use shapes::Borders;
@@ -85,7 +84,10 @@ pub use shapes::Borders;
 #[cfg(feature = "json")]
 pub(crate) use registry::{AnyLayer, any_from_config, with_others};
 #[cfg(feature = "json")]
-pub use registry::{layer_from_config, merging_layer_from_config};
+pub use registry::{
+    attention_layer_from_config, layer_from_config, merging_layer_from_config,
+    recurrent_layer_from_config,
+};
 pub(crate) use seed_generator::SeedGenerator;
 #[cfg(feature = "json")]
 pub(crate) use written::{written, written_input};

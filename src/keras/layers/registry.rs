@@ -12,9 +12,9 @@ pub(crate) enum AnyLayer {
     One(Box<dyn Layer>),
     Many(Box<dyn Layer<[Tensor]>>),
     /// Of query, value and key, with masks.
-    Attention(Box<dyn Attends>),
+    Attention(Box<dyn AttentionLayer>),
     /// Of sequences, with states.
-    Recurrent(Box<dyn RunsSequences>),
+    Recurrent(Box<dyn SequenceLayer>),
 }
 
 impl AnyLayer {
@@ -196,6 +196,12 @@ pub(crate) fn any_from_config(config: &Config) -> Result<AnyLayer> {
     if let Some((_, make)) = classes().find(|(known, _)| *known == class) {
         return make(config);
     }
+    if matches!(class, "HashedCrossing" | "Hashing" | "StringLookup" | "TextVectorization") {
+        return Err(Error::Data(message!(
+            "from_config: a {class} computes on the host, so the model is a FrontModel: load its file with FrontModel::load (a \
+             Sequential) or FrontModel::load_functional (feature preprocessing)."
+        )));
+    }
     let known: Vec<&str> = classes().map(|(class, _)| class).collect();
     Err(Error::Data(message!(
         "from_config: there is no layer '{}'. The known ones are {}; a model's JSON may name a program's own, too \
@@ -247,6 +253,58 @@ pub fn merging_layer_from_config(config: &Config) -> Result<Box<dyn Layer<[Tenso
             "from_config: a layer {} does not merge a list of inputs.",
             config.class()
         ))),
+    }
+}
+
+/// Creates a recurrent layer, such as `LSTM` or `Bidirectional`, from its config.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::INFERENCE;
+/// use wgrad::keras::layers::{Lstm, recurrent_layer_from_config};
+/// let config = Lstm::new(3).return_state(true).get_config()?;
+/// let layer = recurrent_layer_from_config(&config)?;
+/// let results = layer.run_all(&wgrad::Tensor::ones([2, 5, 4])?, None, INFERENCE)?;
+/// assert_eq!(results.len(), 3);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the class is unknown or not recurrent, or if an option is unknown, missing or invalid.
+pub fn recurrent_layer_from_config(config: &Config) -> Result<Box<dyn SequenceLayer>> {
+    match any_from_config(config)? {
+        AnyLayer::Recurrent(layer) => Ok(layer),
+        _ => {
+            Err(Error::Data(message!("from_config: {} is not a recurrent layer.", config.class())))
+        }
+    }
+}
+
+/// Creates an attention layer, such as `MultiHeadAttention`, from its config.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::INFERENCE;
+/// use wgrad::keras::layers::{AttendCall, MultiHeadAttention, attention_layer_from_config};
+/// let layer = attention_layer_from_config(&MultiHeadAttention::new(2, 4).get_config()?)?;
+/// let (x, mut call) = (wgrad::Tensor::ones([1, 5, 8])?, AttendCall::default());
+/// call.scores = true;
+/// let (y, scores) = layer.attend(&[x.clone(), x], call, INFERENCE)?;
+/// assert_eq!(y.shape(), [1, 5, 8]);
+/// assert_eq!(scores.expect("the call asks for them").shape(), [1, 2, 5, 5]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the class is unknown or not an attention layer, or if an option is unknown, missing or invalid.
+pub fn attention_layer_from_config(config: &Config) -> Result<Box<dyn AttentionLayer>> {
+    match any_from_config(config)? {
+        AnyLayer::Attention(layer) => Ok(layer),
+        _ => {
+            Err(Error::Data(message!("from_config: {} is not an attention layer.", config.class())))
+        }
     }
 }
 

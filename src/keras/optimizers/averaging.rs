@@ -38,7 +38,8 @@ impl Stage for Averaging {
             let average = slot.read_stopped().multiply(old)?.add(value.multiply(new)?)?;
             let weight = match &chosen {
                 Some(chosen) => {
-                    let chosen = chosen.clone().beside("use_ema", &average)?.greater(0.5)?;
+                    let chosen =
+                        chosen.clone().into_tensor_like("use_ema", &average)?.greater(0.5)?;
                     where_(&chosen, &average, &value)?
                 }
                 None => average.clone(),

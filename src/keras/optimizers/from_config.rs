@@ -25,7 +25,7 @@ const SHARED: [&str; 11] = [
 
 /// Classes, and the options that each has of its own.
 macro_rules! optimizers {
-    ($($class:literal => $optimizer:ident [$($option:ident),*];)*) => {
+    ($($class:literal => $optimizer:ident [$($option:ident $(: $type:ty)?),*];)*) => {
         /// Creates the optimizer that Keras's config describes. Options that are absent or null have Keras's defaults; the learning rate may be a
         /// schedule. The config's name is ignored.
         ///
@@ -47,12 +47,13 @@ macro_rules! optimizers {
                 $($class => {
                     let known: Vec<&str> = SHARED.into_iter().chain([$(stringify!($option)),*]).collect();
                     config.only(&known, &[])?;
+                    checked(config)?;
                     let mut made = match schedule(config)? {
                         Some(schedule) => $optimizer::new(schedule),
                         None => $optimizer::new(rate(config)?),
                     };
                     $(if config.get_json(stringify!($option)).is_some() {
-                        made = made.$option(config.need(stringify!($option))?);
+                        made = made.$option(config.need$(::<$type>)?(stringify!($option))?);
                     })*
                     Ok(Box::new(shared(made, config)?))
                 })*
@@ -81,10 +82,35 @@ optimizers! {
     ];
     "Lamb" => Lamb [beta_1, beta_2, epsilon];
     "Lion" => Lion [beta_1, beta_2];
-    "Muon" => Muon [adam_beta_1, adam_beta_2, epsilon, momentum, nesterov, ns_steps];
+    "Muon" => Muon [
+        adam_beta_1, adam_beta_2, adam_weight_decay, epsilon, muon_a, muon_b, muon_c, adam_lr_ratio, momentum, nesterov, ns_steps,
+        rms_rate: f64,
+        exclude_layers: Vec<String>,
+        exclude_embeddings
+    ];
     "Nadam" => Nadam [beta_1, beta_2, epsilon];
     "RMSprop" => RmsProp [rho, momentum, epsilon, centered];
     "SGD" => Sgd [momentum, nesterov];
+}
+
+/// Refuses options that would not mean what they mean in Keras.
+fn checked(config: &Config) -> Result<()> {
+    if config.options().get("rms_rate").is_some_and(serde_json::Value::is_null) {
+        return Err(Error::Data(message!(
+            "from_config: 'rms_rate' of {} is null; a config needs a number here. A program can make the optimizer without it.",
+            config.class()
+        )));
+    }
+    let excluded = config.get_json("exclude_layers").and_then(serde_json::Value::as_array);
+    let texts = excluded.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    match texts.into_iter().find(|text| text.contains(|letter| r"\^$.|?*+()[]{}".contains(letter)))
+    {
+        Some(text) => Err(Error::Data(message!(
+            "from_config: 'exclude_layers' of {} has the regular expression '{text}', and only parts of names are supported.",
+            config.class()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The schedule that is nested in the config in place of a learning rate.
@@ -165,6 +191,19 @@ mod tests {
             assert_eq!(made.learning_rate(), named.learning_rate(), "{class}");
             assert_eq!(made.name(), named.name());
         }
+    }
+
+    #[test]
+    fn muon_has_what_keras_writes() {
+        let options = json!({
+            "learning_rate": 0.5, "adam_weight_decay": 0.1, "muon_a": 3.0, "muon_b": -4.0, "muon_c": 2.0, "adam_lr_ratio": 1,
+            "exclude_layers": ["head"], "exclude_embeddings": true, "rms_rate": 0.2
+        });
+        assert_eq!(from_config(&config("Muon", options)).unwrap().learning_rate(), 0.5);
+        let refused =
+            |options| from_config(&config("Muon", options)).map(drop).unwrap_err().to_string();
+        assert!(refused(json!({"rms_rate": null})).contains("'rms_rate' of Muon is null"));
+        assert!(refused(json!({"exclude_layers": ["head.*"]})).contains("'head.*'"));
     }
 
     #[test]

@@ -186,8 +186,8 @@ impl<O: Optimizer> Optimizer for LossScaleOptimizer<O> {
 
 impl DynamicScale {
     /// The scale and the count, on the device of the given tensor.
-    fn variables(&self, beside: &Tensor) -> Result<(&Variable, &Variable)> {
-        let device = beside.device();
+    fn variables(&self, near: &Tensor) -> Result<(&Variable, &Variable)> {
+        let device = near.device();
         let scale = &self.dynamic_scale;
         let scale = scale.get_or_make(|left| device.scope(|| start(left, DType::F32)))?;
         let count = &self.step_counter;

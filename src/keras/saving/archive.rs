@@ -2,7 +2,9 @@
 //!
 //! Source: `keras.src.saving.saving_lib`: an uncompressed ZIP archive of `metadata.json`, `config.json` and `model.weights.h5`.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -11,11 +13,13 @@ use super::assets;
 use super::loaded_model::LoadedModel;
 use super::members::{Archive, WEIGHTS, damaged};
 use super::weights::{from_h5, to_h5_with};
-use super::{CustomObjects, compiled};
+use super::{CustomObjects, compiled, optimizer_state};
 use crate::error::{Error, Result, message};
 use crate::files::zip::ZipWriter;
-use crate::keras::{Functional, Sequential, python_json};
+use crate::keras::optimizers::Optimizer;
+use crate::keras::{Functional, Model, Sequential, python_json};
 use crate::support::options::options;
+use crate::tensor::Tensor;
 use crate::trackable::Trackable;
 use crate::trackable::arrays::{Everything, Scope};
 use crate::trackable::weights::layers::Layers;
@@ -32,6 +36,30 @@ options! {
         compile: bool = true,
         /// Sets the custom layers that the config may contain. Default: none.
         custom_objects: CustomObjects = CustomObjects::new(),
+    }
+}
+
+options! {
+    /// What [`Sequential::save_with`] and [`Functional::save_with`] write.
+    #[derive(Clone)]
+    pub struct SaveModelOptions {
+        /// Sets the `compile` settings as JSON, in the form that [`LoadedModel::compile_from_json`] takes. The file gets them, and the
+        /// state of the optimizer, so that training continues where it stopped, here or in Keras. Default: neither.
+        compile_settings: Option<String> as impl Into<Option<String>> = None,
+        /// Sets the optimizer whose state a file with settings gets. Default: the one with which the model was compiled.
+        optimizer: Option<Arc<dyn Optimizer>> as impl Into<Option<Arc<dyn Optimizer>>> = None,
+        /// Sets the plan of layers for strings in front of the model, as `load_with_front` returns it. For other languages.
+        #[doc(hidden)]
+        front: Option<String> as impl Into<Option<String>> = None,
+    }
+}
+
+impl fmt::Debug for SaveModelOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaveModelOptions")
+            .field("compile_settings", &self.compile_settings)
+            .field("optimizer", &self.optimizer.as_ref().map(|optimizer| optimizer.name()))
+            .finish()
     }
 }
 
@@ -66,7 +94,16 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<LoadedModel> {
 /// Same as [`load_model`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Result<LoadedModel> {
-    let path = path.as_ref();
+    load_changed(path.as_ref(), &options, |_| Ok(()))
+}
+
+/// As [`load_model_with`], with a config that `change` has changed after it has got the vocabularies.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn load_changed(
+    path: &Path,
+    options: &LoadModelOptions,
+    change: impl FnOnce(&mut Value) -> Result<()>,
+) -> Result<LoadedModel> {
     if path.is_dir() {
         return Err(Error::Data(message!(
             "{}: load_model: it is a folder, not a file. If it is a SavedModel, saved_model::load_keras_model loads its layers, and \
@@ -75,7 +112,7 @@ pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Res
         )));
     }
     let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
-    crate::trackable::weights::in_file(path, loaded(&bytes, path, &options))
+    crate::trackable::weights::in_file(path, loaded_with(&bytes, path, options, change))
 }
 
 /// Same as [`load_model_with`], from the contents of the file.
@@ -84,11 +121,7 @@ pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Res
 /// [`Error::Data`] if the contents are damaged, a layer is unknown, or the `compile` settings cannot be read (in that case,
 /// load the model with `compile(false)`); [`Error::Checkpoint`] if the weights do not fit the config.
 pub fn load_model_from_bytes(bytes: &[u8], options: LoadModelOptions) -> Result<LoadedModel> {
-    loaded(bytes, Path::new("the contents"), &options)
-}
-
-fn loaded(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
-    loaded_with(bytes, path, options, |_| Ok(()))
+    loaded_with(bytes, Path::new("the contents"), &options, |_| Ok(()))
 }
 
 /// As [`load_model_from_bytes`], with a config that `change` has changed after it has got the vocabularies.
@@ -175,8 +208,40 @@ fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedMo
     Ok(model)
 }
 
+/// Sets the state of `optimizer` (its count of steps, its learning rate and its slots for the variables of `model`) to that in a
+/// `.keras` file. A file without a state changes nothing, and neither does one with another number of variables, such as that of
+/// a model whose layers were frozen after the steps: it is reported as a warning.
+///
+/// [`load_model`] does this by itself if the file has `compile` settings; this is for a model that was compiled in another way.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read; [`Error::Data`] if it is damaged, or has a state that cannot be restored;
+/// [`Error::Checkpoint`] if the shapes do not fit.
+#[cfg(not(target_family = "wasm"))]
+pub fn restore_optimizer(
+    model: &impl Trackable,
+    optimizer: &dyn Optimizer,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
+    let weights = super::members::weights_in(&bytes, path)?;
+    optimizer_state::restore(model, optimizer, &weights, path)
+}
+
+/// The contents of a `.keras` file without `compile` settings.
+#[cfg(feature = "preprocessing")]
+pub(crate) async fn keras_file(model: &dyn Trackable, config: Value) -> Result<Vec<u8>> {
+    written(model, config, Value::Null, None).await
+}
+
 /// The contents of a `.keras` file.
-pub(crate) async fn written(model: &dyn Trackable, mut config: Value) -> Result<Vec<u8>> {
+async fn written(
+    model: &dyn Trackable,
+    mut config: Value,
+    compile: Value,
+    optimizer: Option<&dyn Optimizer>,
+) -> Result<Vec<u8>> {
     let arrays = Everything::collect(model, Scope::Variables).into_arrays(model.kind()).await?;
     #[allow(unused_mut)]
     let mut extra = Vec::new();
@@ -192,9 +257,12 @@ pub(crate) async fn written(model: &dyn Trackable, mut config: Value) -> Result<
         }
         Ok(())
     })?;
+    if let Some(optimizer) = optimizer {
+        extra.extend(optimizer_state::state(model, optimizer).await?);
+    }
     let weights = to_h5_with(&Layers::collect(model), &arrays, &extra)?;
-    config["compile_config"] = Value::Null;
-    let metadata = json!({"keras_version": "3.0.0"});
+    config["compile_config"] = compile;
+    let metadata = json!({"keras_version": "3.0.0", "written_by": "wgrad"});
     let mut archive = ZipWriter::default();
     let mut add = |name: &str, contents: &[u8]| {
         archive.add(name, contents, false).map_err(|error| {
@@ -212,18 +280,52 @@ pub(crate) async fn written(model: &dyn Trackable, mut config: Value) -> Result<
 }
 
 macro_rules! saves {
-    ($($model:ident)*) => {$(
+    ($($model:ident, $input:ty, $output:ty;)*) => {$(
         impl $model {
             /// Writes the layers and weights of the model as a `.keras` file, which
-            /// [`load_model`](crate::keras::saving::load_model) and Keras read. The `compile` settings are not saved. Blocks.
+            /// [`load_model`](crate::keras::saving::load_model) and Keras read. The `compile` settings are not saved;
+            /// `save_with` saves them. Blocks.
             ///
             /// # Errors
             /// [`Error::Data`] if a layer is a custom function; [`Error::Checkpoint`] if a layer has no weights yet;
             /// [`Error::Io`] if the file cannot be written.
             #[cfg(not(target_family = "wasm"))]
             pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+                self.save_with(path, &SaveModelOptions::new())
+            }
+
+            /// Same as `save`, with options.
+            ///
+            /// ```
+            /// # fn main() -> wgrad::Result<()> {
+            /// use wgrad::{Tensor, keras::saving::{SaveModelOptions, load_model}, prelude::*};
+            /// let model = Sequential::new().add(wgrad::keras::layers::Dense::new(1));
+            /// model.compile("adam", "mse", CompileOptions::new())?;
+            /// let (x, y) = (Tensor::ones([8, 2])?, Tensor::ones([8, 1])?);
+            /// model.fit((&x, &y), FitOptions::new().epochs(3).verbose(0))?;
+            /// let path = std::env::temp_dir().join(format!("wgrad-doc-{}-compiled.keras", std::process::id()));
+            /// let settings = r#"{"optimizer": {"class_name": "Adam", "config": {"learning_rate": 0.001}}, "loss": "mse"}"#;
+            /// model.save_with(&path, &SaveModelOptions::new().compile_settings(settings.to_string()))?;
+            /// let copy = load_model(&path)?.sequential()?;
+            /// // The copy continues where the model stopped.
+            /// assert_eq!(Model::<Tensor>::trainer(&copy).optimizer()?.iterations(), 3);
+            /// # std::fs::remove_file(path).expect("it was written");
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// Those of `save`; [`Error::Data`] if the settings are not a JSON object; [`Error::Check`] if
+            /// there are settings and no optimizer.
+            #[cfg(not(target_family = "wasm"))]
+            pub fn save_with(
+                &self,
+                path: impl AsRef<Path>,
+                options: &SaveModelOptions,
+            ) -> Result<()> {
                 use std::io::Write;
-                let (path, bytes) = (path.as_ref(), pollster::block_on(self.to_keras_async())?);
+                let bytes = pollster::block_on(self.to_keras_with_async(options))?;
+                let path = path.as_ref();
                 let written = crate::files::replace(path, |file| file.write_all(&bytes));
                 written.map_err(|error| Error::io(path, error))
             }
@@ -233,9 +335,36 @@ macro_rules! saves {
             /// # Errors
             /// [`Error::Data`] if a layer is a custom function; [`Error::Checkpoint`] if a layer has no weights yet.
             pub async fn to_keras_async(&self) -> Result<Vec<u8>> {
-                written(self, super::parse(&self.to_json()?)?).await
+                self.to_keras_with_async(&SaveModelOptions::new()).await
+            }
+
+            /// Same as `to_keras_async`, with options.
+            ///
+            /// # Errors
+            /// Those of `to_keras_async`; [`Error::Data`] if the settings are not a JSON object;
+            /// [`Error::Check`] if there are settings and no optimizer.
+            pub async fn to_keras_with_async(&self, options: &SaveModelOptions) -> Result<Vec<u8>> {
+                #[allow(unused_mut)]
+                let mut config = super::parse(&self.to_json()?)?;
+                #[cfg(feature = "preprocessing")]
+                if let Some(front) = &options.front {
+                    let text = crate::keras::front_into_json(&python_json::text(&config), front)?;
+                    config = super::parse(&text)?;
+                }
+                let Some(settings) = &options.compile_settings else {
+                    return written(self, config, Value::Null, None).await;
+                };
+                let settings = compiled::settings(settings, "save")?;
+                let optimizer = match &options.optimizer {
+                    Some(optimizer) => optimizer.clone(),
+                    None => Model::<$input, $output>::trainer(self).optimizer()?,
+                };
+                written(self, config, Value::Object(settings), Some(&*optimizer)).await
             }
         }
     )*};
 }
-saves!(Sequential Functional);
+saves! {
+    Sequential, Tensor, Tensor;
+    Functional, [Tensor], Vec<Tensor>;
+}

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+#[cfg(not(target_family = "wasm"))]
+use super::SaveModelOptions;
 use super::{CustomObjects, read};
 use crate::error::{Error, Result, message};
 use crate::keras::{Functional, Model, Sequential, Trainer};
@@ -80,9 +82,22 @@ impl LoadedModel {
     /// As [`Sequential::save`].
     #[cfg(not(target_family = "wasm"))]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
+        self.save_with(path, &SaveModelOptions::new())
+    }
+
+    /// Same as [`LoadedModel::save`], with options.
+    ///
+    /// # Errors
+    /// As [`Sequential::save_with`].
+    #[cfg(not(target_family = "wasm"))]
+    pub fn save_with(
+        &self,
+        path: impl AsRef<std::path::Path>,
+        options: &SaveModelOptions,
+    ) -> Result<()> {
         match self {
-            LoadedModel::Sequential(model) => model.save(path),
-            LoadedModel::Functional(model) => model.save(path),
+            LoadedModel::Sequential(model) => model.save_with(path, options),
+            LoadedModel::Functional(model) => model.save_with(path, options),
         }
     }
 

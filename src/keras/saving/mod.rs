@@ -2,7 +2,8 @@
 //!
 //! The JSON contains the layers, their options and their connections, but no weights. Keras's files contain both (feature
 //! `keras-files`): `archive` reads and writes `.keras`, `weights` reads and writes `.weights.h5`, `paths` locates variables in
-//! them, `legacy` reads the old HDF5 files, `layers_model` what TensorFlow.js has, and `compiled` compiles a model with the settings in a file.
+//! them, `legacy` reads the old HDF5 files, `layers_model` what TensorFlow.js has, `compiled` compiles a model with the settings in a
+//! file, and `optimizer_state` reads and writes the state of its optimizer.
 
 #[cfg(feature = "keras-files")]
 mod archive;
@@ -19,6 +20,8 @@ mod legacy;
 mod loaded_model;
 #[cfg(feature = "keras-files")]
 mod members;
+#[cfg(feature = "keras-files")]
+mod optimizer_state;
 mod order;
 #[cfg(feature = "keras-files")]
 mod paths;
@@ -26,12 +29,14 @@ mod read;
 #[cfg(feature = "keras-files")]
 mod weights;
 
+#[cfg(all(feature = "keras-files", feature = "preprocessing", not(target_family = "wasm")))]
+pub(crate) use archive::load_changed;
 #[cfg(feature = "keras-files")]
-pub use archive::{LoadModelOptions, load_model_from_bytes};
-#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
-pub use archive::{load_model, load_model_with};
+pub use archive::{LoadModelOptions, SaveModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", feature = "preprocessing"))]
-pub(crate) use archive::{read_keras_file, written as keras_file};
+pub(crate) use archive::{keras_file, read_keras_file};
+#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+pub use archive::{load_model, load_model_with, restore_optimizer};
 #[cfg(feature = "keras-files")]
 pub use compiled::optimizer_from_json;
 pub use custom::CustomObjects;

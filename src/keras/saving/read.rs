@@ -15,7 +15,7 @@ use crate::keras::functional::{
     keras_op, operation_of,
 };
 use crate::keras::layers::formats::is_functional;
-use crate::keras::layers::{AnyLayer, Attends, any_from_config, in_layer, with_others};
+use crate::keras::layers::{AnyLayer, AttentionLayer, any_from_config, in_layer, with_others};
 use crate::keras::{Config, Functional, Input, PartialShape, Sequential, SymbolicTensor};
 use crate::trackable::Trackable;
 
@@ -129,6 +129,13 @@ fn input_of(value: &Value, name: Option<&str>) -> Result<Input> {
         wrong(format!("'batch_shape' is {}; it must be a list of sizes and null.", shown(shape)))
     })?;
     let dtype = given("dtype").and_then(Value::as_str).unwrap_or("float32");
+    if dtype == "string" {
+        return Err(wrong(
+            "an InputLayer has strings, which layers on the host take, so the model is a FrontModel: load its file with \
+             FrontModel::load (a Sequential) or FrontModel::load_functional (feature preprocessing)."
+                .to_string(),
+        ));
+    }
     let dtype = dtype_named(dtype).map_err(|what| wrong(format!("an InputLayer has {what}.")))?;
     let input = Input::batch_shape(shape).with_dtype(dtype);
     Ok(match name {
@@ -191,7 +198,7 @@ enum What {
     Input(Input),
     Layer(Arc<Operation>),
     /// Each call has its own masks.
-    Attention(Arc<dyn Attends>),
+    Attention(Arc<dyn AttentionLayer>),
     /// A call of an op: its module and its config.
     Operator(String, Config),
 }

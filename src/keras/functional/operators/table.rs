@@ -317,7 +317,7 @@ rows! {
         "Where" |call| {
             let condition = call.tensor(0, "condition")?.cast(DType::Bool)?;
             let Sides { a, b, dtype } = call.both([(1, "x1"), (2, "x2")])?;
-            one(narrow(where_(&condition, &a, &b.beside("SelectV2", &a)?)?, dtype))
+            one(narrow(where_(&condition, &a, &b.into_tensor_like("SelectV2", &a)?)?, dtype))
         },
         "ZerosLike" |call| like(call, |x| x.zeros_like()),
     }

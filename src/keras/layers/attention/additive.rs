@@ -1,6 +1,8 @@
 //! [`AdditiveAttention`].
 
-use super::scores::{AttendCall, Attends, Scored, mask_of_query, of_query, score_layer, three_of};
+use super::scores::{
+    AttendCall, AttentionLayer, Scored, mask_of_query, of_query, score_layer, three_of,
+};
 use crate::error::Result;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::layer;

@@ -1,6 +1,8 @@
 //! [`Attention`].
 
-use super::scores::{AttendCall, Attends, Scored, mask_of_query, of_query, score_layer, three_of};
+use super::scores::{
+    AttendCall, AttentionLayer, Scored, mask_of_query, of_query, score_layer, three_of,
+};
 use crate::error::Result;
 #[cfg(feature = "json")]
 use crate::keras::ConfigValue;

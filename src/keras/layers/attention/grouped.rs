@@ -2,7 +2,7 @@
 
 use super::heads::{AttendOptions, Heads, Masks, Sizes, wide};
 use super::macros::{head_layer, head_setters};
-use super::scores::{AttendCall, Attends, all_of, mask_of_query, of_query, three_of};
+use super::scores::{AttendCall, AttentionLayer, all_of, mask_of_query, of_query, three_of};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;

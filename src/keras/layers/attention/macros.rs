@@ -207,7 +207,7 @@ macro_rules! head_layer {
 
         $crate::keras::layers::attention::scores::list_layer!($layer);
 
-        impl Attends for $layer {
+        impl AttentionLayer for $layer {
             fn attend(
                 &self,
                 inputs: &[Tensor],

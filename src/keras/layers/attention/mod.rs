@@ -17,5 +17,4 @@ pub use dot::{Attention, ScoreMode};
 pub use grouped::GroupQueryAttention;
 pub use heads::AttendOptions;
 pub use multi_head::MultiHeadAttention;
-#[cfg(feature = "json")]
-pub(crate) use scores::{AttendCall, Attends};
+pub use scores::{AttendCall, AttentionLayer};

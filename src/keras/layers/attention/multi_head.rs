@@ -2,7 +2,7 @@
 
 use super::heads::{AttendOptions, Heads, Masks, Sizes, wide};
 use super::macros::{head_layer, head_setters};
-use super::scores::{AttendCall, Attends, all_of, mask_of_query, of_query, three_of};
+use super::scores::{AttendCall, AttentionLayer, all_of, mask_of_query, of_query, three_of};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -160,24 +160,24 @@ impl MultiHeadAttention {
                 "MultiHeadAttention: attention_axes are {along:?} of {rank} axes; they must lie between the first and the last."
             )));
         }
-        Ok(Order { beside: (0..rank - 1).filter(|axis| !along.contains(axis)).collect(), along })
+        Ok(Order { batched: (0..rank - 1).filter(|axis| !along.contains(axis)).collect(), along })
     }
 }
 
 /// The axes of inputs along which queries attend, and the other axes except the last.
 struct Order {
-    beside: Vec<usize>,
+    batched: Vec<usize>,
     along: Vec<usize>,
 }
 
 impl Order {
     /// Whether the axes are already in the required order.
     fn straight(&self) -> bool {
-        self.beside.iter().chain(&self.along).is_sorted()
+        self.batched.iter().chain(&self.along).is_sorted()
     }
 
     fn sizes(&self, x: &Tensor) -> [usize; 2] {
-        [&self.beside, &self.along].map(|axes| axes.iter().map(|&axis| x.shape()[axis]).product())
+        [&self.batched, &self.along].map(|axes| axes.iter().map(|&axis| x.shape()[axis]).product())
     }
 
     /// `[B,T,D]`.
@@ -189,13 +189,13 @@ impl Order {
             return x.reshape_to(shape.into());
         }
         let order: Vec<usize> =
-            self.beside.iter().chain(&self.along).copied().chain([last]).collect();
+            self.batched.iter().chain(&self.along).copied().chain([last]).collect();
         x.transpose(&order[..])?.reshape_to(shape.into())
     }
 
     /// The result in the order of the query's axes.
     fn back(&self, y: &Tensor, query: &Tensor, output: &[usize]) -> Result<Tensor> {
-        let order: Vec<usize> = self.beside.iter().chain(&self.along).copied().collect();
+        let order: Vec<usize> = self.batched.iter().chain(&self.along).copied().collect();
         let sizes: Vec<usize> = order.iter().map(|&axis| query.shape()[axis]).collect();
         let y = y.reshape_to([&sizes, output].concat().into())?;
         if self.straight() {
@@ -209,11 +209,11 @@ impl Order {
 
     /// An attention mask for the flat inputs: `[B,..T,..S]` becomes `[B,T,S]`.
     fn mask(&self, mask: Tensor, rows: usize, keys: usize) -> Result<Tensor> {
-        if self.along.len() == 1 && self.beside.len() == 1 {
+        if self.along.len() == 1 && self.batched.len() == 1 {
             return Ok(mask);
         }
         let pairs = 2 * self.along.len();
-        let fits = self.beside.len() == 1
+        let fits = self.batched.len() == 1
             && [pairs, pairs + 1].contains(&mask.rank())
             && mask.shape()[mask.rank() - pairs..].iter().product::<usize>() == rows * keys;
         match fits {

@@ -88,19 +88,26 @@ pub(super) fn all_of(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tens
     }
 }
 
-/// The arguments of a call of attention, besides query, value and key.
-#[derive(Default)]
-pub(crate) struct AttendCall {
-    /// Which keys each query attends to.
-    pub(crate) attention_mask: Option<Tensor>,
-    pub(crate) causal: bool,
+/// The arguments of [`AttentionLayer::attend`], besides query, value and key.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AttendCall {
+    /// Which keys each query attends to, `bool`.
+    pub attention_mask: Option<Tensor>,
+    /// Whether query `t` attends only to the keys 0 to `t`.
+    pub causal: bool,
     /// Whether to return the attention scores.
-    pub(crate) scores: bool,
+    pub scores: bool,
 }
 
-/// A layer of query, value and key. The context's masks are those of its inputs.
-pub(crate) trait Attends: Layer<[Tensor]> {
+/// An attention layer of any class: a layer of query and value, or of query, value and key. The context's masks
+/// ([`Context::with_masks`]) are those of its inputs.
+pub trait AttentionLayer: Layer<[Tensor]> {
     /// Returns the result, and the attention scores if the call requests them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the shapes are not compatible; [`Error::DType`] if the dtypes differ or are not float, or a mask is
+    /// not `bool`.
     fn attend(
         &self,
         inputs: &[Tensor],
@@ -108,8 +115,8 @@ pub(crate) trait Attends: Layer<[Tensor]> {
         cx: Context<'_>,
     ) -> Result<(Tensor, Option<Tensor>)>;
 
-    /// The layer as a layer of one tensor, if it can be called on one.
     #[cfg(feature = "json")]
+    #[doc(hidden)]
     fn into_layer(self: Box<Self>) -> Option<Box<dyn Layer>> {
         None
     }
@@ -154,7 +161,7 @@ macro_rules! score_layer {
     ($layer:ident) => {
         $crate::keras::layers::attention::scores::list_layer!($layer);
 
-        impl Attends for $layer {
+        impl AttentionLayer for $layer {
             fn attend(
                 &self,
                 inputs: &[Tensor],

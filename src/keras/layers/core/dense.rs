@@ -1,7 +1,7 @@
 //! [`Dense`]: every output sums all inputs.
 
 use crate::error::{Error, Result, message};
-use crate::keras::dtype_policy::bytes_as_floats;
+use crate::keras::dtype_policy::integers_as_floats;
 use crate::keras::layers::Layer;
 use crate::keras::layers::macros::{configured, layer};
 use crate::keras::{Activation, Context, Regularizer, Weight};
@@ -58,7 +58,7 @@ impl Layer for Dense {
     configured!();
 
     fn call(&self, x: &Tensor, cx: Context<'_>) -> Result<Tensor> {
-        let x = &self.policy.autocast(&bytes_as_floats(x)?)?;
+        let x = &self.policy.autocast(&integers_as_floats(x)?)?;
         let [rows @ .., inputs] = x.shape() else { return Err(self.rank_error(x)) };
         if rows.is_empty() {
             return Err(self.rank_error(x));

@@ -109,11 +109,11 @@ impl Layer for BatchNormalization {
         let x = &given.cast(DType::F32)?;
         let axis = axis_index("BatchNormalization", self.axis, x.rank())?;
         let size = x.shape()[axis];
-        let beside = |other: usize| if other == axis { size } else { 1 };
-        let beside = Shape::from((0..x.rank()).map(beside).collect::<Vec<usize>>());
+        let broadcast = |other: usize| if other == axis { size } else { 1 };
+        let broadcast = Shape::from((0..x.rank()).map(broadcast).collect::<Vec<usize>>());
         let value = |used: bool, weight: &Weight| -> Result<Option<Tensor>> {
             let value = used.then(|| weight.get(x, [size])).transpose()?;
-            value.map(|value| value.reshape_to(beside.clone())).transpose()
+            value.map(|value| value.reshape_to(broadcast.clone())).transpose()
         };
         let (gamma, beta) = (value(self.scale, &self.gamma)?, value(self.center, &self.beta)?);
         let moving = [&self.moving_mean, &self.moving_variance];

@@ -94,6 +94,11 @@ impl HashedCrossing {
         encoding.encode(shape, ids)
     }
 
+    /// Whether the results are bins, and not rows of zeros and ones.
+    pub(crate) fn makes_indices(&self) -> bool {
+        self.output_mode == OutputMode::Int
+    }
+
     /// The layer's class and options; Keras's `get_config`.
     ///
     /// # Errors

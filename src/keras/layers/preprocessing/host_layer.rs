@@ -118,6 +118,33 @@ pub trait HostLayer: Trackable + Debug {
         self.finalize_state()
     }
 
+    /// Returns the words by index, special tokens included, as an array of one axis; `None` if the layer has no vocabulary. For
+    /// code that does not know the layer's type, whose own `get_vocabulary` returns a list.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the vocabulary that was set is invalid.
+    fn vocabulary_array(&self) -> Result<Option<HostArray<'static>>> {
+        Ok(None)
+    }
+
+    /// Sets the words by index, without special tokens or beginning with all of them, and with
+    /// [`OutputMode::TfIdf`](super::OutputMode::TfIdf) their weights. For code that does not know the layer's type, which has
+    /// `set_vocabulary`.
+    ///
+    /// # Errors
+    /// [`Error::Data`] if the layer has no vocabulary, or this one is invalid; [`Error::DType`] if the words have another dtype.
+    fn set_vocabulary_array(
+        &self,
+        words: &HostArray<'_>,
+        idf_weights: Option<&[f32]>,
+    ) -> Result<()> {
+        let _ = (words, idf_weights);
+        Err(Error::Data(message!(
+            "{}: the layer has no vocabulary that could be set.",
+            self.kind()
+        )))
+    }
+
     /// The number of indices, if the layer's results are indices.
     #[doc(hidden)]
     fn cardinality(&self) -> Result<Option<usize>> {
@@ -151,6 +178,18 @@ impl<L: HostLayer + ?Sized> HostLayer for Box<L> {
 
     fn finalize_state(&self) -> Result<()> {
         (**self).finalize_state()
+    }
+
+    fn vocabulary_array(&self) -> Result<Option<HostArray<'static>>> {
+        (**self).vocabulary_array()
+    }
+
+    fn set_vocabulary_array(
+        &self,
+        words: &HostArray<'_>,
+        idf_weights: Option<&[f32]>,
+    ) -> Result<()> {
+        (**self).set_vocabulary_array(words, idf_weights)
     }
 
     fn cardinality(&self) -> Result<Option<usize>> {
@@ -231,9 +270,20 @@ impl HostInput for str {
     }
 }
 
-impl<T: HostValue> HostInput for T {
+macro_rules! scalars {
+    ($($type:ty),*) => {$(
+        impl HostInput for $type {
+            fn host_array(&self) -> HostArray<'_> {
+                <$type>::array(Shape::from([]), std::iter::once(self))
+            }
+        }
+    )*};
+}
+scalars!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, bool, String);
+
+impl<T: HostInput + ?Sized> HostInput for &T {
     fn host_array(&self) -> HostArray<'_> {
-        T::array(Shape::from([]), std::iter::once(self))
+        (**self).host_array()
     }
 }
 

@@ -196,6 +196,20 @@ macro_rules! lookup_layer {
                 self.lookup.finalize()
             }
 
+            fn vocabulary_array(&self) -> Result<Option<HostArray<'static>>> {
+                let $words = self.lookup.vocabulary(&$missing)?;
+                let $shape: &[usize] = &[$words.len()];
+                Ok(Some($make))
+            }
+
+            fn set_vocabulary_array(
+                &self,
+                $array: &HostArray<'_>,
+                idf_weights: Option<&[f32]>,
+            ) -> Result<()> {
+                self.lookup.set($read?.to_vec(), idf_weights)
+            }
+
             fn cardinality(&self) -> Result<Option<usize>> {
                 let indices = self.lookup.output_mode == OutputMode::Int && !self.lookup.invert;
                 indices.then(|| self.lookup.size()).transpose()

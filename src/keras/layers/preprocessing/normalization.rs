@@ -229,10 +229,10 @@ impl Layer for Normalization {
             Some(given) => given,
             None => [self.mean.get(x, sizes.clone())?, self.variance.get(x, sizes)?],
         };
-        let beside = |axis: usize| if others.contains(&axis) { 1 } else { x.shape()[axis] };
-        let beside = Shape::from((0..x.rank()).map(beside).collect::<Vec<_>>());
-        let mean = mean.reshape_to(beside.clone())?;
-        let deviation = variance.sqrt()?.maximum(EPSILON)?.reshape_to(beside)?;
+        let broadcast = |axis: usize| if others.contains(&axis) { 1 } else { x.shape()[axis] };
+        let broadcast = Shape::from((0..x.rank()).map(broadcast).collect::<Vec<_>>());
+        let mean = mean.reshape_to(broadcast.clone())?;
+        let deviation = variance.sqrt()?.maximum(EPSILON)?.reshape_to(broadcast)?;
         let y = match self.invert {
             true => x.multiply(deviation)?.add(mean)?,
             false => x.subtract(mean)?.divide(deviation)?,

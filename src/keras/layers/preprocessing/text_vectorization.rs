@@ -292,6 +292,19 @@ impl HostLayer for TextVectorization {
         self.lookup.finalize()
     }
 
+    fn vocabulary_array(&self) -> Result<Option<HostArray<'static>>> {
+        let words = self.lookup.vocabulary(&Vec::new())?;
+        Ok(Some(HostArray::of_strings(Shape::from([words.len()]), words)))
+    }
+
+    fn set_vocabulary_array(
+        &self,
+        words: &HostArray<'_>,
+        idf_weights: Option<&[f32]>,
+    ) -> Result<()> {
+        self.lookup.set(strings(NAME, words)?.to_vec(), idf_weights)
+    }
+
     #[cfg(feature = "json")]
     fn describe(&self) -> Result<crate::keras::Config> {
         crate::keras::layers::Configured::config(self)

@@ -1,8 +1,8 @@
 //! [`Bidirectional`]: a recurrent layer in both directions.
 
-use super::over_cells::{Mirror, RecurrentLayer, parts_of, zeroed};
+use super::over_cells::{Mirror, RecurrentLayer, SequenceLayer, parts_of, zeroed};
 #[cfg(feature = "json")]
-use super::{AnyRnn, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, Lstm, RunsSequences, SimpleRnn};
+use super::{AnyRnn, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, Lstm, SimpleRnn};
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
 use crate::keras::Config;
@@ -299,8 +299,7 @@ fn recurrent(config: &Config) -> Result<Box<dyn RecurrentLayer>> {
     })
 }
 
-#[cfg(feature = "json")]
-impl RunsSequences for Bidirectional {
+impl SequenceLayer for Bidirectional {
     fn run_all(
         &self,
         x: &Tensor,

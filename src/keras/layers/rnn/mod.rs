@@ -23,8 +23,8 @@ pub use conv_lstm::{ConvLstm1D, ConvLstm2D, ConvLstm3D};
 pub use gru::{Gru, GruCell};
 pub use lstm::{Lstm, LstmCell};
 #[cfg(feature = "json")]
-pub(crate) use over_cells::{AnyRnn, RunsSequences};
-pub use over_cells::{Mirror, RecurrentLayer, Rnn};
+pub(crate) use over_cells::AnyRnn;
+pub use over_cells::{Mirror, RecurrentLayer, Rnn, SequenceLayer};
 pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
 pub use stacked::StackedRnnCells;
 pub use time_distributed::TimeDistributed;

@@ -277,10 +277,12 @@ impl<C: RnnCell> RecurrentLayer for Rnn<C> {
     }
 }
 
-/// A recurrent layer whose config specifies what it returns.
-#[cfg(feature = "json")]
-pub(crate) trait RunsSequences: Layer {
-    /// The output, and the final states if the layer is configured to return them.
+/// A recurrent layer of any class, `Bidirectional` included, whose config specifies what it returns.
+pub trait SequenceLayer: Layer {
+    /// Returns the output, and the final states if the layer is configured to return them (`return_state`).
+    ///
+    /// # Errors
+    /// Same as [`Rnn::call_with_state`].
     fn run_all(
         &self,
         x: &Tensor,
@@ -289,8 +291,7 @@ pub(crate) trait RunsSequences: Layer {
     ) -> Result<Vec<Tensor>>;
 }
 
-#[cfg(feature = "json")]
-impl<L: RecurrentLayer> RunsSequences for L {
+impl<L: RecurrentLayer> SequenceLayer for L {
     fn run_all(
         &self,
         x: &Tensor,
