@@ -16,7 +16,9 @@ use tf::keras::{
     Activation, CompileOptions, EvaluateOptions, FitOptions, INFERENCE, Layer, Model,
     PredictOptions, Sequential, TRAINING,
 };
-use tf::{Tensor, Trackable, Variable};
+use tf::{
+    Tensor, Trackable, Variable, VariableAggregation, VariableOptions, VariableSynchronization,
+};
 use wgrad as tf;
 
 /// The names of four virtual devices of the first adapter.
@@ -835,4 +837,156 @@ fn datasets_are_distributed() {
     assert!(empty.contains("too small for so many shards"), "{empty}");
     let odd = strategy.input_context().get_per_replica_batch_size(7).unwrap_err().to_string();
     assert!(odd.contains("cannot be split evenly among 3 replicas"), "{odd}");
+}
+
+/// What each replica has, and what the variable is outside of them, after a call in each of two replicas on [10, 20].
+type Shared = ([[f32; 2]; 2], [f32; 2]);
+
+/// The values are those of TensorFlow 2.21's `MirroredStrategy` on two devices, where replica `r` assigns [2 r + 1, r + 5].
+#[test]
+fn replicas_share_variables_as_in_tensorflow() -> tf::Result<()> {
+    use VariableAggregation::{Mean, None, OnlyFirstReplica, Sum};
+    use VariableSynchronization::{Auto, OnRead, OnWrite};
+    let _turn = turn();
+    let strategy = mirrored(2);
+    let own: [Shared; 3] = [
+        ([[1., 5.], [3., 6.]], [1., 5.]),
+        ([[11., 25.], [13., 26.]], [11., 25.]),
+        ([[9., 15.], [7., 14.]], [9., 15.]),
+    ];
+    let alike = |values: [[f32; 2]; 3]| values.map(|value| ([value; 2], value));
+    let sum = alike([[4., 11.], [14., 31.], [6., 9.]]);
+    let mean = alike([[2., 5.5], [12., 25.5], [8., 14.5]]);
+    let first = alike([[1., 5.], [11., 25.], [9., 15.]]);
+    let with = |outside: [[f32; 2]; 3]| {
+        let mut own = own;
+        own.iter_mut().zip(outside).for_each(|(own, outside)| own.1 = outside);
+        own
+    };
+    let shares = [
+        ([[1., 5.], [3., 6.]], [4., 11.]),
+        ([[6., 15.], [8., 16.]], [14., 31.]),
+        ([[4., 5.], [2., 4.]], [6., 9.]),
+    ];
+    let cases = [
+        (OnWrite, None, own),
+        (OnWrite, Sum, sum),
+        (OnWrite, Mean, mean),
+        (OnWrite, OnlyFirstReplica, first),
+        (Auto, Sum, sum),
+        (Auto, Mean, mean),
+        (Auto, OnlyFirstReplica, first),
+        (OnRead, Sum, shares),
+        (OnRead, Mean, with([[2., 5.5], [12., 25.5], [8., 14.5]])),
+        (OnRead, OnlyFirstReplica, own),
+    ];
+    for (synchronization, aggregation, expected) in cases {
+        for trainable in [false, true] {
+            let what = format!("{synchronization:?} {aggregation:?} {trainable}");
+            let options = VariableOptions::new()
+                .trainable(trainable)
+                .synchronization(synchronization)
+                .aggregation(aggregation);
+            let start = tf::constant([10f32, 20.])?;
+            let v = strategy.scope(|| Variable::with_options(&start, options))?;
+            assert_eq!(vec(&v.read()), [10., 20.], "{what}");
+            type Call = fn(&Variable, Tensor) -> tf::Result<()>;
+            let calls: [Call; 3] =
+                [|v, x| v.assign(x), |v, x| v.assign_add(x), |v, x| v.assign_sub(x)];
+            for (call, (inside, outside)) in calls.into_iter().zip(expected) {
+                v.assign(&start)?;
+                let values = strategy.run(
+                    |()| {
+                        let r = get_replica_context().unwrap().replica_id_in_sync_group() as f32;
+                        call(&v, tf::constant([2. * r + 1., r + 5.])?)?;
+                        Ok(vec(&v.read()))
+                    },
+                    (),
+                )?;
+                assert_eq!(values.values(), inside, "{what}");
+                assert_eq!(vec(&v.read()), outside, "{what}");
+            }
+            v.assign(tf::constant([1f32, 2.])?)?;
+            assert_eq!(vec(&v.read()), [1., 2.], "{what}");
+            let added = v.assign_add(tf::constant([10f32, 20.])?);
+            if (synchronization, aggregation) == (OnRead, Sum) {
+                let text = added.unwrap_err().to_string();
+                assert!(
+                    text.contains("outside of the replicas, this variable is the sum"),
+                    "{text}"
+                );
+                let halves = strategy.run(|()| Ok(vec(&v.read())), ())?;
+                assert_eq!(halves.values(), [[0.5, 1.], [0.5, 1.]]);
+            } else {
+                added?;
+                assert_eq!(vec(&v.read()), [11., 22.], "{what}");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn aggregated_integers_and_errors() -> tf::Result<()> {
+    use VariableAggregation::{Mean, Sum};
+    use VariableSynchronization::OnRead;
+    let _turn = turn();
+    let strategy = mirrored(3);
+    let options = VariableOptions::new().trainable(false);
+    let make = |value: Tensor, options| strategy.scope(|| Variable::with_options(value, options));
+    // Sums of integers are exact, on write and on read, and survive a checkpoint's way.
+    let count = make(tf::constant(16_777_216)?, options.aggregation(Sum))?;
+    let share = make(tf::constant(7)?, options.aggregation(Sum).synchronization(OnRead))?;
+    strategy.run(|()| count.assign_add(1).and_then(|()| share.assign_add(5)), ())?;
+    assert_eq!((count.read().item::<i32>()?, share.read().item::<i32>()?), (16_777_219, 22));
+    share.assign(share.read())?;
+    assert_eq!(share.read().item::<i32>()?, 22);
+
+    let text = make(tf::constant(1)?, options.aggregation(Mean)).unwrap_err().to_string();
+    assert!(text.contains("i32 values have no mean"), "{text}");
+    let text = make(tf::constant([true])?, options.aggregation(Sum)).unwrap_err().to_string();
+    assert!(text.contains("bool values have no sum"), "{text}");
+    let text = make(tf::constant(1.)?, options.synchronization(OnRead)).unwrap_err().to_string();
+    assert!(text.contains("without an aggregation"), "{text}");
+
+    // A replica that does not make the call, one that assigns another variable, and a function.
+    let (a, b) = (make(tf::constant(0.)?, options.aggregation(Sum))?, count);
+    let c = make(tf::constant(1.)?, options.aggregation(Sum))?;
+    let run = |step: &(dyn Fn(usize) -> tf::Result<()> + Sync)| {
+        let step = |()| step(get_replica_context().unwrap().replica_id_in_sync_group());
+        strategy.run(step, ()).unwrap_err().to_string()
+    };
+    let text = run(&|r| if r == 1 { Ok(()) } else { a.assign_add(1.) });
+    assert!(text.contains("replica 1") && text.contains("without making this call"), "{text}");
+    let text = run(&|r| if r == 2 { c.assign_add(1.) } else { a.assign_add(1.) });
+    assert!(text.contains("different variables"), "{text}");
+    let text = run(&|r| if r == 2 { b.assign_sub(1) } else { a.assign_add(1.) });
+    assert!(text.contains("All replicas have to make the same calls"), "{text}");
+    let own = a.clone();
+    let traced = tf::function(move |x: Tensor| own.assign_add(&x).map(|()| x));
+    let text = run(&|_| traced(tf::constant(1.)?).map(drop));
+    assert!(text.contains("cannot be part of a function"), "{text}");
+    let text = run(&|_| a.assign_add(tf::constant([1., 2.])?));
+    assert!(text.contains("shape"), "{text}");
+    assert_eq!(a.read().item::<f32>()?, 0.);
+    assert_eq!((b.read().item::<i32>()?, c.read().item::<f32>()?), (16_777_219, 1.));
+
+    // Without a strategy, the options change nothing.
+    let alone = Variable::with_options(tf::constant(2.)?, options.aggregation(Sum))?;
+    alone.assign_add(1.)?;
+    assert_eq!((alone.read().item::<f32>()?, alone.trainable()), (3., false));
+
+    // With central storage, too.
+    let central = CentralStorageStrategy::of(&names()[..2])?;
+    for trainable in [false, true] {
+        let options = VariableOptions::new().trainable(trainable).aggregation(Mean);
+        let v = central.scope(|| Variable::with_options(tf::constant(1.)?, options))?;
+        let step = |()| {
+            v.assign_add(get_replica_context().unwrap().replica_id_in_sync_group() as f32)?;
+            v.read().item::<f32>()
+        };
+        assert_eq!(central.run(step, ())?.values(), [1.5, 1.5]);
+        assert_eq!(v.read().item::<f32>()?, 1.5);
+    }
+    Ok(())
 }

@@ -93,19 +93,14 @@ fn sum_of_workers(
     let reads = device.start_packs(&packs.iter().map(values).collect::<Vec<_>>())?;
     let mut pending: Vec<PendingSum> = Vec::with_capacity(packs.len());
     for read in reads {
-        let floats = read.deliver(|bytes| {
-            let float = |word: &[u8]| f32::from_ne_bytes(word.try_into().unwrap_or_default());
-            bytes.chunks_exact(4).map(float).collect::<Vec<f32>>()
-        })?;
-        pending.push(workers.start_sum(floats)?);
+        pending.push(workers.start_sum(Box::new(read.view()?))?);
     }
     for (pack, pending) in packs.into_iter().zip(pending) {
         let sum = pending()?;
-        let mut rest = &sum[..];
-        for (at, tensor) in pack {
-            let (own, later) = rest.split_at_checked(tensor.spec().elements()).unwrap_or_default();
-            rest = later;
-            let sum = device.scope(|| Tensor::from_slice(own, tensor.shape()))?;
+        let specs = pack.iter().map(|(_, tensor)| tensor.spec().clone()).collect();
+        let values = device.upload_pack(specs, (*sum).as_ref())?;
+        for ((at, _), value) in pack.into_iter().zip(values) {
+            let sum = Tensor::new(device.clone(), value);
             let dtype = tensors[at].as_ref().map_or(DType::F32, Tensor::dtype);
             sums[at] = Some(sum.cast(dtype)?);
         }

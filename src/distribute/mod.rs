@@ -63,5 +63,5 @@ pub use per_replica::{Local, PerReplica};
 pub(crate) use signature::hash_of;
 pub use strategy::{
     CentralStorageStrategy, MirroredStrategy, OneDeviceStrategy, ReduceOp, ReplicaContext,
-    Strategy, get_replica_context, has_strategy, in_cross_replica_context,
+    Strategy, StrategyScope, get_replica_context, has_strategy, in_cross_replica_context,
 };

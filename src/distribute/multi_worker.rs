@@ -5,14 +5,17 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Strategy;
 use super::mpi::Mpi;
+use super::{Strategy, all_reduce};
 use crate::eager::{Replicas, Workers};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
 use crate::random;
 use crate::runtime::{Device, context};
+
+/// MPI counts in 32 bits.
+const MOST_BYTES: usize = 1 << 30;
 
 /// How the processes of a [`MultiWorkerMirroredStrategy`] exchange values.
 ///
@@ -23,6 +26,7 @@ use crate::runtime::{Device, context};
 #[derive(Debug, Clone)]
 pub struct CommunicationOptions {
     pub(super) bytes_per_pack: usize,
+    pub(super) bytes_per_message: usize,
     pub(super) timeout: Duration,
     pub(super) compressed: bool,
 }
@@ -31,6 +35,7 @@ impl Default for CommunicationOptions {
     fn default() -> Self {
         CommunicationOptions {
             bytes_per_pack: 4 << 20,
+            bytes_per_message: MOST_BYTES,
             timeout: Duration::from_secs(600),
             compressed: false,
         }
@@ -47,6 +52,12 @@ impl CommunicationOptions {
     /// ones cost less each.
     pub fn bytes_per_pack(self, bytes_per_pack: usize) -> Self {
         CommunicationOptions { bytes_per_pack, ..self }
+    }
+
+    /// One call of MPI that gathers or broadcasts has at most so many bytes of all processes together: 1 GiB, unless set to less for a
+    /// library or a network that cannot exchange as much. What is larger goes in several calls.
+    pub fn bytes_per_message(self, bytes_per_message: usize) -> Self {
+        CommunicationOptions { bytes_per_message: bytes_per_message.clamp(1, MOST_BYTES), ..self }
     }
 
     /// How long a process waits for another one that still answers, but does not come to the same call: 600 s unless set. One that does
@@ -169,7 +180,7 @@ impl MultiWorkerMirroredStrategy {
         }
         random::global().reset(words);
         let workers: Arc<dyn Workers> = mpi.clone();
-        let strategy = Strategy::of_replicas(Replicas::of_workers(devices, workers));
+        let strategy = Strategy::of_replicas(Replicas::of_workers(devices, workers, all_reduce));
         Ok(MultiWorkerMirroredStrategy { strategy, mpi })
     }
 

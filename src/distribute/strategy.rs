@@ -95,7 +95,7 @@ impl MirroredStrategy {
     /// [`Error::Check`] if there are none or one occurs twice.
     pub fn on(devices: Vec<Device>) -> Result<Self> {
         let devices = checked("MirroredStrategy", devices)?;
-        Ok(MirroredStrategy(Strategy { replicas: Replicas::new(devices) }))
+        Ok(MirroredStrategy(Strategy { replicas: Replicas::new(devices, all_reduce::all_reduce) }))
     }
 }
 
@@ -142,7 +142,9 @@ impl CentralStorageStrategy {
     /// As [`MirroredStrategy::on`].
     pub fn on(devices: Vec<Device>) -> Result<Self> {
         let devices = checked("CentralStorageStrategy", devices)?;
-        Ok(CentralStorageStrategy(Strategy { replicas: Replicas::central(devices) }))
+        Ok(CentralStorageStrategy(Strategy {
+            replicas: Replicas::central(devices, all_reduce::all_reduce),
+        }))
     }
 }
 
@@ -153,7 +155,19 @@ impl OneDeviceStrategy {
     /// As [`device`](crate::device()).
     pub fn new(device: &str) -> Result<Self> {
         let devices = vec![context::device_named(device)?];
-        Ok(OneDeviceStrategy(Strategy { replicas: Replicas::new(devices) }))
+        Ok(OneDeviceStrategy(Strategy { replicas: Replicas::new(devices, all_reduce::all_reduce) }))
+    }
+}
+
+/// The time in which a thread is in the scope of a strategy: [`Strategy::enter`].
+#[must_use = "the scope ends when this value is dropped"]
+pub struct StrategyScope {
+    _time: eager::ScopeTime,
+}
+
+impl fmt::Debug for StrategyScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StrategyScope").finish_non_exhaustive()
     }
 }
 
@@ -209,6 +223,24 @@ impl Strategy {
     /// [`Strategy::run`], with the strategy.
     pub fn scope<R>(&self, f: impl FnOnce() -> R) -> R {
         eager::in_scope_of(&self.replicas, f)
+    }
+
+    /// As [`Strategy::scope`], until the returned value is dropped, for callers that cannot pass a closure. Scopes of a thread must
+    /// end in the reverse order.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad::distribute::{MirroredStrategy, has_strategy};
+    /// let strategy = MirroredStrategy::new()?;
+    /// let scope = strategy.enter();
+    /// assert!(has_strategy());
+    /// drop(scope);
+    /// assert!(!has_strategy());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn enter(&self) -> StrategyScope {
+        StrategyScope { _time: eager::enter_scope_of(&self.replicas) }
     }
 
     /// Runs `step` in every replica, with its part of `args`, and returns the results. The replicas run at the same time, each in

@@ -23,9 +23,33 @@ fn another_model_is_named() {
         assert!(line.contains("rank 1 ("), "{text}");
         assert!(line.contains("has another model, optimizer or batch"), "{text}");
     }
+    let text = fails(3, "other_shape");
+    for rank in 0..3 {
+        let line = text.lines().find(|line| line.contains(&format!("rank {rank}: "))).unwrap();
+        assert!(line.contains("Strategy::reduce: rank 1 ("), "{text}");
+    }
     // Even if all variables are alike.
     let text = fails(3, "other_activation");
     assert!(text.contains("has another model, optimizer or batch"), "{text}");
+}
+
+/// As if the `mpirun` of another library had started it, which would leave each process alone and the chief.
+#[test]
+fn another_mpirun_is_an_error() {
+    let folder = Folder::new("mpi-another");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--ignored", "--exact", "--nocapture", "ranks::values"])
+        .env("WGRAD_TEST_FOLDER", folder.path(""))
+        .env("OMPI_COMM_WORLD_SIZE", "2");
+    let ended = job::wait(job::start(&mut command, &folder.path("")), &folder.path(""));
+    assert!(!ended.success);
+    assert!(ended.text.contains("mpirun has started 2 processes"), "{}", ended.text);
+    assert!(
+        ended.text.contains("compiled with (Open MPI") || ended.text.contains("(MPICH"),
+        "{}",
+        ended.text
+    );
 }
 
 #[test]
@@ -75,7 +99,9 @@ fn a_killed_process_ends_all() {
     let ended = job::wait(job, &folder.path(""));
     assert!(!ended.success);
     assert!(ended.after < Duration::from_secs(30), "{:?}: {}", ended.after, ended.text);
-    assert!(ended.text.contains("rank 2"), "{}", ended.text);
+    // MPICH's mpirun names one of the processes that it has ended then, too.
+    let named = ["rank 2", "BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"];
+    assert!(named.iter().any(|name| ended.text.contains(name)), "{}", ended.text);
 }
 
 #[test]

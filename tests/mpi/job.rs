@@ -14,9 +14,14 @@ pub struct Ended {
     pub after: Duration,
 }
 
+/// The command of the MPI library that this program was compiled with.
+fn mpirun() -> String {
+    std::env::var("WGRAD_MPIRUN").unwrap_or_else(|_| "mpirun".into())
+}
+
 /// A job of `ranks` processes, each of which runs the test `program` of the module `ranks`. Files are in `folder`.
 pub fn command(ranks: usize, program: &str, folder: &Path) -> Command {
-    let mut command = Command::new("mpirun");
+    let mut command = Command::new(mpirun());
     command
         .args(["-n", &ranks.to_string()])
         .arg(std::env::current_exe().unwrap())
@@ -38,7 +43,8 @@ pub fn start(command: &mut Command, folder: &Path) -> Child {
     let err = out.try_clone().unwrap();
     command.stdout(out).stderr(err).spawn().unwrap_or_else(|error| {
         panic!(
-            "mpirun does not start: {error}. Install it: on Debian, `apt-get install openmpi-bin`."
+            "{} does not start: {error}. Install it: on Debian, `apt-get install openmpi-bin`.",
+            mpirun()
         )
     })
 }

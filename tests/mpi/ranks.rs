@@ -14,7 +14,7 @@ use tf::keras::optimizers::{Optimizer, Sgd};
 use tf::keras::{
     Activation, CompileOptions, FitOptions, Layer, Model, Sequential, StopSignal, TRAINING,
 };
-use tf::{Tensor, Trackable, Variable};
+use tf::{Tensor, Trackable, Variable, VariableAggregation, VariableOptions};
 use wgrad as tf;
 
 use crate::models::{
@@ -41,7 +41,18 @@ fn strategy() -> MultiWorkerMirroredStrategy {
 #[test]
 #[ignore = "mpirun starts it"]
 fn values() {
-    let strategy = strategy();
+    exchange_values(&strategy());
+}
+
+/// As `values`, in messages of a few bytes.
+#[test]
+#[ignore = "mpirun starts it"]
+fn values_in_pieces() {
+    let options = CommunicationOptions::new().bytes_per_message(7);
+    exchange_values(&MultiWorkerMirroredStrategy::with(options).unwrap());
+}
+
+fn exchange_values(strategy: &MultiWorkerMirroredStrategy) {
     let (rank, count) = (strategy.rank(), strategy.num_workers());
     assert_eq!(strategy.num_replicas_in_sync(), count);
     assert_eq!(strategy.is_chief(), rank == 0);
@@ -411,4 +422,106 @@ fn writes_once() {
     let seen: Vec<f32> = seen.0.iter().map(|value| *value as f32).collect();
     let all = strategy.gather(&PerReplica::new(vec![tf::constant(seen.clone()).unwrap()]), 0);
     assert_eq!(all.unwrap().to_vec::<f32>().unwrap(), seen.repeat(strategy.num_workers()));
+}
+
+/// Sums of tensors without elements, of values at the ends of their range, and of many small variables.
+#[test]
+#[ignore = "mpirun starts it"]
+fn odd_sums() {
+    let compressed = number("COMPRESSED").is_some();
+    let options = CommunicationOptions::new().f16_compression(compressed);
+    let strategy = MultiWorkerMirroredStrategy::with(options).unwrap();
+    let (rank, count) = (strategy.rank() as f32, strategy.num_workers() as f32);
+    let sum = |x: Tensor| {
+        let sum = |x: Tensor| get_replica_context().unwrap().all_reduce(ReduceOp::Sum, &x);
+        strategy.run(sum, PerReplica::new(vec![x])).unwrap().into_values().remove(0)
+    };
+    let sums = |x: &[f32]| sum(tf::constant(x.to_vec()).unwrap()).to_vec::<f32>().unwrap();
+    let near = |found: &[f32], expected: &[f32]| {
+        let near = |(a, b): (&f32, &f32)| {
+            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= b.abs() * 1e-3
+        };
+        let all = found.len() == expected.len() && found.iter().zip(expected).all(near);
+        assert!(all, "{found:?} {expected:?}");
+    };
+    for shape in [vec![0], vec![3, 0], vec![0, 5, 1]] {
+        let none = sum(Tensor::zeros(&shape[..]).unwrap());
+        assert_eq!((none.shape(), none.to_vec::<f32>().unwrap().len()), (&shape[..], 0));
+    }
+    let c = count;
+    near(&sums(&[7e37, -1e38, 3e36, 0.0]), &[7e37 * c, -1e38 * c, 3e36 * c, 0.0]);
+    near(&sums(&[3e38, -3e38, 1e38]), &[f32::INFINITY, f32::NEG_INFINITY, 1e38 * c]);
+    near(
+        &sums(&[f32::INFINITY, 1e6, f32::NAN, -2.0]),
+        &[f32::INFINITY, 1e6 * c, f32::NAN, -2.0 * c],
+    );
+    near(&sums(&[1e-30, -3e-30]), &[1e-30 * c, -3e-30 * c]);
+    // Only the second process has a value that is not finite.
+    let odd = if rank == 1.0 { f32::NEG_INFINITY } else { 70_000.0 };
+    near(&sums(&[odd, 70_000.0]), &[f32::NEG_INFINITY, 70_000.0 * c]);
+    if !compressed {
+        let large: Vec<f32> = (0..300_000).map(|at| at as f32 + rank).collect();
+        let ranks = (0..count as usize).sum::<usize>() as f32;
+        let expected: Vec<f32> = (0..300_000).map(|at| at as f32 * c + ranks).collect();
+        assert!(sums(&large) == expected);
+    }
+
+    let variables: Vec<Variable> = strategy.scope(|| {
+        let made = |at: usize| Variable::new(Tensor::full([at % 4], at as f32).unwrap());
+        (0..1000).map(made).collect()
+    });
+    let sgd = strategy.scope(|| Sgd::new(1.0));
+    let began = std::time::Instant::now();
+    let steps = 5;
+    for step in 0..steps {
+        let grad = |(at, variable): (usize, &Variable)| {
+            let value = (at % 7) as f32 * (rank + 1.0);
+            // Some have no gradient at all, in every process.
+            (at % 10 != step).then(|| Tensor::full(variable.shape(), value).unwrap())
+        };
+        let grads = || variables.iter().enumerate().map(grad).collect::<Vec<_>>();
+        strategy.run(|()| sgd.apply_gradients(&grads(), &variables), ()).unwrap();
+    }
+    let total = (1..=count as usize).sum::<usize>();
+    for (at, variable) in variables.iter().enumerate() {
+        let made = steps - usize::from(at % 10 < steps);
+        let change = ((at % 7) * total * made) as f32;
+        let found = variable.read().to_vec::<f32>().unwrap();
+        assert_eq!(found.len(), at % 4);
+        let close = |value: &f32| (value - (at as f32 - change)).abs() <= change * 1e-3;
+        assert!(found.iter().all(close), "{at}: {found:?}, {change}");
+    }
+    println!("rank {rank}: {:?} for a step of 1,000 variables", began.elapsed() / steps as u32);
+}
+
+/// One process gives another shape, or another dtype.
+#[test]
+#[ignore = "mpirun starts it"]
+fn other_shape() {
+    let strategy = strategy();
+    let shape: &[usize] = if strategy.rank() == 1 { &[2, 3] } else { &[3, 2] };
+    let own = PerReplica::new(vec![Tensor::ones(shape).unwrap()]);
+    let error = strategy.reduce(ReduceOp::Sum, &own, None).unwrap_err();
+    println!("rank {}: {error}", strategy.rank());
+}
+
+/// Replicas of all processes assign variables together.
+#[test]
+#[ignore = "mpirun starts it"]
+fn aggregates() {
+    let strategy = strategy();
+    let (rank, count) = (strategy.rank() as f32, strategy.num_workers() as f32);
+    let ranks = (0..count as usize).sum::<usize>() as f32;
+    for (aggregation, expected) in [
+        (VariableAggregation::Sum, 5.0 + ranks + 2.0 * count),
+        (VariableAggregation::Mean, 5.0 + ranks / count + 2.0),
+        (VariableAggregation::OnlyFirstReplica, 5.0 + 2.0),
+    ] {
+        let options = VariableOptions::new().trainable(false).aggregation(aggregation);
+        let start = tf::constant([5.0f32]).unwrap();
+        let v = strategy.scope(|| Variable::with_options(&start, options)).unwrap();
+        strategy.run(|()| v.assign_add(tf::constant([rank + 2.0])?), ()).unwrap();
+        let found = v.read().to_vec::<f32>().unwrap()[0];
+        assert!((found - expected).abs() < 1e-5, "{aggregation:?}: {found} {expected}");
+    }
 }

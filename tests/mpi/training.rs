@@ -16,6 +16,17 @@ fn values_are_exchanged() {
     for ranks in [1, 3] {
         let folder = Folder::new(&format!("mpi-values-{ranks}"));
         job::succeeds(ranks, "values", &folder.path(""), &[]);
+        job::succeeds(ranks, "values_in_pieces", &folder.path(""), &[]);
+        job::succeeds(ranks, "aggregates", &folder.path(""), &[]);
+    }
+}
+
+#[test]
+fn odd_values_are_summed() {
+    let folder = Folder::new("mpi-odd");
+    for (ranks, compressed) in [(2, false), (3, false), (3, true)] {
+        let variables: &[(&str, &str)] = if compressed { &[("COMPRESSED", "1")] } else { &[] };
+        job::succeeds(ranks, "odd_sums", &folder.path(""), variables);
     }
 }
 

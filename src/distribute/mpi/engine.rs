@@ -13,6 +13,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 use super::heartbeat::{Finding, Heartbeat};
+use super::memory::{Memories, Memory};
 use super::{Answer, Command, Place, Work};
 use crate::distribute::CommunicationOptions;
 use crate::distribute::signature::hash;
@@ -34,6 +35,8 @@ struct Engine<'a> {
     queue: &'a Receiver<Command>,
     heartbeat: Option<Heartbeat>,
     timeout: Duration,
+    bytes_per_message: usize,
+    memories: Memories,
     /// How many calls this process has begun.
     calls: u64,
     /// Who waits for the answer to the present call.
@@ -58,6 +61,15 @@ pub(super) fn serve(
     };
     let world = Rc::new(universe.world().duplicate());
     let (rank, count) = (world.rank() as usize, world.size() as usize);
+    if let Some(started) = started_by_another_library().filter(|_| count == 1) {
+        let library = mpi::environment::library_version().unwrap_or_default();
+        let _ = begun.send(Err(Error::Unavailable(message!(
+            "MultiWorkerMirroredStrategy: mpirun has started {started} processes, but the MPI library of this program finds itself alone. \
+             Start it with the mpirun of the library that it was compiled with ({}), or compile it with the other one (MPICC).",
+            library.split([',', '\n']).next().unwrap_or_default().trim()
+        ))));
+        return;
+    }
     let machine = mpi::environment::processor_name().unwrap_or_else(|_| "unknown".into());
     let local_rank = world.split_shared(world.rank()).rank() as usize;
     let own = words(&format!("{machine}, process {}", std::process::id()));
@@ -71,6 +83,8 @@ pub(super) fn serve(
         queue,
         heartbeat: (count > 1).then(|| Heartbeat::new(rank, count)),
         timeout: options.timeout,
+        bytes_per_message: options.bytes_per_message,
+        memories: Memories::default(),
         calls: 0,
         reply: None,
         meeting: None,
@@ -78,6 +92,12 @@ pub(super) fn serve(
     if begun.send(Ok(place)).is_ok() {
         engine.work();
     }
+}
+
+/// How many processes the `mpirun` of Open MPI or of MPICH has started with this one, if there are several.
+fn started_by_another_library() -> Option<usize> {
+    let number = |name: &&str| std::env::var(name).ok()?.parse().ok();
+    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].iter().filter_map(number).find(|count| *count > 1)
 }
 
 /// A text as bytes of one size.
@@ -117,8 +137,10 @@ impl Engine<'_> {
         match work {
             Work::Agree { what, signature, flag } => self.agree(&what, signature, flag),
             Work::Compare { what, signature } => self.compare(&what, signature),
-            Work::Sum { values, compressed: false } => Answer::Sum(self.sum(&values)),
-            Work::Sum { values, compressed: true } => Answer::Sum(self.sum_compressed(&values)),
+            Work::Sum { values, compressed: false } => Answer::Sum(self.sum((*values).as_ref())),
+            Work::Sum { values, compressed: true } => {
+                Answer::Sum(self.sum_compressed((*values).as_ref()))
+            }
             Work::Gather(bytes) => Answer::Parts(self.gather(&bytes)),
             Work::Broadcast(mut bytes) => {
                 self.broadcast(&mut bytes);
@@ -165,30 +187,33 @@ impl Engine<'_> {
         Answer::Calls(all.chunks_exact(WORDS).map(call).collect())
     }
 
-    fn sum(&mut self, values: &[f32]) -> Vec<f32> {
-        let mut sum = vec![0f32; values.len()];
+    fn sum(&mut self, values: &[f32]) -> Memory {
+        let mut memory = self.memories.take(values.len());
+        let sum = memory.floats();
         let world = self.world.clone();
         scope(|scope| {
             let add = SystemOperation::sum();
-            self.finish(world.immediate_all_reduce_into(scope, values, &mut sum[..], add));
+            self.finish(world.immediate_all_reduce_into(scope, values, sum, add));
         });
-        sum
+        memory
     }
 
     /// As [`Engine::sum`], with half the bytes: each process receives a part of the values from all others as `f16`, adds them up
     /// as `f32`, and sends the sums as `f16`. A factor keeps large values within the range of `f16`.
-    fn sum_compressed(&mut self, values: &[f32]) -> Vec<f32> {
+    fn sum_compressed(&mut self, values: &[f32]) -> Memory {
         let count = self.place.names.len();
         let world = self.world.clone();
-        let largest = [values.iter().fold(0f32, |most, value| most.max(value.abs()))];
+        // Infinite values must not push finite ones out of the range.
+        let finite = values.iter().map(|value| value.abs()).filter(|value| value.is_finite());
+        let largest = [finite.fold(0f32, f32::max)];
         let mut most = [0f32];
         scope(|scope| {
             let max = SystemOperation::max();
             self.finish(world.immediate_all_reduce_into(scope, &largest[..], &mut most[..], max));
         });
-        // The sum of all must fit, too. A value that is not finite remains so.
-        let room = f16::MAX.to_f32() / count as f32;
-        let factor = if most[0] > 0.0 && most[0].is_finite() { room / most[0] } else { 1.0 };
+        // The sum of all must fit, too, when each was rounded up. A value that is not finite remains so.
+        let room = f16::MAX.to_f32() * 0.999 / count as f32;
+        let factor = if most[0] > 0.0 { room / most[0] } else { 1.0 };
         let factor = if factor.is_finite() { factor } else { 1.0 };
         let part = values.len().div_ceil(count);
         let mut own = vec![0u16; part * count];
@@ -209,7 +234,11 @@ impl Engine<'_> {
         scope(|scope| {
             self.finish(world.immediate_all_gather_into(scope, &sums[..], &mut own[..]));
         });
-        own.iter().take(values.len()).map(|sum| f16::from_bits(*sum).to_f32() / factor).collect()
+        let mut memory = self.memories.take(values.len());
+        for (to, sum) in memory.floats().iter_mut().zip(own) {
+            *to = f16::from_bits(sum).to_f32() / factor;
+        }
+        memory
     }
 
     fn gather(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -221,8 +250,7 @@ impl Engine<'_> {
         });
         let mut parts: Vec<Vec<u8>> = sizes.iter().map(|_| Vec::new()).collect();
         let longest = sizes.iter().max().copied().unwrap_or(0);
-        // MPI counts in 32 bits, so that all parts of one call must be below 2 GiB.
-        let most = (1 << 30) / sizes.len() as u64;
+        let most = (self.bytes_per_message as u64 / sizes.len() as u64).max(1);
         let mut begin = 0;
         while begin < longest {
             let rest = |size: u64| size.saturating_sub(begin).min(most);
@@ -255,7 +283,7 @@ impl Engine<'_> {
         let chief = world.process_at_rank(0);
         scope(|scope| self.finish(chief.immediate_broadcast_into(scope, &mut size[..])));
         bytes.resize(size[0] as usize, 0);
-        for part in bytes.chunks_mut(1 << 30) {
+        for part in bytes.chunks_mut(self.bytes_per_message) {
             scope(|scope| self.finish(chief.immediate_broadcast_into(scope, part)));
         }
     }

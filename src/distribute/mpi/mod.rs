@@ -3,6 +3,7 @@
 
 mod engine;
 mod heartbeat;
+mod memory;
 mod place;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +11,11 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+use memory::Memory;
 pub(super) use place::Place;
 
 use super::CommunicationOptions;
-use crate::eager::{PendingSum, Workers};
+use crate::eager::{Floats, PendingSum, Workers};
 use crate::error::{Error, Result, message};
 
 /// What the thread of MPI does.
@@ -29,7 +31,7 @@ enum Work {
         signature: u64,
     },
     Sum {
-        values: Vec<f32>,
+        values: Floats,
         compressed: bool,
     },
     Gather(Vec<u8>),
@@ -42,7 +44,7 @@ enum Answer {
     Agreed(bool, bool),
     /// What each process called.
     Calls(Vec<(String, u64)>),
-    Sum(Vec<f32>),
+    Sum(Memory),
     Parts(Vec<Vec<u8>>),
     Done,
 }
@@ -177,11 +179,11 @@ impl Workers for Mpi {
         }
     }
 
-    fn start_sum(&self, values: Vec<f32>) -> Result<PendingSum> {
+    fn start_sum(&self, values: Floats) -> Result<PendingSum> {
         let compressed = self.options.compressed;
         let answer = self.start(Work::Sum { values, compressed })?;
         Ok(Box::new(move || match answer.recv().unwrap_or_else(|_| Err(silent()))? {
-            Answer::Sum(sum) => Ok(sum),
+            Answer::Sum(sum) => Ok(Box::new(sum) as Floats),
             _ => unexpected(),
         }))
     }

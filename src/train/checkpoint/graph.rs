@@ -6,7 +6,7 @@ use super::keras_names::{self, Numbered};
 use super::proto::{
     BoolValue, ObjectReference, SerializedTensor, TrackableObject, TrackableObjectGraph, VALUE,
 };
-use crate::trackable::{Class, Everything, Leaf, Parts, Role, Trackable};
+use crate::trackable::{Class, Everything, Leaf, Parts, Role, Trackable, slot_names};
 
 /// The objects below a root.
 pub(super) struct Graph {
@@ -239,7 +239,7 @@ impl Graph {
             let mut slots = Vec::with_capacity(kept.len());
             for slot in &kept {
                 let number = of[&*slot.of];
-                let unlisted = keras_names::unlisted(class).contains(&&*slot.slot);
+                let unlisted = slot_names::unlisted(class).contains(&&*slot.slot);
                 let node = match unlisted {
                     true => self.detached(),
                     false => {
@@ -255,7 +255,7 @@ impl Graph {
                     }
                 };
                 self.nodes[node].value = Some(slot.name.clone());
-                let group = keras_names::group(class, &slot.slot);
+                let group = slot_names::group(class, &slot.slot);
                 let alone = slots.last().is_none_or(|(_, last, _)| *last != number);
                 if unlisted && slot.slot == "velocity" && alone {
                     for _ in ["r", "c"] {

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use crate::trackable::{Class, Role, SlotNames};
+use crate::trackable::slot_names::known;
+use crate::trackable::{Class, Role};
 
 /// How the parts of a model are numbered.
 pub(super) enum Numbered {
@@ -33,27 +34,6 @@ pub(super) const TRAINABLE: &str = "_trainable_variables";
 /// The list of all variables of the optimizer.
 pub(super) const VARIABLES: &str = "_variables";
 
-/// The names of most optimizers' slots.
-static SLOTS: [SlotNames; 7] = [
-    SlotNames::new("momentum").keras_2("m"),
-    SlotNames::new("velocity").list("_velocities").keras_2("v"),
-    SlotNames::new("velocity").keras_2("rms"),
-    SlotNames::new("average").list("_model_variables_moving_average").group(0),
-    SlotNames::new("gradient_accumulator").list("_accumulated_gradients").group(1),
-    SlotNames::new("velocity_hat").keras_2("vhat").group(3),
-    SlotNames::new("average_gradient").keras_2("mg"),
-];
-
-/// The names that the class declares, then those of most optimizers.
-fn known(class: Option<&'static Class>) -> impl Iterator<Item = &'static SlotNames> {
-    class.into_iter().flat_map(|class| class.slots).chain(&SLOTS)
-}
-
-/// The slots that Keras tracks in no list of their own. A variable that is not a matrix has numbers in place of the first two.
-pub(super) fn unlisted(class: Option<&'static Class>) -> &'static [&'static str] {
-    class.map_or(&[], |class| class.unlisted_slots)
-}
-
 /// The name of the list in which an optimizer of this class stores the slot `slot`.
 pub(super) fn list_of(class: Option<&'static Class>, slot: &str) -> Cow<'static, str> {
     let mut named = known(class).filter(|names| names.slot == slot);
@@ -75,9 +55,4 @@ pub(super) fn slot_of(class: Option<&'static Class>, list: &str) -> Option<Strin
 /// The slot that Keras 2 calls `slot` in its optimizers.
 pub(super) fn slot_of_keras_2<'a>(class: Option<&'static Class>, slot: &'a str) -> &'a str {
     known(class).find(|names| names.keras_2 == Some(slot)).map_or(slot, |names| names.slot)
-}
-
-/// In which order `_variables` has an optimizer's slots: groups, and within a group variable by variable.
-pub(super) fn group(class: Option<&'static Class>, slot: &str) -> usize {
-    known(class).filter(|names| names.slot == slot).find_map(|names| names.group).unwrap_or(2)
 }

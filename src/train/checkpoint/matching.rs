@@ -8,7 +8,7 @@ use super::layers::Layers;
 use super::proto::TrackableObjectGraph;
 use super::saved::Saved;
 use crate::error::{Error, Result, message};
-use crate::trackable::Everything;
+use crate::trackable::{Everything, slot_names};
 
 /// The assignment of values to parts.
 pub(super) struct Matching {
@@ -248,7 +248,7 @@ impl<'a, 'b> Bound<'a, 'b> {
                 }
             }
             // Keras may list an optimizer's slots only among all of its variables, as it does Adafactor's.
-            let unlisted = keras_names::unlisted(class);
+            let unlisted = slot_names::unlisted(class);
             let all = lists.iter().find(|(list, _)| *list == keras_names::VARIABLES);
             if let (false, Some((_, all)), false) = (listed, all, unlisted.is_empty()) {
                 let all: HashMap<usize, usize> =
