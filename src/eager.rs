@@ -26,15 +26,15 @@ use crate::tensor::Tensor;
 use crate::variable::Variable;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use replica::{
-    Replica, Replicas, in_scope_of, index_in, outside_replicas, replica, replicas, run_replicas,
-    updates_replicas,
+    Replica, Replicas, ScopeTime, enter_scope_of, in_scope_of, index_in, outside_replicas, replica,
+    replicas, run_replicas, updates_replicas,
 };
 pub(crate) use sink::{
     assign_in_trace, branch, in_trace, lifted, placeholder, placeholder_on, release, traced,
     traced_function, traces_function, value_in_trace, variable_made,
 };
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use workers::{PendingSum, Workers};
+pub(crate) use workers::{Floats, PendingSum, Workers};
 
 /// Calls `op` on tensors of one device.
 pub(crate) fn dispatch(op: impl Operation, inputs: &[&Tensor]) -> Result<Tensor> {

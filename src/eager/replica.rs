@@ -7,7 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::Workers;
 use crate::error::{Error, Result, message};
-use crate::runtime::Device;
+use crate::runtime::{Device, DeviceScope};
+use crate::tensor::Tensor;
 use crate::variable::{Variable, WeakVariable};
 
 /// The devices of a strategy in this process, one for each replica, and the other processes that have replicas.
@@ -20,30 +21,50 @@ pub(crate) struct Replicas {
     compared: Mutex<Vec<u64>>,
     /// Trainable variables have one value, on the first device.
     central: bool,
+    sums: Sums,
 }
 
+/// The sum of each tensor over all replicas: of the call, this, a list of each replica of this process, the signature of the call, and the
+/// number of devices that receive the sums.
+pub(crate) type Sums =
+    fn(&str, &Replicas, Vec<Vec<Option<Tensor>>>, u64, usize) -> Result<Vec<Vec<Option<Tensor>>>>;
+
 impl Replicas {
-    fn with(devices: Vec<Device>, workers: Option<Arc<dyn Workers>>) -> Self {
+    fn with(devices: Vec<Device>, workers: Option<Arc<dyn Workers>>, sums: Sums) -> Self {
         let (made, compared) = (Mutex::default(), Mutex::default());
-        Replicas { devices, workers, made, compared, central: false }
+        Replicas { devices, workers, made, compared, central: false, sums }
+    }
+
+    /// The sum of each tensor over all replicas of all processes, on the first `wanted` devices.
+    pub(crate) fn sums(
+        &self,
+        what: &str,
+        tensors: Vec<Vec<Option<Tensor>>>,
+        wanted: usize,
+    ) -> Result<Vec<Vec<Option<Tensor>>>> {
+        (self.sums)(what, self, tensors, 0, wanted)
     }
 
     /// Replicas whose trainable variables are on the first device alone.
-    pub(crate) fn central(devices: Vec<Device>) -> Arc<Self> {
-        Arc::new(Replicas { central: true, ..Replicas::with(devices, None) })
+    pub(crate) fn central(devices: Vec<Device>, sums: Sums) -> Arc<Self> {
+        Arc::new(Replicas { central: true, ..Replicas::with(devices, None, sums) })
     }
 
     pub(crate) fn is_central(&self) -> bool {
         self.central
     }
 
-    pub(crate) fn new(devices: Vec<Device>) -> Arc<Self> {
-        Arc::new(Replicas::with(devices, None))
+    pub(crate) fn new(devices: Vec<Device>, sums: Sums) -> Arc<Self> {
+        Arc::new(Replicas::with(devices, None, sums))
     }
 
     #[cfg(feature = "mpi")]
-    pub(crate) fn of_workers(devices: Vec<Device>, workers: Arc<dyn Workers>) -> Arc<Self> {
-        Arc::new(Replicas::with(devices, Some(workers)))
+    pub(crate) fn of_workers(
+        devices: Vec<Device>,
+        workers: Arc<dyn Workers>,
+        sums: Sums,
+    ) -> Arc<Self> {
+        Arc::new(Replicas::with(devices, Some(workers), sums))
     }
 
     /// The processes of the strategy, if there are several.
@@ -134,25 +155,45 @@ fn context() -> Option<Context> {
     CONTEXT.try_with(|context| context.borrow().clone()).ok().flatten()
 }
 
-fn within<R>(context: Option<Context>, f: impl FnOnce() -> R) -> R {
-    struct End(Option<Context>);
-    impl Drop for End {
-        fn drop(&mut self) {
-            let before = self.0.take();
-            let _ = CONTEXT.try_with(|context| *context.borrow_mut() = before);
-        }
+/// Restores what the thread was in before.
+struct Entered(Option<Context>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        let _ = CONTEXT.try_with(|context| *context.borrow_mut() = before);
     }
-    let before = CONTEXT.try_with(|own| own.replace(context)).ok().flatten();
-    let _end = End(before);
+}
+
+fn enter(context: Option<Context>) -> Entered {
+    Entered(CONTEXT.try_with(|own| own.replace(context)).ok().flatten())
+}
+
+fn within<R>(context: Option<Context>, f: impl FnOnce() -> R) -> R {
+    let _entered = enter(context);
     f()
 }
 
-/// Runs `f` in the scope of `replicas`. A replica is in it already.
-pub(crate) fn in_scope_of<R>(replicas: &Arc<Replicas>, f: impl FnOnce() -> R) -> R {
+/// The time in which a thread is in the scope of a strategy; empty for a replica of the strategy, which is in it already.
+pub(crate) struct ScopeTime {
+    // Fields are dropped in this order.
+    _device: Option<DeviceScope>,
+    _entered: Option<Entered>,
+}
+
+/// Enters the scope of `replicas` until the result is dropped.
+pub(crate) fn enter_scope_of(replicas: &Arc<Replicas>) -> ScopeTime {
     if index_in(replicas).is_some() {
-        return f();
+        return ScopeTime { _device: None, _entered: None };
     }
-    within(Some(Context::Scope(replicas.clone())), || replicas.devices[0].scope(f))
+    let entered = enter(Some(Context::Scope(replicas.clone())));
+    ScopeTime { _device: Some(replicas.devices[0].enter()), _entered: Some(entered) }
+}
+
+/// Runs `f` in the scope of `replicas`.
+pub(crate) fn in_scope_of<R>(replicas: &Arc<Replicas>, f: impl FnOnce() -> R) -> R {
+    let _scope = enter_scope_of(replicas);
+    f()
 }
 
 /// Runs `f` outside of any scope or replica.

@@ -19,7 +19,7 @@ pub(crate) trait Workers: Send + Sync {
     fn agree(&self, what: &str, signature: u64, flag: bool) -> Result<bool>;
 
     /// Begins to add up the values of all processes, which have agreed on this call. The sum has the same bits in all of them.
-    fn start_sum(&self, values: Vec<f32>) -> Result<PendingSum>;
+    fn start_sum(&self, values: Floats) -> Result<PendingSum>;
 
     /// The bytes of each process, in order, after all have agreed on this call.
     fn gather(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>>;
@@ -35,4 +35,7 @@ pub(crate) trait Workers: Send + Sync {
 }
 
 /// A sum that is being computed; the call returns it.
-pub(crate) type PendingSum = Box<dyn FnOnce() -> Result<Vec<f32>> + Send>;
+pub(crate) type PendingSum = Box<dyn FnOnce() -> Result<Floats> + Send>;
+
+/// Values in memory of any kind, which is free again when this is dropped.
+pub(crate) type Floats = Box<dyn AsRef<[f32]> + Send>;

@@ -65,6 +65,9 @@ pub(crate) enum Lowering {
     Kernels(Kernels),
 }
 
+/// The name of the function that selects its second argument where its first is true, and else the third.
+pub(crate) const SELECT: &str = "select_by";
+
 /// One value for each output element.
 pub(crate) struct Elementwise {
     /// Names the WGSL function; two ops may share a name only if they share the formula.

@@ -205,7 +205,7 @@ impl<'a> HostArray<'a> {
     }
 
     /// The reverse of [`unsigned`](Self::unsigned).
-    #[cfg(feature = "checkpoint")]
+    #[cfg(any(feature = "checkpoint", feature = "keras-files"))]
     pub(crate) fn signed(mut self) -> Self {
         if self.dtype == HostDType::U64 {
             self.dtype = HostDType::I64;

@@ -283,7 +283,7 @@ fn true_divide(a: &Tensor, b: Operand) -> Result<Tensor> {
 }
 
 fn binary(row: &'static Row, a: &Tensor, b: Operand) -> Result<Tensor> {
-    let b = b.beside(row.name, a)?;
+    let b = b.into_tensor_like(row.name, a)?;
     dispatch(Binary { row }, &[a, &b])
 }
 

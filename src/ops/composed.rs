@@ -365,7 +365,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if the shapes cannot be broadcast together; [`Error::DType`] if the dtypes differ or are not float.
     pub fn logaddexp(&self, other: impl Into<Operand>) -> Result<Tensor> {
-        let other = other.into().beside("LogAddExp", self)?;
+        let other = other.into().into_tensor_like("LogAddExp", self)?;
         // If a equals b, each is once the larger and once the smaller one, so both get half of the gradient.
         let (high, low) = (self.maximum(&other)?, other.minimum(self)?);
         // high + log(1 + e^(low - high)); the difference of equal infinities would be NaN.
@@ -688,7 +688,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("tile", &[2, 3], |x| x.tile(&[2, 3]))),
     Entry::new(OpKind::Composed, "stop_gradient", &["tf.stop_gradient"], |c| {
-        one(c.x()?.multiply(c.x()?.stop_gradient()))
+        Ok(vec![c.x()?.stop_gradient()])
     })
     .takes(&DType::ALL)
     .cases(|cases| cases.of_shape("stop_gradient", &[3, 4], |x| Ok(x + x.stop_gradient() * 0.0))),

@@ -119,7 +119,7 @@ pub fn weighted_cross_entropy_with_logits(
             logits.shape()
         )));
     }
-    let pos_weight = pos_weight.into().beside(OP, labels)?;
+    let pos_weight = pos_weight.into().into_tensor_like(OP, labels)?;
     let [of_one, of_zero] = log_odds(logits)?;
     let one = pos_weight.multiply(labels)?.multiply(of_one)?;
     one.add(labels.negative()?.add(1.0)?.multiply(of_zero)?)

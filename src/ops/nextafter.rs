@@ -28,7 +28,7 @@ impl Tensor {
     /// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast together;
     /// [`Error::DType`](crate::Error::DType) if one dtype is not `f32`.
     pub fn nextafter(&self, other: impl Into<Operand>) -> Result<Tensor> {
-        let other = other.into().beside("NextAfter", self)?;
+        let other = other.into().into_tensor_like("NextAfter", self)?;
         dispatch(NextAfter, &[self, &other])
     }
 }

@@ -291,8 +291,9 @@ impl Tensor {
         // Scale and offset have the sizes of these axes, and broadcast against x along the others.
         let sizes: Vec<usize> = axes.iter().map(|&axis| self.shape()[axis]).collect();
         let size = |(axis, size): (usize, &usize)| if axes.contains(&axis) { *size } else { 1 };
-        let beside = Shape::from(self.shape().iter().enumerate().map(size).collect::<Vec<_>>());
-        let [scale, offset] = beside_x(op, self, options.scale, options.offset, &sizes, &beside)?;
+        let along_x = Shape::from(self.shape().iter().enumerate().map(size).collect::<Vec<_>>());
+        let [scale, offset] =
+            broadcast_along_x(op, self, options.scale, options.offset, &sizes, &along_x)?;
         // An f16 has too few digits for a variance.
         let x = wide(self)?;
         let kept = Axes::from(&axes[..]).keepdims(true);
@@ -317,8 +318,14 @@ impl Tensor {
                 self.shape()
             )));
         }
-        let [scale, offset] =
-            beside_x(op, self, options.scale, options.offset, &[channels], &[channels].into())?;
+        let [scale, offset] = broadcast_along_x(
+            op,
+            self,
+            options.scale,
+            options.offset,
+            &[channels],
+            &[channels].into(),
+        )?;
         let (batch, rank) = (self.shape()[0], self.rank());
         let places = Shape::new(&self.shape()[1..rank - 1]).elements();
         let x = wide(self)?.reshape_to([batch, places, groups, channels / groups].into())?;
@@ -351,13 +358,13 @@ fn affine(y: Tensor, scale: Option<&Tensor>, offset: Option<&Tensor>) -> Result<
 }
 
 /// Scale and offset, which must have the sizes `sizes`, in the shape that broadcasts against x.
-fn beside_x(
+fn broadcast_along_x(
     op: &str,
     x: &Tensor,
     scale: Option<Tensor>,
     offset: Option<Tensor>,
     sizes: &[usize],
-    beside: &Shape,
+    along_x: &Shape,
 ) -> Result<[Option<Tensor>; 2]> {
     let fit = |weight: Option<Tensor>| -> Result<Option<Tensor>> {
         let Some(weight) = weight else { return Ok(None) };
@@ -369,7 +376,7 @@ fn beside_x(
                 weight.shape()
             )));
         }
-        weight.reshape_to(beside.clone()).map(Some)
+        weight.reshape_to(along_x.clone()).map(Some)
     };
     Ok([fit(scale)?, fit(offset)?])
 }

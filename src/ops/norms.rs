@@ -230,7 +230,7 @@ impl Tensor {
         axes: impl Into<Axes>,
     ) -> Result<Tensor> {
         expect_dtype("ClipByNorm", self.spec(), FLOATS)?;
-        let clip_norm = clip_norm.into().beside("ClipByNorm", self)?;
+        let clip_norm = clip_norm.into().into_tensor_like("ClipByNorm", self)?;
         let squares = self.square()?.reduce_sum(axes.into().keepdims(true))?;
         // For 0, neither the square root nor its gradient is computed.
         let some = squares.greater(0.0)?;
@@ -338,7 +338,7 @@ pub fn clip_by_global_norm_with<T: Borrow<Tensor>>(
         Some(norm) => norm,
         None => global_norm(list)?,
     };
-    let clip_norm = clip_norm.into().beside("ClipByGlobalNorm", &norm)?;
+    let clip_norm = clip_norm.into().into_tensor_like("ClipByGlobalNorm", &norm)?;
     let least = norm.reciprocal()?.minimum(clip_norm.reciprocal()?)?;
     // If the norm is not finite, the result is NaN. TensorFlow adds `norm - norm`, which drivers may simplify to 0.
     let none =

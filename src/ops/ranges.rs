@@ -47,13 +47,13 @@ fn rows_between(start: Operand, stop: Operand, num: usize, axis: Axis) -> Result
     const OP: &str = "LinSpace";
     let (start, stop) = match (start, stop) {
         (Operand::Tensor(start), stop) => {
-            let stop = stop.beside(OP, &start)?;
+            let stop = stop.into_tensor_like(OP, &start)?;
             (start, stop)
         }
-        (start, Operand::Tensor(stop)) => (start.beside(OP, &stop)?, stop),
+        (start, Operand::Tensor(stop)) => (start.into_tensor_like(OP, &stop)?, stop),
         (start, stop) => {
-            let beside = Tensor::zeros([])?;
-            (start.beside(OP, &beside)?, stop.beside(OP, &beside)?)
+            let like = Tensor::zeros([])?;
+            (start.into_tensor_like(OP, &like)?, stop.into_tensor_like(OP, &like)?)
         }
     };
     same_dtype(OP, start.spec(), stop.spec())?;
@@ -226,7 +226,7 @@ impl Tensor {
     /// the dtypes differ.
     pub fn bias_add(&self, bias: impl Into<Operand>) -> Result<Tensor> {
         const OP: &str = "BiasAdd";
-        let bias = bias.into().beside(OP, self)?;
+        let bias = bias.into().into_tensor_like(OP, self)?;
         if self.rank() < 2 || bias.shape() != &self.shape()[self.rank() - 1..] {
             return Err(Error::Shape(message!(
                 "{OP}: the bias is {:?} and the tensor {:?}; the bias needs one number for each position of the last \

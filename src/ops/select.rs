@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::eager::dispatch;
 use crate::error::Result;
 use crate::graph::attributes::Attribute;
-use crate::graph::lower::{Elementwise, Lowering, LoweringContext, View};
+use crate::graph::lower::{Elementwise, Lowering, LoweringContext, SELECT, View};
 use crate::graph::{Op, Spec};
 use crate::shape::broadcast;
 use crate::tensor::{Tensor, constant};
@@ -50,7 +50,7 @@ impl Op for Select {
 
     fn lower(&self, cx: &LoweringContext) -> Lowering {
         let view = |i: usize| View::broadcast(cx.inputs[i], cx.output);
-        Elementwise::new("select_by", "select(b, a, condition)")
+        Elementwise::new(SELECT, "select(b, a, condition)")
             .input("condition", 0, view(0))
             .input("a", 1, view(1))
             .input("b", 2, view(2))

@@ -247,7 +247,7 @@ impl Tensor {
     /// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast together;
     /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
     pub fn zeta(&self, q: impl Into<Operand>) -> Result<Tensor> {
-        let q = q.into().beside("Zeta", self)?;
+        let q = q.into().into_tensor_like("Zeta", self)?;
         dispatch(Zeta, &[self, &q])
     }
 
@@ -268,7 +268,7 @@ impl Tensor {
     /// [`Error::Shape`](crate::Error::Shape) if the shapes cannot be broadcast together;
     /// [`Error::DType`](crate::Error::DType) if the dtypes differ or are not float.
     pub fn polygamma(&self, x: impl Into<Operand>) -> Result<Tensor> {
-        let x = x.into().beside("Polygamma", self)?;
+        let x = x.into().into_tensor_like("Polygamma", self)?;
         let order = self.stop_gradient();
         let next = order.add(1.0)?;
         // (-1)^(n+1): whole orders are even or odd, others have no value.

@@ -50,17 +50,28 @@ pub(super) fn generate(graph: &Graph, ir: &KernelIr, prefix: &str, common: &mut 
     let values = match &ir.roll {
         Some(roll) => rolled(&mut writer, roll, position, &mut defined, &mut text),
         None => {
-            let wanted = ir.outputs.iter().map(|output| Operand::Instance(output.instance));
-            let wanted: Vec<Operand> = wanted.collect();
-            text.push_str(&writer.compute(position, wanted.iter().copied(), &mut defined));
-            wanted.into_iter().map(operand_name).collect()
+            let wanted: Vec<Operand> = (0..ir.outputs.len()).flat_map(|k| ir.wanted(k)).collect();
+            text.push_str(&writer.compute(position, wanted, &mut defined));
+            let instances = ir.outputs.iter().map(|output| Operand::Instance(output.instance));
+            instances.map(operand_name).collect()
         }
     };
     let mut stores = Vec::new();
     for ((k, output), value) in ir.outputs.iter().enumerate().zip(values) {
         let value = pack(output.dtype, format_args!("{value}"));
         let target = writer.target(k);
-        text.push_str(&format!("{target}[q] = {value};\n"));
+        let store = format!("{target}[q] = {value};\n");
+        match ir.partial_update(k) {
+            // Most elements keep their values: they cost neither a read nor a write.
+            Some(condition) => {
+                let wanted = [Operand::Instance(output.instance)];
+                let compute = writer.compute(position, wanted, &mut defined.clone());
+                let condition = operand_name(condition);
+                let inside = indented(&format!("{compute}{store}"), 4);
+                text.push_str(&format!("if (any({condition})) {{\n{inside}}}\n"));
+            }
+            None => text.push_str(&store),
+        }
         stores.push((Bound::Output(k), target, stored(output.dtype, Declared::Vector)));
     }
     let loops = (workgroups(ir), iterations(ir));

@@ -6,11 +6,13 @@
 
 use std::hash::{Hash, Hasher};
 
+use smallvec::{SmallVec, smallvec};
+
 use super::iteration_space::{IterationSpace, Load, LoadSource};
 use super::tiles::Tiles;
 use crate::dtype::{DType, Register};
 use crate::graph::Mixer;
-use crate::graph::lower::{Elementwise, Reduction, Strided};
+use crate::graph::lower::{Elementwise, Reduction, SELECT, Strided};
 
 pub(super) struct KernelIr<'a> {
     pub(super) space: IterationSpace,
@@ -103,6 +105,33 @@ impl KernelIr<'_> {
             .filter(|(i, load)| self.space.is_own(*i) && once(load.source) && !taken(*i))
             .map(|(i, _)| i)
             .collect()
+    }
+
+    /// The condition of output `k` if it is a selection between a new value, where the condition is true, and the value that it
+    /// overwrites: then only threads with a new value have to store theirs.
+    pub(super) fn partial_update(&self, k: usize) -> Option<Operand> {
+        let output = &self.outputs[k];
+        let (Some(load), None) = (output.replaces, &self.roll) else { return None };
+        let instance = &self.instances[output.instance];
+        let Code::Elementwise(elementwise) = instance.code else { return None };
+        match instance.operands[..] {
+            [condition, new, Operand::Load(old)]
+                if elementwise.name == SELECT && old == load && new != Operand::Load(old) =>
+            {
+                Some(condition)
+            }
+            _ => None,
+        }
+    }
+
+    /// What the kernel computes for output `k` in every thread.
+    pub(super) fn wanted(&self, k: usize) -> SmallVec<[Operand; 2]> {
+        match self.partial_update(k) {
+            Some(_) => {
+                SmallVec::from_slice(&self.instances[self.outputs[k].instance].operands[..2])
+            }
+            None => smallvec![Operand::Instance(self.outputs[k].instance)],
+        }
     }
 
     /// How many storage buffers the kernel binds in addition to those of an anchor.

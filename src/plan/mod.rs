@@ -127,6 +127,9 @@ pub(crate) type Ranges = Vec<(u64, u64)>;
 /// What a run copies to the host.
 pub(crate) enum Reads<'a> {
     None,
+    /// Nothing, and the kernels wait for [`Gpu::send_for`].
+    #[cfg(not(target_family = "wasm"))]
+    Hold,
     /// The output of a node, after all kernels.
     One(u32, &'a Staging),
     /// Outputs in packs, each as soon as it is computed.
@@ -217,14 +220,14 @@ impl Plan {
     }
 
     /// Encodes and submits the plan, and copies the outputs that `reads` names to their staging buffers. Returns the buffers of
-    /// the outputs, in the order of [`Plan::outputs`].
+    /// the outputs, in the order of [`Plan::outputs`], and the submission, unless the plan is held.
     pub(crate) fn run(
         &mut self,
         gpu: &Gpu,
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
         reads: Reads<'_>,
-    ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
+    ) -> Result<(Vec<Arc<Buffer>>, Option<wgpu::SubmissionIndex>)> {
         let result = self.run_in_slots(gpu, nodes, leaves, reads);
         // The buffers return to the pool, even after an error.
         self.taken.clear();
@@ -237,7 +240,7 @@ impl Plan {
         nodes: &[Node],
         leaves: &[Arc<Buffer>],
         reads: Reads<'_>,
-    ) -> Result<(Vec<Arc<Buffer>>, wgpu::SubmissionIndex)> {
+    ) -> Result<(Vec<Arc<Buffer>>, Option<wgpu::SubmissionIndex>)> {
         self.compile(gpu)?;
         self.params.refresh(gpu, nodes)?;
         self.take_slots(gpu)?;
@@ -257,9 +260,15 @@ impl Plan {
             self.outputs.iter().map(|(_, reference)| buffer(*reference).clone()).collect();
         let output = |node: u32| self.outputs.iter().position(|(n, _)| *n == node);
         let index = match reads {
-            Reads::None => gpu.submit(&launches, None)?,
+            Reads::None => Some(gpu.submit(&launches, None)?),
+            #[cfg(not(target_family = "wasm"))]
+            Reads::Hold => {
+                let used = leaves.iter().chain(slots).map(|buffer| buffer.id()).collect();
+                gpu.hold(&launches, used)?;
+                None
+            }
             Reads::One(node, staging) => {
-                gpu.submit(&launches, output(node).map(|at| (&*outputs[at], staging)))?
+                Some(gpu.submit(&launches, output(node).map(|at| (&*outputs[at], staging)))?)
             }
             #[cfg(not(target_family = "wasm"))]
             Reads::Early { wanted, packs, submitted } => {
@@ -272,7 +281,7 @@ impl Plan {
                 }
                 let (of_packs, last) = gpu.submit_with_early_reads(&launches, &reads, packs)?;
                 *submitted = of_packs;
-                last
+                Some(last)
             }
         };
         gpu.counters.set(Counter::ArenaBytes, self.arena_bytes);
@@ -526,7 +535,7 @@ impl Params {
         };
         if !changed.is_empty() {
             let bytes = bytemuck::cast_slice(&self.words[changed.clone()]);
-            gpu.queue.write_buffer(buffer.raw(), 4 * changed.start as u64, bytes);
+            gpu.write(buffer, 4 * changed.start as u64, bytes)?;
         }
         Ok(())
     }

@@ -57,11 +57,11 @@ impl Stream<'_> {
 }
 
 /// A parameter of a distribution as an `f32` tensor: on the device of the given tensor, or on the current one.
-pub(super) fn parameter(op: &str, x: Operand, beside: Option<&Tensor>) -> Result<Tensor> {
-    let x = match (x, beside) {
+pub(super) fn parameter(op: &str, x: Operand, like: Option<&Tensor>) -> Result<Tensor> {
+    let x = match (x, like) {
         (Operand::Tensor(x), _) => x,
-        (number, Some(beside)) => number.beside(op, beside)?,
-        (number, None) => number.beside(op, &Tensor::zeros([])?)?,
+        (number, Some(like)) => number.into_tensor_like(op, like)?,
+        (number, None) => number.into_tensor_like(op, &Tensor::zeros([])?)?,
     };
     ops::expect_dtype(op, x.spec(), ops::FLOATS)?;
     x.cast(crate::dtype::DType::F32)

@@ -229,6 +229,17 @@ impl GradientTape {
         self.0.recorder.paused(f)
     }
 
+    /// Records nothing until [`resume`](Self::resume): `stop_recording` for bindings whose blocks are no closures.
+    #[doc(hidden)]
+    pub fn pause(&self) {
+        self.0.recorder.pause();
+    }
+
+    #[doc(hidden)]
+    pub fn resume(&self) {
+        self.0.recorder.resume();
+    }
+
     /// The gradients of `target` (or of the sum of several targets) with respect to each source; `None` if it does not depend
     /// on a source in a differentiable way.
     ///
@@ -479,6 +490,17 @@ impl PersistentTape {
     /// As [`GradientTape::stop_recording`].
     pub fn stop_recording<R>(&self, f: impl FnOnce() -> R) -> R {
         self.open.recorder.paused(f)
+    }
+
+    /// Records nothing until [`resume`](Self::resume): `stop_recording` for bindings whose blocks are no closures.
+    #[doc(hidden)]
+    pub fn pause(&self) {
+        self.open.recorder.pause();
+    }
+
+    #[doc(hidden)]
+    pub fn resume(&self) {
+        self.open.recorder.resume();
     }
 
     /// Like [`GradientTape::gradient`]. The first call stops the recording, unless

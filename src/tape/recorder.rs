@@ -115,6 +115,15 @@ impl Recorder {
         f()
     }
 
+    /// Records nothing until `resume`, as often as both are called.
+    pub(super) fn pause(&self) {
+        self.paused.set(self.paused.get() + 1);
+    }
+
+    pub(super) fn resume(&self) {
+        self.paused.set(self.paused.get().saturating_sub(1));
+    }
+
     /// The entries so far; with `take` they are moved out of the recorder.
     pub(super) fn entries(&self, take: bool) -> Vec<Rc<Entry>> {
         let mut state = self.state.borrow_mut();

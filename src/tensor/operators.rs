@@ -52,8 +52,8 @@ impl fmt::Debug for Varying {
 }
 
 impl Operand {
-    /// Converts the operand to a tensor that can be combined with `other`.
-    pub(crate) fn beside(self, op: &str, other: &Tensor) -> Result<Tensor> {
+    /// The operand as a tensor on the device of `other`; a number gets its dtype, too.
+    pub(crate) fn into_tensor_like(self, op: &str, other: &Tensor) -> Result<Tensor> {
         match self {
             Operand::Tensor(tensor) => Ok(tensor),
             Operand::Scalar(value) => {
@@ -127,7 +127,7 @@ macro_rules! operators {
             /// Panics where the method of the same name returns an error.
             #[track_caller]
             fn $method(self, other: &Tensor) -> Tensor {
-                sugar(Operand::from(self).beside($name, other).and_then(|x| Tensor::$op(&x, other)))
+                sugar(Operand::from(self).into_tensor_like($name, other).and_then(|x| Tensor::$op(&x, other)))
             }
         }
 

@@ -48,6 +48,50 @@ fn a_softmax_is_one_kernel() -> tf::Result<()> {
     Ok(())
 }
 
+/// What a selection between new and old values leaves in memory, after the old tensor is gone, and whether only threads with new
+/// values stored some.
+fn updated(
+    device: &Device,
+    n: usize,
+    new: impl FnOnce(&Tensor) -> tf::Result<Tensor>,
+) -> tf::Result<(bool, Vec<f32>)> {
+    let values: Vec<f32> = (0..n).map(|i| if i == 2 { f32::NAN } else { i as f32 }).collect();
+    let mut x = device.scope(|| Tensor::from_slice(&values, [n]))?.add(0.0)?;
+    let third: Vec<bool> = (0..n).map(|i| i % 3 == 0).collect();
+    let third = device.scope(|| Tensor::from_slice(&third, [n]))?;
+    device.synchronize()?;
+    let fresh = new(&x)?;
+    x = tf::where_(&third, &fresh, &x)?;
+    drop(fresh);
+    device.synchronize()?;
+    let plan = device.last_plan().expect("synchronize has run one");
+    let partial = plan.wgsl().contains("if (any(");
+    Ok((partial, x.to_vec::<f32>()?))
+}
+
+#[test]
+fn an_update_of_some_elements_touches_no_others() -> tf::Result<()> {
+    let device = device();
+    for n in [1, 7, 1000, 4099] {
+        let (partial, values) = updated(&device, n, |x| x.zeros_like()?.subtract(5.0))?;
+        assert!(partial, "{n}");
+        for (i, value) in values.iter().enumerate() {
+            match i {
+                _ if i % 3 == 0 => assert_eq!(*value, -5.0, "{n}: {i}"),
+                2 => assert!(value.is_nan()),
+                _ => assert_eq!(*value, i as f32, "{n}: {i}"),
+            }
+        }
+        // A new value that depends on the old one.
+        let (_, values) = updated(&device, n, |x| x.multiply(2.0)?.add(1.0))?;
+        for (i, value) in values.iter().enumerate().filter(|(i, _)| *i != 2) {
+            let old = i as f32;
+            assert_eq!(*value, if i % 3 == 0 { 2.0 * old + 1.0 } else { old }, "{n}: {i}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn the_statistics_of_a_layer_normalization_are_one_kernel() -> tf::Result<()> {
     let device = device();

@@ -272,7 +272,6 @@ const SHAPES: [&[usize]; 5] = [&[2, 4], &[3, 3], &[4], &[4, 4, 3], &[2, 4, 4, 3]
 /// Ops whose calls here do not verify their listed dtypes, or that accept more; and the reasons.
 const OTHERWISE: &[(&str, &str)] = &[
     ("clip_by_value", "its bounds are floats here"),
-    ("stop_gradient", "the call multiplies"),
     ("where_", "the first tensor is the condition"),
     ("signal::linear_to_mel_weight_matrix", "its tensors are numbers"),
     ("crelu", "integers have no gradient, and are left out"),

@@ -48,7 +48,7 @@ impl Tensor {
     /// have two pairs, or a stride or dilation is 0; [`Error::DType`](crate::Error::DType) if the dtypes differ or are not
     /// float.
     pub fn conv2d(&self, filters: impl Into<Operand>, options: Conv2dOptions) -> Result<Tensor> {
-        let filters = filters.into().beside("Conv2D", self)?;
+        let filters = filters.into().into_tensor_like("Conv2D", self)?;
         dispatch(Conv2d { options }, &[self, &filters])
     }
 }

@@ -38,7 +38,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::conv2d`], with ranks of 3.
     pub fn conv1d(&self, filters: impl Into<Operand>, options: Conv1dOptions) -> Result<Tensor> {
-        let filters = filters.into().beside("Conv1D", self)?;
+        let filters = filters.into().into_tensor_like("Conv1D", self)?;
         check_ranks("Conv1D", self, &filters, ["[N,W,C]", "[K,C,O]"])?;
         options.padding.check("Conv1D", 1, self.shape()[2])?;
         let options = Conv2dOptions::new()
@@ -59,7 +59,7 @@ impl Tensor {
         filters: impl Into<Operand>,
         options: ConvolutionOptions,
     ) -> Result<Tensor> {
-        let filters = filters.into().beside("Convolution", self)?;
+        let filters = filters.into().into_tensor_like("Convolution", self)?;
         let (strides, padding) = (&options.strides[..], options.padding);
         let dilations = &options.dilations[..];
         match self.rank() {
@@ -108,7 +108,7 @@ impl Tensor {
         options: Conv2dOptions,
     ) -> Result<Tensor> {
         let channels = self.depthwise_conv2d(depthwise_filter, options)?;
-        let mix = pointwise_filter.into().beside("SeparableConv2D", self)?;
+        let mix = pointwise_filter.into().into_tensor_like("SeparableConv2D", self)?;
         let all = channels.shape()[3];
         if !matches!(mix.shape(), &[1, 1, c, _] if c == all) {
             return Err(Error::Shape(message!(

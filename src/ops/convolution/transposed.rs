@@ -35,7 +35,7 @@ impl Tensor {
         filters: impl Into<Operand>,
         options: Conv2dTransposeOptions,
     ) -> Result<Tensor> {
-        let filters = filters.into().beside(TWO, self)?;
+        let filters = filters.into().into_tensor_like(TWO, self)?;
         check_ranks(TWO, self, &filters, ["[N,IH,IW,C]", "[KH,KW,O,C]"])?;
         let shape = options.output_shape.as_ref().map(|shape| &shape[..]);
         spread(TWO, self, &filters, shape, forward(&options))
@@ -51,7 +51,7 @@ impl Tensor {
         filters: impl Into<Operand>,
         options: Conv1dTransposeOptions,
     ) -> Result<Tensor> {
-        let filters = filters.into().beside(ONE, self)?;
+        let filters = filters.into().into_tensor_like(ONE, self)?;
         check_ranks(ONE, self, &filters, ["[N,IW,C]", "[K,O,C]"])?;
         options.padding.check(ONE, 1, filters.shape()[1])?;
         let shape = options.output_shape.map(|[n, w, o]| [n, 1, w, o]);
@@ -73,7 +73,7 @@ impl Tensor {
         filters: impl Into<Operand>,
         options: Conv3dTransposeOptions,
     ) -> Result<Tensor> {
-        let filters = filters.into().beside(THREE, self)?;
+        let filters = filters.into().into_tensor_like(THREE, self)?;
         check_ranks(THREE, self, &filters, ["[N,ID,IH,IW,C]", "[KD,KH,KW,O,C]"])?;
         let ([sd, sh, sw], [dd, dh, dw]) = (options.strides, options.dilations);
         options.padding.check(THREE, 3, filters.shape()[3])?;

@@ -32,7 +32,7 @@ impl Tensor {
     /// Same as [`Tensor::conv2d`], with ranks of 5; groups are not supported.
     pub fn conv3d(&self, filters: impl Into<Operand>, options: Conv3dOptions) -> Result<Tensor> {
         const OP: &str = "Conv3D";
-        let filters = filters.into().beside(OP, self)?;
+        let filters = filters.into().into_tensor_like(OP, self)?;
         check_ranks(OP, self, &filters, ["[N,D,H,W,C]", "[KD,KH,KW,C,O]"])?;
         same_dtype(OP, self.spec(), filters.spec())?;
         expect_dtype(OP, self.spec(), FLOATS)?;

@@ -42,7 +42,7 @@ impl Tensor {
         filters: impl Into<Operand>,
         options: Conv2dOptions,
     ) -> Result<Tensor> {
-        let filters = filters.into().beside(FORWARD, self)?;
+        let filters = filters.into().into_tensor_like(FORWARD, self)?;
         dispatch(DepthwiseConv2d { options }, &[self, &filters])
     }
 }

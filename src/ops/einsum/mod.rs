@@ -140,7 +140,7 @@ impl Tensor {
         other: impl Into<Operand>,
         axes: impl Into<TensordotAxes>,
     ) -> Result<Tensor> {
-        tensordot(self, &other.into().beside("Tensordot", self)?, axes.into())
+        tensordot(self, &other.into().into_tensor_like("Tensordot", self)?, axes.into())
     }
 }
 

@@ -39,7 +39,7 @@ impl Value {
         if let Value::Int(n) = self { Some(*n) } else { None }
     }
 
-    fn bool(&self) -> Option<bool> {
+    pub fn bool(&self) -> Option<bool> {
         if let Value::Bool(yes) = self { Some(*yes) } else { None }
     }
 

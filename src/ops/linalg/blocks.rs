@@ -81,7 +81,7 @@ pub(super) fn above(top: &Tensor, bottom: &Tensor) -> Result<Tensor> {
     concat([top, bottom], -2)
 }
 
-pub(super) fn beside(left: &Tensor, right: &Tensor) -> Result<Tensor> {
+pub(super) fn side_by_side(left: &Tensor, right: &Tensor) -> Result<Tensor> {
     concat([left, right], -1)
 }
 

@@ -3,7 +3,9 @@
 use super::super::inventory::{ANY, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::tril;
-use super::blocks::{above, batch, batched, beside, block, fits, identity, in_f32, square, turned};
+use super::blocks::{
+    above, batch, batched, block, fits, identity, in_f32, side_by_side, square, turned,
+};
 use super::diagonals::{diag, diag_part};
 use super::rule::{Rule, of_arguments, ruled};
 use super::triangular_solve::Triangle;
@@ -71,7 +73,7 @@ fn factor(x: &Tensor) -> Result<Tensor> {
     let last = factor(&block(x, half..n, half..n)?.subtract(done)?)?;
     // The first part is the larger one.
     let zero = block(&first.zeros_like()?, 0..half, 0..n - half)?;
-    above(&beside(&first, &zero)?, &beside(&turned(&s)?, &last)?)
+    above(&side_by_side(&first, &zero)?, &side_by_side(&turned(&s)?, &last)?)
 }
 
 #[derive(Debug, Attribute)]

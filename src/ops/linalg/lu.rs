@@ -3,7 +3,9 @@
 use super::super::inventory::{ANY, Answer, Cases, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{tril, triu};
-use super::blocks::{above, batch, beside, block, fits, identity, rows_at, square, steps, turned};
+use super::blocks::{
+    above, batch, block, fits, identity, rows_at, side_by_side, square, steps, turned,
+};
 use super::rule::{Rule, of_arguments, ruled};
 use super::triangular_solve::Triangle;
 use crate::device::Caps;
@@ -100,7 +102,7 @@ pub(super) fn factors(x: &Tensor) -> Result<Factors> {
     let rest = block(&right, half..rows, 0..columns - half)?.subtract(below.matmul(&top)?)?;
     let rest = factors(&rest)?;
     let below = rows_at(&below, &rest.order)?;
-    let packed = beside(&above(&corner, &below)?, &above(&top, &rest.packed)?)?;
+    let packed = side_by_side(&above(&corner, &below)?, &above(&top, &rest.packed)?)?;
     let tail = |from: usize, to: usize| -> Result<Tensor> {
         let order = left.order.expand_dims(-1)?;
         block(&order, from..to, 0..1)

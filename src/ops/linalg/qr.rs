@@ -3,7 +3,7 @@
 use super::super::inventory::{Answer, Args, Entry, OpKind};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse};
 use super::band_part::{band_part, tril, triu};
-use super::blocks::{above, batch, beside, block, float_matrix, identity, turned};
+use super::blocks::{above, batch, block, float_matrix, identity, side_by_side, turned};
 use super::rule::{Factorization, Rule, completing, of_arguments, ruled};
 use super::triangular_solve::Triangle;
 use crate::device::Caps;
@@ -77,7 +77,7 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
     let mut r = triu(&block(&packed, 0..shared, 0..shared)?, 0)?;
     if columns > rows {
         let rest = block(&own, 0..rows, rows..columns)?;
-        r = beside(&r, &q.matmul_with(rest, MatmulOptions::new().transpose_a(true))?)?;
+        r = side_by_side(&r, &q.matmul_with(rest, MatmulOptions::new().transpose_a(true))?)?;
     }
     // As one tensor, both share one gradient rule.
     let both = above(&block(&q, 0..rows, 0..shared)?, &turned(&r)?)?;
@@ -85,7 +85,7 @@ pub fn qr_with(x: &Tensor, options: QrOptions) -> Result<(Tensor, Tensor)> {
         split(&ruled(Qr { rows, columns }, &both, &[&wide])?, rows, columns, shared)?;
     if full {
         let rest = completing(Factorization::Qr, &block(&q, 0..rows, columns..rows)?, &own_q)?;
-        own_q = beside(&own_q, &rest)?;
+        own_q = side_by_side(&own_q, &rest)?;
         r = above(&r, &block(&own.zeros_like()?, 0..rows - columns, 0..columns)?)?;
     }
     Ok((own_q.cast(x.dtype())?, r.cast(x.dtype())?))
@@ -129,13 +129,13 @@ fn reflections(x: &Tensor) -> Result<Reflections> {
     let right = right.subtract(v.matmul_with(common, plain)?)?;
     let low = reflections(&block(&right, half..rows, 0..columns - half)?)?;
     let top = block(&right, 0..half, 0..columns - half)?;
-    let packed = beside(&left.packed, &above(&top, &low.packed)?)?;
+    let packed = side_by_side(&left.packed, &above(&top, &low.packed)?)?;
     // (I - V1 T1 V1^T) (I - V2 T2 V2^T) = I - V T V^T, with -T1 (V1^T V2) T2 in the corner of T.
     let below = block(&v, half..rows, 0..half)?;
     let between = below.matmul_with(unit_lower(&low.packed)?, transposed)?;
     let corner = left.t.matmul(between.matmul(&low.t)?)?.negative()?;
     let zero = turned(&corner.zeros_like()?)?;
-    let t = above(&beside(&left.t, &corner)?, &beside(&zero, &low.t)?)?;
+    let t = above(&side_by_side(&left.t, &corner)?, &side_by_side(&zero, &low.t)?)?;
     Ok(Reflections { packed, t })
 }
 
@@ -231,7 +231,7 @@ impl Rule for Qr {
         let dq = dq.add(y.matmul_with(&dv, MatmulOptions::new().transpose_b(true))?)?;
         let square = |x: &Tensor| block(x, 0..rows, 0..rows);
         let dx = deep(&q, &square(&r)?, &dq, &square(&dr)?)?;
-        of_arguments([Some(beside(&dx, &q.matmul(&dv)?)?)])
+        of_arguments([Some(side_by_side(&dx, &q.matmul(&dv)?)?)])
     }
 }
 
@@ -277,7 +277,7 @@ pub(in super::super) const ENTRIES: &[Entry] =
             });
             cases.of_shape("qr_with one column more", &[2, 4, 3], |x| {
                 let (q, r) = qr_with(&apart(x)?, QrOptions::new().full_matrices(true))?;
-                above(&q, &beside(&r, &r.zeros_like()?)?.slice(&[0, 0, 0], &[-1, -1, 4])?)
+                above(&q, &side_by_side(&r, &r.zeros_like()?)?.slice(&[0, 0, 0], &[-1, -1, 4])?)
             });
         })
         .kernels(&[|make, dtype| {

@@ -4,7 +4,8 @@ use super::super::inventory::{Answer, Args, Cases, Entry, OpKind, one};
 use super::super::{Backward, Grads, Keep, MatmulOptions, Operation, refuse, where_};
 use super::band_part::tril;
 use super::blocks::{
-    above, batch, batched, beside, block, float_matrix, identity, in_f32, rows_at, square, turned,
+    above, batch, batched, block, float_matrix, identity, in_f32, rows_at, side_by_side, square,
+    turned,
 };
 use super::diagonals::{diag, diag_part, set_diag};
 use super::lu::inverse_order;
@@ -77,13 +78,13 @@ pub fn svd_with(x: &Tensor, options: SvdOptions) -> Result<(Tensor, Tensor, Tens
     let all = ruled(Svd { rows, columns }, &all, &[&wide])?;
     let (s, mut own_u, mut own_v) = split(&all, rows, columns, kept)?;
     if full && rows > columns {
-        own_u = beside(
+        own_u = side_by_side(
             &own_u,
             &completing(Factorization::Svd, &block(&u, 0..rows, kept..rows)?, &own_u)?,
         )?;
     } else if full {
         let rest = block(&v, 0..columns, kept..columns)?;
-        own_v = beside(&own_v, &completing(Factorization::Svd, &rest, &own_v)?)?;
+        own_v = side_by_side(&own_v, &completing(Factorization::Svd, &rest, &own_v)?)?;
     }
     let dtype = x.dtype();
     Ok((s.cast(dtype)?, own_u.cast(dtype)?, own_v.cast(dtype)?))
@@ -181,7 +182,7 @@ fn tall(x: &Tensor, full: bool) -> Result<(Tensor, Tensor, Tensor)> {
         Some(q) => {
             let kept = q.shape()[q.rank() - 1];
             let own = block(&q, 0..rows, 0..n)?.matmul(u)?;
-            if kept == n { own } else { beside(&own, &block(&q, 0..rows, n..kept)?)? }
+            if kept == n { own } else { side_by_side(&own, &block(&q, 0..rows, n..kept)?)? }
         }
     };
     Ok((s.multiply(scale.squeeze(-1)?)?, u, turned(&right)?))
@@ -228,7 +229,7 @@ const SWEEPS: usize = 12;
 fn rotations(x: &Tensor, sweeps: usize) -> Result<Tensor> {
     let n = x.shape()[x.rank() - 1];
     let unit = identity(x, [n, n])?.broadcast_to(batched(x, &[n, n]))?;
-    let both = dispatch(Jacobi { sweeps }, &[&beside(x, &unit)?])?;
+    let both = dispatch(Jacobi { sweeps }, &[&side_by_side(x, &unit)?])?;
     refined(&block(&both, 0..n, n..2 * n)?)
 }
 
@@ -441,7 +442,7 @@ fn graded(x: &Tensor) -> Result<Tensor> {
 fn unsigned((s, u, v): (Tensor, Tensor, Tensor)) -> Result<Tensor> {
     let joint = block(&u, 0..1, 0..2)?.multiply(block(&v, 0..1, 0..2)?)?;
     let rows = above(&u.square()?, &v.square()?)?;
-    beside(
+    side_by_side(
         &above(&rows, &s.expand_dims(-2)?)?,
         &joint.broadcast_to(
             [&s.shape()[..s.rank() - 1], &[rows.shape()[rows.rank() - 2] + 1, 2]].concat(),
@@ -458,11 +459,11 @@ fn svd_cases(cases: &mut Cases) {
     });
     cases.of_shape("svd_with one column more of u", &[2, 4, 3], |x| {
         let (_, u, v) = svd_with(&graded(x)?, SvdOptions::new().full_matrices(true))?;
-        beside(&u.square()?, &above(&v, &v.slice(&[0, 0, 0], &[-1, 1, -1])?)?.square()?)
+        side_by_side(&u.square()?, &above(&v, &v.slice(&[0, 0, 0], &[-1, 1, -1])?)?.square()?)
     });
     cases.of_shape("svd_with one column more of v", &[2, 3], |x| {
         let (s, _, v) = svd_with(&graded(x)?, SvdOptions::new().full_matrices(true))?;
-        beside(&v.square()?, &above(&diag(&s)?, &s.expand_dims(-2)?)?)
+        side_by_side(&v.square()?, &above(&diag(&s)?, &s.expand_dims(-2)?)?)
     });
 }
 

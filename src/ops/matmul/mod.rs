@@ -92,7 +92,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::matmul`].
     pub fn matvec(&self, vector: impl Into<Operand>) -> Result<Tensor> {
-        let vector = vector.into().beside("MatVec", self)?;
+        let vector = vector.into().into_tensor_like("MatVec", self)?;
         self.matmul(vector.expand_dims(-1)?)?.squeeze(-1)
     }
 }
@@ -167,7 +167,7 @@ impl Op for MatMul {
 
 impl MatMul {
     fn call(self, a: &Tensor, b: Operand) -> Result<Tensor> {
-        let b = b.beside("MatMul", a)?;
+        let b = b.into_tensor_like("MatMul", a)?;
         let (Some((lead_a, _)), Some((lead_b, _))) = (leading(a.spec()), leading(b.spec())) else {
             return dispatch(self, &[a, &b]);
         };

@@ -1,7 +1,7 @@
 //! Fourier transforms of lengths with large prime factors, as a convolution (Bluestein): `jk = (j^2 + k^2 - (k - j)^2) / 2`.
 
 use super::passes::factors;
-use super::{beside, fit, pairs, take};
+use super::{constant_on_device_of, fit, pairs, take};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Spec;
@@ -35,8 +35,8 @@ pub(super) fn transform(x: &Tensor, inverse: bool, direct: Direct) -> Result<Ten
             filter[2 * at..2 * at + 2].copy_from_slice(&[cos as f32, sin as f32]);
         }
     }
-    let chirp = beside(x, &chirp, &[n, 1, 2])?;
-    let filter = direct(&beside(x, &filter, &[1, long, 1, 2])?, false)?;
+    let chirp = constant_on_device_of(x, &chirp, &[n, 1, 2])?;
+    let filter = direct(&constant_on_device_of(x, &filter, &[1, long, 1, 2])?, false)?;
     let spread = direct(&fit(&pairs::multiply(x, &chirp)?, 1, long)?, false)?;
     let joined = direct(&pairs::multiply(&spread, &filter)?, true)?;
     pairs::multiply(&take(&joined, 1, 0, n)?, &chirp)

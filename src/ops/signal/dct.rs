@@ -2,11 +2,11 @@
 
 use std::f64::consts::PI;
 
-use super::super::inventory::{ANY, Entry, OpKind, Stop, one};
+use super::super::inventory::{ANY, Answer, Args, Entry, OpKind, Stop, one};
 use super::super::{concat, expect_dtype};
 use super::fft::{FftOptions, irfft_with, rfft, rfft_with};
 use super::pairs::{imag, real};
-use super::{at_least, beside, fit, take};
+use super::{at_least, constant_on_device_of, fit, take};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::support::options::options;
@@ -149,23 +149,26 @@ fn turns(x: &Tensor, n: usize, first: f64, rest: f64, sign: f64) -> Result<Tenso
         [(scale * cos) as f32, (scale * sign * sin) as f32]
     };
     let pairs: Vec<f32> = (0..n).flat_map(pair).collect();
-    beside(x, &pairs, &[n, 2])
+    constant_on_device_of(x, &pairs, &[n, 2])
 }
 
 const SINGLE: &[DType] = &[DType::F32];
 
+/// The options that a call names.
+fn asked(c: &Args) -> Answer<DctOptions> {
+    let ortho = match c.text("norm")?.as_deref() {
+        None => false,
+        Some("ortho") => true,
+        Some(_) => return Err(Stop::Lacks("norm".into())),
+    };
+    let kind = u8::try_from(c.int("type")?.unwrap_or(2)).unwrap_or(0);
+    Ok(DctOptions::new().kind(kind).n(c.int("n")?.map(|n| n as usize)).ortho(ortho))
+}
+
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
     Entry::new(OpKind::Composed, "signal::dct", &["tf.signal.dct"], |c| {
-        let options = DctOptions::new()
-            .kind(u8::try_from(c.int("type")?.unwrap_or(2)).unwrap_or(0))
-            .n(c.int("n")?.map(|n| n as usize));
-        let ortho = match c.text("norm")?.as_deref() {
-            None => false,
-            Some("ortho") => true,
-            Some(_) => return Err(Stop::Lacks("norm".into())),
-        };
-        one(dct_with(c.arg("input")?, options.ortho(ortho)))
+        one(dct_with(c.arg("input")?, asked(c)?))
     })
     .forms(&["signal::dct_with"])
     .takes(SINGLE)
@@ -179,7 +182,7 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         }
     }),
     Entry::new(OpKind::Composed, "signal::idct", &["tf.signal.idct"], |c| {
-        one(idct(c.arg("input")?))
+        one(idct_with(c.arg("input")?, asked(c)?))
     })
     .forms(&["signal::idct_with"])
     .takes(SINGLE)

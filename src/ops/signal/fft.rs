@@ -192,7 +192,7 @@ fn mirrored(x: &Tensor, at: usize, n: usize) -> Result<Tensor> {
     if n.is_multiple_of(2) {
         signs[n + 1] = 0.0;
     }
-    let first = x.multiply(super::beside(x, &signs, &[n / 2 + 1, 2])?)?;
+    let first = x.multiply(super::constant_on_device_of(x, &signs, &[n / 2 + 1, 2])?)?;
     let rest = super::pairs::conj(&take(&first, at, 1, n - n / 2 - 1)?.reverse(at)?)?;
     real(&ifft(&super::super::concat([&first, &rest], at)?)?)
 }
@@ -435,7 +435,8 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         LENGTHS.iter().map(each).collect()
     }]),
     Entry::new(OpKind::Composed, "signal::rfft2d", &["tf.signal.rfft2d"], |c| {
-        one(rfft2d(c.arg("input")?))
+        let length = Fft2dOptions::new().fft_length(c.two("fft_length")?);
+        one(rfft2d_with(c.arg("input")?, length))
     })
     .forms(&["signal::rfft2d_with"])
     .takes(SINGLE)
@@ -446,7 +447,8 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         });
     }),
     Entry::new(OpKind::Composed, "signal::irfft2d", &["tf.signal.irfft2d"], |c| {
-        one(irfft2d(c.arg("input")?))
+        let length = Fft2dOptions::new().fft_length(c.two("fft_length")?);
+        one(irfft2d_with(c.arg("input")?, length))
     })
     .forms(&["signal::irfft2d_with"])
     .takes(SINGLE)

@@ -1,6 +1,6 @@
 //! The mel scale, on which equal steps sound equal.
 
-use super::super::inventory::{Entry, Gradient, OpKind, one};
+use super::super::inventory::{Answer, Entry, Gradient, OpKind, one};
 use super::dct::dct;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
@@ -92,7 +92,19 @@ pub(in crate::ops) const ENTRIES: &[Entry] = &[
         OpKind::Composed,
         "signal::linear_to_mel_weight_matrix",
         &["tf.signal.linear_to_mel_weight_matrix"],
-        |_| one(linear_to_mel_weight_matrix(MelOptions::new())),
+        |c| {
+            let default = MelOptions::new();
+            let size = |key: &str, default: usize| -> Answer<usize> {
+                Ok(c.int(key)?.map_or(default, |n| usize::try_from(n).unwrap_or(0)))
+            };
+            let options = MelOptions::new()
+                .num_mel_bins(size("num_mel_bins", default.num_mel_bins)?)
+                .num_spectrogram_bins(size("num_spectrogram_bins", default.num_spectrogram_bins)?)
+                .sample_rate(c.float("sample_rate")?.unwrap_or(default.sample_rate))
+                .lower_edge_hertz(c.float("lower_edge_hertz")?.unwrap_or(default.lower_edge_hertz))
+                .upper_edge_hertz(c.float("upper_edge_hertz")?.unwrap_or(default.upper_edge_hertz));
+            one(linear_to_mel_weight_matrix(options))
+        },
     )
     .takes(&[DType::F32])
     .gradient(Gradient::None("a matrix of weights: a constant")),

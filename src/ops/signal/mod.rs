@@ -70,6 +70,6 @@ fn take(x: &Tensor, axis: usize, begin: usize, len: usize) -> Result<Tensor> {
 }
 
 /// Numbers from the host, on the device of `x`.
-fn beside(x: &Tensor, numbers: &[f32], shape: &[usize]) -> Result<Tensor> {
+fn constant_on_device_of(x: &Tensor, numbers: &[f32], shape: &[usize]) -> Result<Tensor> {
     x.device().scope(|| Tensor::from_slice(numbers, shape))
 }

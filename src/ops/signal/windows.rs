@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::super::inventory::{Entry, Gradient, OpKind, one};
+use super::super::inventory::{Answer, Args, Entry, Gradient, OpKind, Value, one};
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::support::options::options;
@@ -123,19 +123,25 @@ fn window(weights: Vec<f64>) -> Result<Tensor> {
     Tensor::from_slice(&weights, [weights.len()])
 }
 
+/// The options that a call names.
+fn asked(c: &Args) -> Answer<WindowOptions> {
+    let periodic = c.attribute("periodic", Value::bool)?;
+    Ok(WindowOptions::new().periodic(periodic.unwrap_or(true)))
+}
+
 const CONSTANT: Gradient = Gradient::None("a window: a constant");
 const SINGLE: &[DType] = &[DType::F32];
 
 /// The inventory of this file.
 pub(in crate::ops) const ENTRIES: &[Entry] = &[
     Entry::new(OpKind::Composed, "signal::hann_window", &["tf.signal.hann_window"], |c| {
-        one(hann_window(c.size("window_length")?))
+        one(hann_window_with(c.size("window_length")?, asked(c)?))
     })
     .forms(&["signal::hann_window_with"])
     .takes(SINGLE)
     .gradient(CONSTANT),
     Entry::new(OpKind::Composed, "signal::hamming_window", &["tf.signal.hamming_window"], |c| {
-        one(hamming_window(c.size("window_length")?))
+        one(hamming_window_with(c.size("window_length")?, asked(c)?))
     })
     .forms(&["signal::hamming_window_with"])
     .takes(SINGLE)
