@@ -6,6 +6,7 @@ use pyo3::sync::PyOnceLock;
 use wgrad::{DType, HostElement, HostOptions};
 
 use crate::error::{Raise, invalid, raise};
+use crate::interpreter::Release;
 use crate::process;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -100,26 +101,31 @@ fn from_array(value: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<wgrad
         invalid(format!("constant: {} is no array: {}", value.get_type(), error.value(py)))
     })?;
     // Python's own numbers become 32 bits, NumPy's are narrowed if the device can hold them.
-    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
-    match name.as_str() {
-        "float32" => of::<f32>(&array),
-        "float64" => of::<f64>(&array),
-        "float16" => of::<wgrad::f16>(&array),
-        "int32" => of::<i32>(&array),
-        "int64" if wanted.is_some_and(DType::is_float) => {
+    // Unlike the dtype's name, these run no Python: while the interpreter ends, a thread that runs Python is unwound, and unwinding
+    // through a call from Rust would abort the process.
+    let kind = array.getattr("dtype")?;
+    let (letter, bytes): (char, usize) =
+        (kind.getattr("kind")?.extract()?, kind.getattr("itemsize")?.extract()?);
+    match (letter, bytes) {
+        ('f', 4) => of::<f32>(&array),
+        ('f', 8) => of::<f64>(&array),
+        ('f', 2) => of::<wgrad::f16>(&array),
+        ('i', 4) => of::<i32>(&array),
+        ('i', 8) if wanted.is_some_and(DType::is_float) => {
             of::<f64>(&array.call_method1("astype", ("float64",))?)
         }
-        "int64" => of::<i64>(&array),
-        "uint8" => of::<u8>(&array),
-        "uint32" => of::<u32>(&array),
-        "uint64" => of::<u64>(&array),
-        "bool" => of::<bool>(&array),
-        "int8" | "int16" => of::<i32>(&array.call_method1("astype", ("int32",))?),
-        "uint16" => of::<u32>(&array.call_method1("astype", ("uint32",))?),
+        ('i', 8) => of::<i64>(&array),
+        ('u', 1) => of::<u8>(&array),
+        ('u', 4) => of::<u32>(&array),
+        ('u', 8) => of::<u64>(&array),
+        ('b', 1) => of::<bool>(&array),
+        ('i', 1 | 2) => of::<i32>(&array.call_method1("astype", ("int32",))?),
+        ('u', 2) => of::<u32>(&array.call_method1("astype", ("uint32",))?),
         _ => Err(raise(wgrad::Error::DType(
             format!(
-                "constant: an array of dtype {name} cannot be a tensor. Devices hold numbers and truth values; strings stay in \
-                 NumPy arrays."
+                "constant: an array of dtype {} cannot be a tensor. Devices hold numbers and truth values; strings stay in NumPy \
+                 arrays.",
+                kind.getattr("name")?
             )
             .into(),
         ))),
@@ -127,7 +133,11 @@ fn from_array(value: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<wgrad
 }
 
 fn of<T: HostElement + Element>(array: &Bound<'_, PyAny>) -> PyResult<wgrad::Tensor> {
-    let array = array.cast::<PyArrayDyn<T>>().map_err(PyErr::from)?;
+    let array = match array.cast::<PyArrayDyn<T>>() {
+        Ok(array) => array.clone(),
+        // Its bytes are in the other order.
+        Err(_) => array.call_method1("astype", (T::get_dtype(array.py()),))?.cast_into()?,
+    };
     let array: PyReadonlyArrayDyn<'_, T> = array.readonly();
     wgrad::Tensor::from_array_with(&array.as_array(), HostOptions::new().rounding(true)).raised()
 }
@@ -137,7 +147,7 @@ pub fn to_numpy<'py>(py: Python<'py>, tensor: &wgrad::Tensor) -> PyResult<Bound<
     process::check()?;
     macro_rules! read {
         ($t:ty) => {{
-            let read = py.detach(|| tensor.to_array::<$t>()).raised()?;
+            let read = py.released(|| tensor.to_array::<$t>()).raised()?;
             Ok(read.into_pyarray(py).into_any())
         }};
     }

@@ -7,6 +7,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use wgrad::{DeviceFault, Error};
 
+use crate::interpreter::attached;
+
 thread_local! {
     /// Exceptions that a Python function raised inside a call of the crate, with the texts that stand for them there.
     static RAISED: RefCell<Vec<(String, PyErr)>> = const { RefCell::new(Vec::new()) };
@@ -14,7 +16,7 @@ thread_local! {
 
 /// Keeps an exception of a Python function while the crate returns the error; [`raise`] finds it again.
 pub fn keep(raised: PyErr) -> Error {
-    let text = Python::attach(|py| format!("{}: {}", raised.get_type(py), raised.value(py)));
+    let text = attached(|py| format!("{}: {}", raised.get_type(py), raised.value(py)));
     RAISED.with_borrow_mut(|list| {
         // A call that ignores errors leaves them here.
         if list.len() == 16 {
@@ -52,7 +54,7 @@ pub fn raise(error: Error) -> PyErr {
         },
         _ => "InternalError",
     };
-    Python::attach(|py| match class_named(py, class) {
+    attached(|py| match class_named(py, class) {
         Ok(class) => PyErr::from_type(class, (text,)),
         Err(error) => error,
     })

@@ -1,14 +1,19 @@
 //! `fit`, `evaluate` and `predict`: data and callbacks of Python.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wgrad::data::{Batch, Column, IntoColumns, IntoModelData, ModelData};
-use wgrad::keras::callbacks::{BatchLogs, Callback, Logs, Run};
+use wgrad::keras::callbacks::{
+    BackupAndRestore, BackupOptions, BatchLogs, Callback, Logs, Run, SaveFreq,
+};
 use wgrad::keras::{EvaluateOptions, FitOptions, Model, PredictOptions, StopSignal, Verbose};
 use wgrad::ndarray::ArrayD;
 
 use crate::arrays::{to_numpy, to_tensor};
 use crate::error::{Raise, keep, raise};
+use crate::interpreter::{Release, attached};
 use crate::layer::option;
 use crate::model::{Kind, NativeModel};
 
@@ -117,7 +122,7 @@ impl Iterator for Pass {
     type Item = wgrad::Result<Batch>;
 
     fn next(&mut self) -> Option<wgrad::Result<Batch>> {
-        Python::attach(|py| {
+        attached(|py| {
             let iterator = self.0.as_ref()?.bind(py);
             let item = iterator.try_iter().map(|mut items| items.next());
             let made = match item {
@@ -142,7 +147,7 @@ impl Data {
             },
             Source::Batches(begin) => {
                 Ok(ModelData::from_fn(move || -> Box<dyn Iterator<Item = wgrad::Result<Batch>>> {
-                    match Python::attach(|py| begin.call0(py)) {
+                    match attached(|py| begin.call0(py)) {
                         Ok(iterator) => Box::new(Pass(Some(iterator))),
                         Err(error) => Box::new(std::iter::once(Err(keep(error)))),
                     }
@@ -160,17 +165,23 @@ struct PyCallback {
 }
 
 impl PyCallback {
-    fn tell(&self, method: &str, at: Option<usize>, logs: Option<&Logs>) -> wgrad::Result<()> {
-        Python::attach(|py| {
-            let run = || -> PyResult<()> {
+    /// Calls a method, and returns what it has changed in the logs.
+    fn tell(
+        &self,
+        method: &str,
+        at: Option<usize>,
+        logs: Option<&Logs>,
+    ) -> wgrad::Result<Vec<(String, f64)>> {
+        attached(|py| {
+            let run = || -> PyResult<Vec<(String, f64)>> {
                 let dict = PyDict::new(py);
                 for (name, value) in logs.into_iter().flat_map(Logs::iter) {
                     dict.set_item(name, value)?;
                 }
                 let object = self.object.bind(py);
                 match at {
-                    Some(at) => object.call_method1(method, (at, dict))?,
-                    None => object.call_method1(method, (dict,))?,
+                    Some(at) => object.call_method1(method, (at, &dict))?,
+                    None => object.call_method1(method, (&dict,))?,
                 };
                 let stops = match object.getattr_opt("model")? {
                     Some(model) if !model.is_none() => match model.getattr_opt("stop_training")? {
@@ -182,11 +193,37 @@ impl PyCallback {
                 if stops {
                     self.stop.stop();
                 }
-                py.check_signals()
+                py.check_signals()?;
+                let mut changed = Vec::new();
+                for (name, value) in &dict {
+                    // What is no number stays among Python's callbacks.
+                    let Ok(value) = value.extract::<f64>() else { continue };
+                    let name: String = name.extract()?;
+                    let known = logs.and_then(|logs| logs.get(&name));
+                    if known.is_none_or(|known| known.to_bits() != value.to_bits()) {
+                        changed.push((name, value));
+                    }
+                }
+                Ok(changed)
             };
             run().map_err(keep)
         })
     }
+}
+
+/// Calls a method of the same name, if the callback wants to hear of batches.
+macro_rules! of_batches {
+    ($($hook:ident($($logs:ident)?))*) => {$(
+        fn $hook(&mut self, batch: usize $(, $logs: &Logs)?, _: &mut Run<'_>) -> wgrad::Result<()> {
+            if !self.batches {
+                return Ok(());
+            }
+            #[allow(unused_mut, unused_assignments)]
+            let mut logs = None;
+            $(logs = Some($logs);)?
+            self.tell(stringify!($hook), Some(batch), logs).map(drop)
+        }
+    )*};
 }
 
 impl Callback for PyCallback {
@@ -195,15 +232,15 @@ impl Callback for PyCallback {
     }
 
     fn on_train_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.tell("on_train_begin", None, None)
+        self.tell("on_train_begin", None, None).map(drop)
     }
 
     fn on_train_end(&mut self, logs: &Logs, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.tell("on_train_end", None, Some(logs))
+        self.tell("on_train_end", None, Some(logs)).map(drop)
     }
 
     fn on_epoch_begin(&mut self, epoch: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.tell("on_epoch_begin", Some(epoch), None)
+        self.tell("on_epoch_begin", Some(epoch), None).map(drop)
     }
 
     fn on_epoch_end(
@@ -212,28 +249,31 @@ impl Callback for PyCallback {
         logs: &mut Logs,
         _: &mut Run<'_>,
     ) -> wgrad::Result<()> {
-        self.tell("on_epoch_end", Some(epoch), Some(logs))
-    }
-
-    fn on_train_batch_begin(&mut self, batch: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        if self.batches { self.tell("on_train_batch_begin", Some(batch), None) } else { Ok(()) }
-    }
-
-    fn on_train_batch_end(
-        &mut self,
-        batch: usize,
-        logs: &Logs,
-        _: &mut Run<'_>,
-    ) -> wgrad::Result<()> {
-        if self.batches { self.tell("on_train_batch_end", Some(batch), Some(logs)) } else { Ok(()) }
+        for (name, value) in self.tell("on_epoch_end", Some(epoch), Some(logs))? {
+            logs.set(&name, value);
+        }
+        Ok(())
     }
 
     fn on_test_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.tell("on_test_begin", None, None)
+        self.tell("on_test_begin", None, None).map(drop)
     }
 
     fn on_test_end(&mut self, logs: &Logs, _: &mut Run<'_>) -> wgrad::Result<()> {
-        self.tell("on_test_end", None, Some(logs))
+        self.tell("on_test_end", None, Some(logs)).map(drop)
+    }
+
+    fn on_predict_begin(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.tell("on_predict_begin", None, None).map(drop)
+    }
+
+    fn on_predict_end(&mut self, _: &mut Run<'_>) -> wgrad::Result<()> {
+        self.tell("on_predict_end", None, None).map(drop)
+    }
+
+    of_batches! {
+        on_train_batch_begin() on_train_batch_end(logs) on_test_batch_begin() on_test_batch_end(logs)
+        on_predict_batch_begin() on_predict_batch_end()
     }
 }
 
@@ -242,15 +282,15 @@ struct Signals;
 
 impl Callback for Signals {
     fn on_train_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        Python::attach(|py| py.check_signals()).map_err(keep)
+        attached(|py| py.check_signals()).map_err(keep)
     }
 
     fn on_test_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        Python::attach(|py| py.check_signals()).map_err(keep)
+        attached(|py| py.check_signals()).map_err(keep)
     }
 
     fn on_predict_batch_begin(&mut self, _: usize, _: &mut Run<'_>) -> wgrad::Result<()> {
-        Python::attach(|py| py.check_signals()).map_err(keep)
+        attached(|py| py.check_signals()).map_err(keep)
     }
 }
 
@@ -295,6 +335,7 @@ pub fn fit(
     let validation_freq: Option<usize> = option(options, "validation_freq")?;
     let class_weight: Vec<(usize, f32)> = option(options, "class_weight")?.unwrap_or_default();
     let callbacks: Vec<(Py<PyAny>, bool)> = option(options, "callbacks")?.unwrap_or_default();
+    let backup: Option<(PathBuf, Option<usize>, bool, bool)> = option(options, "backup")?;
     let verbose = verbose(options)?;
     let run = || {
         let stop = StopSignal::new();
@@ -313,12 +354,20 @@ pub fn fit(
             fit = fit.validation_data(validation.model_data()?);
         }
         fit = fit.callback(Signals);
+        if let Some((folder, batches, double, delete)) = backup {
+            let every = batches.map_or(SaveFreq::Epoch, SaveFreq::Batches);
+            let options = BackupOptions::new()
+                .save_freq(every)
+                .double_checkpoint(double)
+                .delete_checkpoint(delete);
+            fit = fit.callback(BackupAndRestore::new(folder, options));
+        }
         for (object, batches) in callbacks {
             fit = fit.callback(PyCallback { object, stop: stop.clone(), batches });
         }
         with_model!(model, fit(data.model_data()?, fit))
     };
-    let history = py.detach(run).raised()?;
+    let history = py.released(run).raised()?;
     let values = history.iter().map(|(name, values)| (name.to_string(), values.to_vec())).collect();
     Ok((values, history.epochs().to_vec(), history.interrupted()))
 }
@@ -333,9 +382,14 @@ pub fn evaluate(
     let batch_size: Option<usize> = option(options, "batch_size")?;
     let steps: Option<usize> = option(options, "steps")?;
     let verbose = verbose(options)?;
+    let callbacks: Vec<(Py<PyAny>, bool)> = option(options, "callbacks")?.unwrap_or_default();
     let logs = py
-        .detach(|| {
+        .released(|| {
             let mut evaluate = EvaluateOptions::new().verbose(verbose).callback(Signals);
+            for (object, batches) in callbacks {
+                evaluate =
+                    evaluate.callback(PyCallback { object, stop: StopSignal::new(), batches });
+            }
             if let Some(size) = batch_size {
                 evaluate = evaluate.batch_size(size);
             }
@@ -358,9 +412,13 @@ pub fn predict<'py>(
     let batch_size: Option<usize> = option(options, "batch_size")?;
     let steps: Option<usize> = option(options, "steps")?;
     let verbose = verbose(options)?;
+    let callbacks: Vec<(Py<PyAny>, bool)> = option(options, "callbacks")?.unwrap_or_default();
     let outputs = py
-        .detach(|| {
+        .released(|| {
             let mut predict = PredictOptions::new().verbose(verbose).callback(Signals);
+            for (object, batches) in callbacks {
+                predict = predict.callback(PyCallback { object, stop: StopSignal::new(), batches });
+            }
             if let Some(size) = batch_size {
                 predict = predict.batch_size(size);
             }
@@ -389,14 +447,14 @@ pub fn on_batch(
     train: bool,
 ) -> PyResult<Vec<(String, f64)>> {
     let logs = py
-        .detach(|| match train {
+        .released(|| match train {
             true => with_model!(model, train_on_batch(&batch)),
             false => with_model!(model, test_on_batch(&batch)),
         })
         .raised()?;
     let mut values = Vec::new();
     for (name, value) in logs.iter() {
-        values.push((name.to_string(), py.detach(|| value.item::<f32>()).map_err(raise)?.into()));
+        values.push((name.to_string(), py.released(|| value.item::<f32>()).map_err(raise)?.into()));
     }
     Ok(values)
 }

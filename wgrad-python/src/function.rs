@@ -9,6 +9,7 @@ use wgrad::Tensor as Native;
 
 use crate::arrays::to_tensor;
 use crate::error::{Raise, keep};
+use crate::interpreter::{Release, attached};
 use crate::tensor::Tensor;
 
 type Traced = dyn Fn(Vec<Native>, String) -> wgrad::Result<Vec<Native>> + Send + Sync;
@@ -37,7 +38,7 @@ impl NativeFunction {
         let structures = Structures::default();
         let known = structures.clone();
         let run = move |tensors: Vec<Native>, key: String| -> wgrad::Result<Vec<Native>> {
-            Python::attach(|py| {
+            attached(|py| {
                 let run = || -> PyResult<Vec<Native>> {
                     let call =
                         CALL.with_borrow(|calls| calls.last().map(|call| call.clone_ref(py)));
@@ -69,13 +70,28 @@ impl NativeFunction {
     ) -> PyResult<(Vec<Tensor>, Py<PyAny>)> {
         let tensors = tensors.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
         CALL.with_borrow_mut(|calls| calls.push(rebuild));
-        let answer = py.detach(|| (self.traced)(tensors, key.clone()));
+        let answer = py.released(|| (self.traced)(tensors, key.clone()));
         CALL.with_borrow_mut(|calls| calls.pop());
         let results = answer.raised()?;
         let structures = self.structures.lock().unwrap_or_else(PoisonError::into_inner);
         let structure =
             structures.get(&key).map_or_else(|| py.None(), |structure| structure.clone_ref(py));
         Ok((results.into_iter().map(Tensor).collect(), structure))
+    }
+
+    /// What the function records for these arguments, without running it; an error in the trace of another function.
+    fn trace(
+        &self,
+        py: Python<'_>,
+        rebuild: Py<PyAny>,
+        tensors: Vec<Bound<'_, PyAny>>,
+        key: String,
+    ) -> PyResult<String> {
+        let tensors = tensors.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
+        CALL.with_borrow_mut(|calls| calls.push(rebuild));
+        let answer = py.released(|| self.traced.get_concrete_function((tensors, key)));
+        CALL.with_borrow_mut(|calls| calls.pop());
+        answer.map(|concrete| concrete.graph_text()).raised()
     }
 
     fn tracing_count(&self) -> usize {
@@ -89,7 +105,7 @@ impl NativeFunction {
 
 /// A function of tensors, as a list, that returns tensors.
 fn call(f: &Py<PyAny>, tensors: &[Native]) -> wgrad::Result<Vec<Native>> {
-    Python::attach(|py| {
+    attached(|py| {
         let run = || -> PyResult<Vec<Native>> {
             let tensors: Vec<Tensor> = tensors.iter().cloned().map(Tensor).collect();
             f.bind(py).call1((tensors,))?.try_iter()?.map(|y| to_tensor(&y?, None)).collect()
@@ -107,7 +123,7 @@ pub fn cond(
     false_fn: Py<PyAny>,
 ) -> PyResult<Vec<Tensor>> {
     let pred = to_tensor(pred, None)?;
-    let made = py.detach(|| wgrad::cond(&pred, || call(&true_fn, &[]), || call(&false_fn, &[])));
+    let made = py.released(|| wgrad::cond(&pred, || call(&true_fn, &[]), || call(&false_fn, &[])));
     Ok(made.raised()?.into_iter().map(Tensor).collect())
 }
 
@@ -126,6 +142,18 @@ pub fn while_loop(
             .ok_or_else(|| wgrad::Error::Data("while_loop: the condition returned nothing.".into()))
     };
     let made =
-        py.detach(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
+        py.released(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
+    Ok(made.raised()?.into_iter().map(Tensor).collect())
+}
+
+/// `tf.vectorized_map`: `f` takes a list of tensors, those of one row, and returns a list of tensors.
+#[pyfunction]
+pub fn vectorized_map(
+    py: Python<'_>,
+    f: Py<PyAny>,
+    elems: Vec<Bound<'_, PyAny>>,
+) -> PyResult<Vec<Tensor>> {
+    let elems = elems.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
+    let made = py.released(|| wgrad::vectorized_map(|row: Vec<Native>| call(&f, &row), &elems));
     Ok(made.raised()?.into_iter().map(Tensor).collect())
 }

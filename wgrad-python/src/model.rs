@@ -1,25 +1,24 @@
-//! Models: stacks and graphs of layers of the crate, and models written in Python, with `compile`, `fit` and files.
+//! Models of all kinds, with `compile`, `fit` and files.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wgrad::data::Batch;
-use wgrad::keras::losses::Loss;
-use wgrad::keras::metrics::Metric;
-use wgrad::keras::optimizers::Optimizer;
-use wgrad::keras::saving::{LoadModelOptions, LoadedModel, load_model_with};
-use wgrad::keras::{
-    Choice, CompileOptions, Context, Functional, IntoLoss, IntoMetric, IntoOptimizer, Layer, Model,
-    Sequential, StepLogs, Trainer,
-};
+use wgrad::keras::saving::{LoadModelOptions, LoadedModel, SaveModelOptions, restore_optimizer};
+use wgrad::keras::{Context, CustomObjects, Functional, Layer, Model, Sequential, load_with_front};
 use wgrad::{Parts, Trackable};
 
 use crate::arrays::to_tensor;
+use crate::compile::{self, Given, Losses, MetricsOf, Resolved};
 use crate::error::{Raise, invalid, keep, raise};
 use crate::fit;
-use crate::layer::{NativeLayer, PyLayer, Symbol, variables_of};
-use crate::optimizer::{NativeLoss, NativeMetric, NativeOptimizer};
+use crate::interpreter::{Release, attached};
+use crate::layer::NativeLayer;
+use crate::optimizer::NativeOptimizer;
+use crate::parts::variables_of;
+use crate::python_layer::PyLayer;
+use crate::python_model::PyModel;
+use crate::symbol::Symbol;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -29,102 +28,6 @@ pub enum Kind {
     Sequential(Arc<Sequential>),
     Functional(Functional),
     Python(Arc<PyModel>),
-}
-
-/// A subclass of `keras.Model`, which may have steps of its own.
-pub struct PyModel(Stepped);
-
-/// The same with Keras's steps.
-struct Stepped {
-    layer: PyLayer,
-    trainer: Trainer,
-}
-
-macro_rules! python_model {
-    ($model:ty, |$this:ident| $layer:expr) => {
-        impl Trackable for $model {
-            fn track(&self, parts: &mut Parts<'_>) {
-                let $this = self;
-                $layer.track(parts);
-            }
-
-            fn kind(&self) -> &'static str {
-                let $this = self;
-                $layer.kind()
-            }
-
-            fn identity(&self) -> (usize, usize) {
-                let $this = self;
-                $layer.identity()
-            }
-        }
-
-        impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for $model {
-            fn call(
-                &self,
-                xs: &[wgrad::Tensor],
-                cx: Context<'_>,
-            ) -> wgrad::Result<Vec<wgrad::Tensor>> {
-                let $this = self;
-                $layer.call_all(xs, cx)
-            }
-        }
-    };
-}
-python_model!(PyModel, |this| this.0.layer);
-python_model!(Stepped, |this| this.layer);
-
-impl Model<[wgrad::Tensor], Vec<wgrad::Tensor>> for Stepped {
-    fn trainer(&self) -> &Trainer {
-        &self.trainer
-    }
-}
-
-impl PyModel {
-    /// The logs of a step that the program's class defines; `None` if it does not.
-    fn own_step(&self, method: &str, batch: &Batch) -> wgrad::Result<Option<StepLogs>> {
-        Python::attach(|py| {
-            let run = || -> PyResult<Option<Vec<(String, wgrad::Tensor)>>> {
-                let list = |tensors: &[wgrad::Tensor]| {
-                    tensors.iter().cloned().map(Tensor).collect::<Vec<_>>()
-                };
-                let data = (list(&batch.x), list(&batch.y), list(&batch.sample_weight));
-                let answer = self.0.layer.get(py)?.call_method1("_wgrad_step", (method, data))?;
-                if answer.is_none() {
-                    return Ok(None);
-                }
-                let logs: Vec<(String, Bound<'_, PyAny>)> = answer.extract()?;
-                logs.into_iter()
-                    .map(|(name, value)| Ok((name, to_tensor(&value, None)?)))
-                    .collect::<PyResult<_>>()
-                    .map(Some)
-            };
-            let logs = run().map_err(keep)?;
-            Ok(logs.map(|logs| {
-                logs.iter().fold(StepLogs::new(), |logs, (name, value)| logs.add(name, value))
-            }))
-        })
-    }
-}
-
-impl Model<[wgrad::Tensor], Vec<wgrad::Tensor>> for PyModel {
-    fn trainer(&self) -> &Trainer {
-        &self.0.trainer
-    }
-
-    fn train_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
-        match self.own_step("train_step", batch)? {
-            Some(logs) => Ok(logs),
-            None => self.0.train_step(batch),
-        }
-    }
-
-    fn test_step(&self, batch: &Batch) -> wgrad::Result<StepLogs> {
-        match self.own_step("test_step", batch)? {
-            Some(logs) => Ok(logs),
-            None => self.0.test_step(batch),
-        }
-    }
 }
 
 /// Runs the same code with the model of each kind.
@@ -165,10 +68,15 @@ impl Trackable for NativeModel {
 }
 
 impl NativeModel {
-    fn call_all(&self, xs: &[wgrad::Tensor], training: bool) -> wgrad::Result<Vec<wgrad::Tensor>> {
+    /// The results, and the losses that layers have added.
+    fn call_all(
+        &self,
+        xs: &[wgrad::Tensor],
+        training: bool,
+    ) -> wgrad::Result<(Vec<wgrad::Tensor>, Vec<wgrad::Tensor>)> {
         let losses = wgrad::keras::Losses::new();
         let cx = Context::from(training).collect(&losses);
-        match &self.0 {
+        let results = match &self.0 {
             Kind::Sequential(model) => match xs {
                 [x] => Ok(vec![Layer::<wgrad::Tensor>::call(&**model, x, cx)?]),
                 _ => Err(wgrad::Error::Shape(
@@ -179,96 +87,20 @@ impl NativeModel {
                 Layer::<[wgrad::Tensor], Vec<wgrad::Tensor>>::call(model, xs, cx)
             }
             Kind::Python(model) => model.call(xs, cx),
+        }?;
+        Ok((results, losses.to_vec()))
+    }
+}
+
+impl NativeModel {
+    /// Calls `f` with the layer at an index.
+    fn with_layer<R>(&self, at: usize, f: &dyn Fn(&dyn Trackable) -> R) -> Option<R> {
+        match &self.0 {
+            Kind::Functional(model) => model.layers().nth(at).map(|(_, layer)| f(layer)),
+            Kind::Sequential(model) => model.layers().nth(at).map(|(_, layer)| f(layer)),
+            Kind::Python(_) => None,
         }
     }
-}
-
-/// An optimizer, loss or metric that exists already.
-struct Given<T>(T);
-
-impl IntoOptimizer for Given<Arc<dyn Optimizer>> {
-    fn into_optimizer(self) -> wgrad::Result<Arc<dyn Optimizer>> {
-        Ok(self.0)
-    }
-}
-
-impl IntoLoss for Given<Choice<dyn Loss>> {
-    fn into_loss(self) -> wgrad::Result<Choice<dyn Loss>> {
-        Ok(self.0)
-    }
-}
-
-impl IntoMetric for Given<(String, Choice<dyn Metric>)> {
-    fn into_metric(self) -> wgrad::Result<(String, Choice<dyn Metric>)> {
-        Ok(self.0)
-    }
-}
-
-/// A loss that a program wrote in Python: a function of `y_true` and `y_pred` whose result is averaged.
-struct PyLoss {
-    name: String,
-    function: Py<PyAny>,
-}
-
-impl Loss for PyLoss {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn losses(
-        &self,
-        y_true: &wgrad::Tensor,
-        y_pred: &wgrad::Tensor,
-    ) -> wgrad::Result<wgrad::Tensor> {
-        Python::attach(|py| {
-            let run = || -> PyResult<wgrad::Tensor> {
-                let arguments = (Tensor(y_true.clone()), Tensor(y_pred.clone()));
-                to_tensor(&self.function.bind(py).call1(arguments)?, None)
-            };
-            run().map_err(keep)
-        })
-    }
-}
-
-fn loss(value: &Bound<'_, PyAny>) -> PyResult<Choice<dyn Loss>> {
-    if let Ok(loss) = value.cast::<NativeLoss>() {
-        return Ok(Choice::Value(loss.get().0.clone()));
-    }
-    if let Ok(name) = value.extract::<String>() {
-        return name.as_str().into_loss().raised();
-    }
-    if value.is_callable() {
-        let name = value
-            .getattr("__name__")
-            .and_then(|name| name.extract())
-            .unwrap_or_else(|_| "loss".to_string());
-        return Ok(Choice::Value(Arc::new(PyLoss { name, function: value.clone().unbind() })));
-    }
-    Err(invalid(format!(
-        "compile: {value} is no loss; use a name, a keras.losses.Loss or a function of y_true and y_pred."
-    )))
-}
-
-fn metric(value: &Bound<'_, PyAny>) -> PyResult<(String, Choice<dyn Metric>)> {
-    if let Ok(metric) = value.cast::<NativeMetric>() {
-        let metric = metric.get().0.clone();
-        return Ok((metric.name().to_string(), Choice::Value(metric)));
-    }
-    if let Ok(name) = value.extract::<String>() {
-        return name.as_str().into_metric().raised();
-    }
-    if value.is_callable() {
-        let name: String = value
-            .getattr("__name__")
-            .and_then(|name| name.extract())
-            .unwrap_or_else(|_| "metric".to_string());
-        let loss = PyLoss { name: name.clone(), function: value.clone().unbind() };
-        let metric = wgrad::keras::metrics::MeanMetricWrapper::new(name.clone(), loss);
-        return Ok((name, Choice::Value(Arc::new(metric))));
-    }
-    Err(invalid(format!(
-        "compile: {value} is no metric; use a name, a keras.metrics.Metric or a function of y_true and y_pred."
-    )))
 }
 
 #[pymethods]
@@ -310,8 +142,7 @@ impl NativeModel {
 
     #[staticmethod]
     fn of_python(model: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let model = Stepped { layer: PyLayer::weak(model)?, trainer: Trainer::new() };
-        Ok(NativeModel(Kind::Python(Arc::new(PyModel(model)))))
+        Ok(NativeModel(Kind::Python(Arc::new(PyModel::new(PyLayer::weak(model)?)))))
     }
 
     #[pyo3(signature = (inputs, training=false))]
@@ -320,25 +151,54 @@ impl NativeModel {
         py: Python<'_>,
         inputs: Vec<Bound<'_, PyAny>>,
         training: bool,
-    ) -> PyResult<Vec<Tensor>> {
+    ) -> PyResult<(Vec<Tensor>, Vec<Tensor>)> {
         let inputs = inputs.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
         let model = self.clone();
-        let called = py.detach(move || model.call_all(&inputs, training)).raised()?;
-        Ok(called.into_iter().map(Tensor).collect())
+        let (results, losses) = py.released(move || model.call_all(&inputs, training)).raised()?;
+        let list = |tensors: Vec<wgrad::Tensor>| tensors.into_iter().map(Tensor).collect();
+        Ok((list(results), list(losses)))
     }
 
-    /// The number of inputs and outputs; 1 and 1 if any number is accepted.
-    #[getter]
-    fn arity(&self) -> (usize, usize) {
+    /// The names of the inputs and the outputs of a model of symbols.
+    fn names(&self) -> (Vec<String>, Vec<String>) {
         match &self.0 {
-            Kind::Functional(model) => (model.inputs().len(), model.outputs().len()),
-            _ => (1, 1),
+            Kind::Functional(model) => {
+                let owned = |names: Vec<&str>| names.into_iter().map(String::from).collect();
+                (owned(model.input_names()), owned(model.output_names()))
+            }
+            _ => (Vec::new(), Vec::new()),
+        }
+    }
+
+    /// Names, variables, and whether training changes them, of the layer at an index of `layers`.
+    fn layer_variables(&self, at: usize) -> Vec<(String, Variable, bool)> {
+        self.with_layer(at, &variables_of).unwrap_or_default()
+    }
+
+    fn set_layer_trainable(&self, at: usize, trainable: bool) {
+        self.with_layer(at, &|layer| layer.set_trainable(trainable));
+    }
+
+    /// The names of the layers, and what distinguishes each from others.
+    fn layers(&self) -> Vec<(String, (usize, usize))> {
+        let list = |layers: Vec<(&str, &dyn Trackable)>| {
+            layers
+                .into_iter()
+                .map(|(name, part)| (name.to_string(), part.identity()))
+                .collect::<Vec<_>>()
+        };
+        match &self.0 {
+            Kind::Functional(model) => list(model.layers().collect()),
+            Kind::Sequential(model) => {
+                model.layers().map(|(name, layer)| (name.to_string(), layer.identity())).collect()
+            }
+            Kind::Python(_) => Vec::new(),
         }
     }
 
     fn build(&self, py: Python<'_>, shape: Vec<Option<usize>>) -> PyResult<()> {
         match &self.0 {
-            Kind::Sequential(model) => py.detach(|| model.build(&shape[..])).raised(),
+            Kind::Sequential(model) => py.released(|| model.build(&shape[..])).raised(),
             // Built by its symbols.
             Kind::Functional(_) => Ok(()),
             Kind::Python(_) => Err(raise(wgrad::Error::Data(
@@ -363,33 +223,20 @@ impl NativeModel {
         each!(&self.0, model => model.to_svg())
     }
 
-    /// Sets the optimizer, the losses of the outputs, and metrics of the first output.
+    /// Sets the optimizer, the losses, and the metrics of outputs. Losses are one for all outputs, a list in their order, or pairs
+    /// of names and losses; of the pairs of outputs and metrics, an output is an index, a name, or `None` for the only one.
     fn compile(
         &self,
         optimizer: &Bound<'_, NativeOptimizer>,
-        losses: Vec<Bound<'_, PyAny>>,
-        metrics: Vec<Bound<'_, PyAny>>,
-        weighted_metrics: Vec<Bound<'_, PyAny>>,
-        loss_weights: Option<Vec<f32>>,
+        losses: Losses<'_>,
+        metrics: Vec<MetricsOf<'_>>,
+        weighted_metrics: Vec<MetricsOf<'_>>,
+        loss_weights: Vec<(Option<String>, f32)>,
         run_eagerly: bool,
     ) -> PyResult<()> {
         let optimizer = Given(optimizer.get().0.clone());
-        let losses =
-            losses.iter().map(|value| loss(value).map(Given)).collect::<PyResult<Vec<_>>>()?;
-        let list = |metrics: &[Bound<'_, PyAny>]| {
-            metrics.iter().map(|value| metric(value).map(Given)).collect::<PyResult<Vec<_>>>()
-        };
-        let mut options = CompileOptions::new().run_eagerly(run_eagerly);
-        // A list without metrics does not say which of several outputs it is for, and need not.
-        if !metrics.is_empty() {
-            options = options.metrics(list(&metrics)?);
-        }
-        if !weighted_metrics.is_empty() {
-            options = options.weighted_metrics(list(&weighted_metrics)?);
-        }
-        if let Some(weights) = loss_weights {
-            options = options.loss_weights(weights);
-        }
+        let options = compile::options(metrics, weighted_metrics, &loss_weights, run_eagerly)?;
+        let losses = Resolved::new(losses)?;
         match &self.0 {
             Kind::Sequential(model) => {
                 Model::<wgrad::Tensor>::compile(&**model, optimizer, losses, options)
@@ -409,7 +256,7 @@ impl NativeModel {
             Kind::Functional(model) => {
                 Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::trainer(model).optimizer()
             }
-            Kind::Python(model) => model.0.trainer.optimizer(),
+            Kind::Python(model) => model.trainer().optimizer(),
         };
         optimizer.ok().map(NativeOptimizer)
     }
@@ -465,18 +312,55 @@ impl NativeModel {
         }
     }
 
-    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+    /// Writes a `.keras` file. With the settings of `compile` as JSON, it gets the optimizer's state, too; with the plan of a front, its
+    /// layers for strings.
+    #[pyo3(signature = (path, settings=None, optimizer=None, front=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        settings: Option<String>,
+        optimizer: Option<&Bound<'_, NativeOptimizer>>,
+        front: Option<String>,
+    ) -> PyResult<()> {
+        let options = SaveModelOptions::new()
+            .compile_settings(settings)
+            .front(front)
+            .optimizer(optimizer.map(|optimizer| optimizer.get().0.clone()));
         match &self.0 {
-            Kind::Sequential(model) => py.detach(|| model.save(path)).raised(),
-            Kind::Functional(model) => py.detach(|| model.save(path)).raised(),
+            Kind::Sequential(model) => py.released(|| model.save_with(path, &options)).raised(),
+            Kind::Functional(model) => py.released(|| model.save_with(path, &options)).raised(),
             Kind::Python(_) => Err(python_only("save")),
+        }
+    }
+
+    /// Sets the optimizer's state to that of a `.keras` file.
+    fn restore_optimizer(
+        &self,
+        py: Python<'_>,
+        optimizer: &Bound<'_, NativeOptimizer>,
+        path: &str,
+    ) -> PyResult<()> {
+        let optimizer = optimizer.get().0.clone();
+        py.released(|| restore_optimizer(self, &*optimizer, path)).raised()
+    }
+
+    /// A SavedModel with the function `serve`.
+    fn export(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        match &self.0 {
+            Kind::Sequential(model) => py.released(|| model.export(path)).raised(),
+            Kind::Functional(model) => py.released(|| model.export(path)).raised(),
+            Kind::Python(_) => Err(invalid(
+                "export: a model whose class is written in Python has no shapes of its own; use tf.saved_model.save with a \
+                 tf.function that has an input_signature.",
+            )),
         }
     }
 
     /// Files of Keras (`.weights.h5`) or safetensors.
     fn save_weights(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         let model = self.clone();
-        py.detach(move || match path.ends_with(".h5") {
+        py.released(move || match path.ends_with(".h5") {
             true => wgrad::keras::saving::save_weights(&model, path),
             false => Trackable::save_weights(&model, path),
         })
@@ -485,7 +369,7 @@ impl NativeModel {
 
     fn load_weights(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         let model = self.clone();
-        py.detach(move || match path.ends_with(".h5") {
+        py.released(move || match path.ends_with(".h5") {
             true => wgrad::keras::saving::load_weights(&model, path),
             false => Trackable::load_weights(&model, path),
         })
@@ -500,32 +384,84 @@ fn python_only(call: &str) -> PyErr {
     ))
 }
 
-/// A `.keras` file, or Keras's JSON, as a model. Custom layers are made by `make` from their configs.
+/// A layer of a program's class, from its config.
+fn made(make: &Py<PyAny>, config: &wgrad::keras::Config) -> wgrad::Result<Arc<PyLayer>> {
+    attached(|py| {
+        let run = || -> PyResult<Arc<PyLayer>> {
+            let text = serde_json::Value::Object(config.options().clone()).to_string();
+            let layer = make.bind(py).call1((text,))?;
+            Ok(Arc::new(PyLayer::new(&layer)))
+        };
+        run().map_err(keep)
+    })
+}
+
+/// Separates a model with layers for strings, as JSON, into the model without them and the plan of its front.
 #[pyfunction]
-#[pyo3(signature = (path=None, json=None, compile=true))]
+pub fn front_of_json(model: &str) -> PyResult<Option<(String, String)>> {
+    wgrad::keras::front_of_json(model).raised()
+}
+
+/// The opposite of `front_of_json`.
+#[pyfunction]
+pub fn front_into_json(model: &str, front: &str) -> PyResult<String> {
+    wgrad::keras::front_into_json(model, front).raised()
+}
+
+/// A `.keras` file, or Keras's JSON, as a model, and the plan of the front that a file has. `custom` has the classes of a program: a name, whether such layers merge several
+/// inputs, and a function that makes a layer of the JSON of its options.
+#[pyfunction]
+#[pyo3(signature = (path=None, json=None, compile=true, custom=Vec::new()))]
 pub fn load(
     py: Python<'_>,
     path: Option<&str>,
     json: Option<&str>,
     compile: bool,
-) -> PyResult<NativeModel> {
+    custom: Vec<(String, bool, Py<PyAny>)>,
+) -> PyResult<(NativeModel, Option<String>)> {
+    let objects = || {
+        let mut objects = CustomObjects::new();
+        for (class, merges, make) in &custom {
+            let make = attached(|py| make.clone_ref(py));
+            objects = match merges {
+                true => objects.merging_layer(class, move |config| {
+                    made(&make, config).map(crate::python_layer::Merging)
+                }),
+                false => objects.layer(class, move |config| {
+                    made(&make, config).map(crate::layer::Shared::Python)
+                }),
+            };
+        }
+        objects
+    };
+    let mut front = None;
     let loaded = match (path, json) {
-        (Some(path), _) => py
-            .detach(|| load_model_with(path, LoadModelOptions::new().compile(compile)))
-            .raised()?,
+        (Some(path), _) => {
+            let (model, found) = py
+                .released(|| {
+                    let options =
+                        LoadModelOptions::new().compile(compile).custom_objects(objects());
+                    load_with_front(path, options)
+                })
+                .raised()?;
+            front = found;
+            model
+        }
         (None, Some(text)) => {
             let value: serde_json::Value = serde_json::from_str(text)
                 .map_err(|error| invalid(format!("from_json: {error}")))?;
             match value["class_name"].as_str() {
                 Some("Sequential") => {
-                    LoadedModel::Sequential(Sequential::from_json(text).raised()?)
+                    LoadedModel::Sequential(Sequential::from_json_with(text, &objects()).raised()?)
                 }
-                _ => LoadedModel::Functional(Functional::from_json(text).raised()?),
+                _ => {
+                    LoadedModel::Functional(Functional::from_json_with(text, &objects()).raised()?)
+                }
             }
         }
         (None, None) => return Err(invalid("load: neither a path nor JSON was given.")),
     };
-    Ok(NativeModel(match loaded {
+    let model = NativeModel(match loaded {
         LoadedModel::Sequential(model) => Kind::Sequential(Arc::new(model)),
         LoadedModel::Functional(model) => Kind::Functional(model),
         _ => {
@@ -533,5 +469,6 @@ pub fn load(
                 "load: the file has a model of a kind that this version does not know.",
             ));
         }
-    }))
+    });
+    Ok((model, front))
 }

@@ -60,7 +60,7 @@ impl NativeOp {
         let mut given = Vec::with_capacity(named.len());
         for (key, value) in named {
             let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
-            let list = if key == "xs" && is_list {
+            let list = if ["coeffs", "xs"].contains(&key.as_str()) && is_list {
                 value
                     .try_iter()?
                     .map(|item| converted(&item?, shared))
@@ -104,10 +104,21 @@ fn first_dtype<'a, 'py: 'a>(
 ) -> Option<wgrad::DType> {
     let mut values = values.filter(|(key, _)| !["cond", "mask", "indices", "ids"].contains(key));
     values.find_map(|(_, value)| {
-        let tensor = value.cast::<Tensor>().map(|tensor| tensor.get().0.dtype()).ok();
-        tensor.or_else(|| {
-            value.cast::<crate::variable::Variable>().map(|variable| variable.get().0.dtype()).ok()
-        })
+        if let Ok(tensor) = value.cast::<Tensor>() {
+            return Some(tensor.get().0.dtype());
+        }
+        if let Ok(variable) = value.cast::<crate::variable::Variable>() {
+            return Some(variable.get().0.dtype());
+        }
+        if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
+            return None;
+        }
+        // An array of NumPy, but no scalar.
+        let sizes = value.getattr("shape").ok()?;
+        match sizes.len() {
+            Ok(rank) if rank > 0 => arrays::dtype_of(&value.getattr("dtype").ok()?).ok(),
+            _ => None,
+        }
     })
 }
 
@@ -156,30 +167,42 @@ fn attribute(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(Value::List(items.map(|item| attribute(&item?)).collect::<PyResult<_>>()?))
 }
 
-/// All names that `call` knows.
-#[pyfunction]
-pub fn names() -> Vec<&'static str> {
-    inventory::all().flat_map(|entry| entry.tensorflow.iter().copied()).collect()
+/// A penalty on weights, from the JSON of Keras's config.
+#[pyclass(frozen, module = "wgrad")]
+#[derive(Clone)]
+pub struct NativeRegularizer(pub wgrad::keras::Regularizer);
+
+#[pymethods]
+impl NativeRegularizer {
+    #[new]
+    fn new(config: &str) -> PyResult<Self> {
+        let value = serde_json::from_str(config).map_err(|error| invalid(error.to_string()))?;
+        let mut options = wgrad::keras::Config::new("Regularizer");
+        options.set_json("regularizer", value);
+        Ok(NativeRegularizer(options.need("regularizer").raised()?))
+    }
+
+    fn __call__(&self, x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        self.0.call(&to_tensor(x, None)?).map(Tensor).raised()
+    }
 }
 
-/// Random numbers from the global generator.
-#[pyfunction]
-#[pyo3(signature = (kind, shape, a, b, integers=false))]
-pub fn random(kind: &str, shape: Vec<usize>, a: f64, b: f64, integers: bool) -> PyResult<Tensor> {
-    crate::process::check()?;
-    use wgrad::random::{self, NormalOptions, UniformOptions};
-    let made = match (kind, integers) {
-        ("uniform", true) => random::global().uniform_int(shape, a as i32, b as i32),
-        ("uniform", false) => {
-            random::uniform_with(shape, UniformOptions::new().minval(a as f32).maxval(b as f32))
-        }
-        ("normal", _) => {
-            random::normal_with(shape, NormalOptions::new().mean(a as f32).stddev(b as f32))
-        }
-        _ => random::truncated_normal_with(
-            shape,
-            NormalOptions::new().mean(a as f32).stddev(b as f32),
-        ),
-    };
-    made.map(Tensor).raised()
+/// A constraint of weights, from the JSON of Keras's config.
+#[pyclass(frozen, module = "wgrad")]
+#[derive(Clone)]
+pub struct NativeConstraint(pub wgrad::keras::Constraint);
+
+#[pymethods]
+impl NativeConstraint {
+    #[new]
+    fn new(config: &str) -> PyResult<Self> {
+        let value = serde_json::from_str(config).map_err(|error| invalid(error.to_string()))?;
+        let mut options = wgrad::keras::Config::new("Constraint");
+        options.set_json("constraint", value);
+        Ok(NativeConstraint(options.need("constraint").raised()?))
+    }
+
+    fn __call__(&self, w: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        self.0.call(&to_tensor(w, None)?).map(Tensor).raised()
+    }
 }

@@ -7,9 +7,11 @@ use wgrad::keras::losses::Loss;
 use wgrad::keras::metrics::Metric;
 use wgrad::keras::optimizers::Optimizer;
 use wgrad::keras::{losses, metrics, optimizers};
+use wgrad::{Parts, Trackable};
 
 use crate::arrays::to_tensor;
 use crate::error::Raise;
+use crate::interpreter::Release;
 use crate::layer::config_of;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -38,12 +40,22 @@ impl NativeOptimizer {
         let gradients: Vec<_> =
             gradients.iter().map(|g| g.as_ref().map(|g| g.get().0.clone())).collect();
         let variables: Vec<_> = variables.iter().map(|v| v.get().0.clone()).collect();
-        py.detach(|| self.0.apply_gradients(&gradients, &variables)).raised()
+        py.released(|| self.0.apply_gradients(&gradients, &variables)).raised()
+    }
+
+    /// Creates the slots of the variables.
+    fn build(&self, py: Python<'_>, variables: Vec<Bound<'_, Variable>>) -> PyResult<()> {
+        let variables: Vec<_> = variables.iter().map(|v| v.get().0.clone()).collect();
+        py.released(|| self.0.build(&variables)).raised()
     }
 
     #[getter]
     fn iterations(&self) -> u64 {
         self.0.iterations()
+    }
+
+    fn set_iterations(&self, iterations: u64) {
+        self.0.set_iterations(iterations);
     }
 
     #[getter]
@@ -117,20 +129,91 @@ impl NativeMetric {
     #[pyo3(signature = (y_true, y_pred, sample_weight=None))]
     fn update(
         &self,
+        py: Python<'_>,
         y_true: &Bound<'_, PyAny>,
         y_pred: &Bound<'_, PyAny>,
         sample_weight: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let (y_true, y_pred) = (to_tensor(y_true, None)?, to_tensor(y_pred, None)?);
         let weight = sample_weight.map(|w| to_tensor(w, Some(wgrad::DType::F32))).transpose()?;
-        self.0.update(&y_true, &y_pred, weight.as_ref()).raised()
+        // Replicas of a strategy may wait for each other in all of these.
+        py.released(|| self.0.update(&y_true, &y_pred, weight.as_ref())).raised()
     }
 
-    fn result(&self) -> PyResult<Tensor> {
-        self.0.result().map(Tensor).raised()
+    fn result(&self, py: Python<'_>) -> PyResult<Tensor> {
+        py.released(|| self.0.result()).map(Tensor).raised()
     }
 
-    fn reset_state(&self) -> PyResult<()> {
-        self.0.reset_state().raised()
+    fn reset_state(&self, py: Python<'_>) -> PyResult<()> {
+        py.released(|| self.0.reset_state()).raised()
+    }
+}
+
+/// `Mean` or `Sum` of the values that it is given.
+#[pyclass(frozen, module = "wgrad")]
+pub struct NativeMean(Accumulated);
+
+enum Accumulated {
+    Mean(metrics::Mean),
+    Sum(metrics::Sum),
+}
+
+impl Trackable for NativeMean {
+    fn track(&self, parts: &mut Parts<'_>) {
+        match &self.0 {
+            Accumulated::Mean(mean) => mean.track(parts),
+            Accumulated::Sum(sum) => sum.track(parts),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match &self.0 {
+            Accumulated::Mean(mean) => mean.kind(),
+            Accumulated::Sum(sum) => sum.kind(),
+        }
+    }
+}
+
+#[pymethods]
+impl NativeMean {
+    #[new]
+    fn new(name: &str, sums: bool) -> Self {
+        NativeMean(match sums {
+            true => Accumulated::Sum(metrics::Sum::new(name)),
+            false => Accumulated::Mean(metrics::Mean::new(name)),
+        })
+    }
+
+    #[pyo3(signature = (values, sample_weight=None))]
+    fn update(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyAny>,
+        sample_weight: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let values = to_tensor(values, None)?;
+        let weight = sample_weight.map(|w| to_tensor(w, Some(wgrad::DType::F32))).transpose()?;
+        py.released(|| match &self.0 {
+            Accumulated::Mean(mean) => mean.update(&values, weight.as_ref()),
+            Accumulated::Sum(sum) => sum.update(&values, weight.as_ref()),
+        })
+        .raised()
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<Tensor> {
+        py.released(|| match &self.0 {
+            Accumulated::Mean(mean) => mean.result(),
+            Accumulated::Sum(sum) => sum.result(),
+        })
+        .map(Tensor)
+        .raised()
+    }
+
+    fn reset_state(&self, py: Python<'_>) -> PyResult<()> {
+        py.released(|| match &self.0 {
+            Accumulated::Mean(mean) => mean.reset_state(),
+            Accumulated::Sum(sum) => sum.reset_state(),
+        })
+        .raised()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 
 use crate::error::raise;
+use crate::interpreter;
 
 /// A call has used a device.
 static USED: AtomicBool = AtomicBool::new(false);
@@ -14,6 +15,7 @@ static COPIED: AtomicBool = AtomicBool::new(false);
 /// Called in the child after a fork.
 #[pyfunction]
 pub fn after_fork() {
+    interpreter::after_fork();
     if USED.load(Ordering::Relaxed) {
         COPIED.store(true, Ordering::Relaxed);
     }

@@ -53,3 +53,46 @@ impl SummaryWriter {
 pub fn summary_scalar(name: &str, data: &Bound<'_, PyAny>, step: u64) -> PyResult<bool> {
     summary::scalar(name, &to_tensor(data, Some(wgrad::DType::F32))?, step).raised()
 }
+
+/// Writes the distribution of values. Returns whether there is a default writer.
+#[pyfunction]
+pub fn summary_histogram(
+    name: &str,
+    data: &Bound<'_, PyAny>,
+    step: u64,
+    buckets: usize,
+) -> PyResult<bool> {
+    let options = summary::HistogramOptions::new().buckets(buckets);
+    summary::histogram_with(name, &to_tensor(data, None)?, step, options).raised()
+}
+
+/// Writes images `[N,H,W,C]`. Returns whether there is a default writer.
+#[pyfunction]
+pub fn summary_image(
+    name: &str,
+    data: &Bound<'_, PyAny>,
+    step: u64,
+    max_outputs: usize,
+) -> PyResult<bool> {
+    let options = summary::MediaOptions::new().max_outputs(max_outputs);
+    summary::image_with(name, &to_tensor(data, None)?, step, options).raised()
+}
+
+/// Writes sounds `[N,T,C]`. Returns whether there is a default writer.
+#[pyfunction]
+pub fn summary_audio(
+    name: &str,
+    data: &Bound<'_, PyAny>,
+    sample_rate: u32,
+    step: u64,
+    max_outputs: usize,
+) -> PyResult<bool> {
+    let options = summary::MediaOptions::new().max_outputs(max_outputs);
+    summary::audio_with(name, &to_tensor(data, None)?, sample_rate, step, options).raised()
+}
+
+/// Writes a text. Returns whether there is a default writer.
+#[pyfunction]
+pub fn summary_text(name: &str, data: String, step: u64) -> PyResult<bool> {
+    summary::text(name, data, step).raised()
+}

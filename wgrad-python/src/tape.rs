@@ -10,6 +10,7 @@ use wgrad::{
 
 use crate::arrays::to_tensor;
 use crate::error::{Raise, invalid, keep};
+use crate::interpreter::attached;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -60,6 +61,22 @@ impl Tape {
         match &*self.0.borrow() {
             Open::Once(tape) => tape.stop(),
             Open::Persistent(tape) => tape.stop(),
+            Open::Used => {}
+        }
+    }
+
+    fn pause(&self) {
+        match &*self.0.borrow() {
+            Open::Once(tape) => tape.pause(),
+            Open::Persistent(tape) => tape.pause(),
+            Open::Used => {}
+        }
+    }
+
+    fn resume(&self) {
+        match &*self.0.borrow() {
+            Open::Once(tape) => tape.resume(),
+            Open::Persistent(tape) => tape.resume(),
             Open::Used => {}
         }
     }
@@ -146,6 +163,31 @@ impl Tape {
         };
         Ok(rows.raised()?.into_iter().map(|g| g.map(Tensor)).collect())
     }
+
+    /// The Jacobian of each example of `target`.
+    fn batch_jacobian(
+        &self,
+        target: &Bound<'_, PyAny>,
+        of: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Tensor>> {
+        let (target, of) = (to_tensor(target, None)?, source(of)?);
+        let rows = match self.take("batch_jacobian")? {
+            Open::Once(tape) => match &of {
+                TensorOrVariable::Tensor(x) => tape.batch_jacobian(&target, x),
+                TensorOrVariable::Variable(v) => tape.batch_jacobian(&target, v),
+            },
+            Open::Persistent(tape) => {
+                let rows = match &of {
+                    TensorOrVariable::Tensor(x) => tape.batch_jacobian(&target, x),
+                    TensorOrVariable::Variable(v) => tape.batch_jacobian(&target, v),
+                };
+                self.0.replace(Open::Persistent(tape));
+                rows
+            }
+            Open::Used => return Err(used("batch_jacobian")),
+        };
+        Ok(rows.raised()?.map(Tensor))
+    }
 }
 
 impl Tape {
@@ -172,7 +214,7 @@ pub fn custom_gradient(f: &Bound<'_, PyAny>, arguments: Vec<Bound<'_, PyAny>>) -
     let tensors = arguments.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
     let f = f.clone().unbind();
     let made = wgrad::custom_gradient(move |xs: &Vec<wgrad::Tensor>| {
-        Python::attach(|py| {
+        attached(|py| {
             let run = || -> PyResult<(wgrad::Tensor, Py<PyAny>)> {
                 let xs: Vec<Tensor> = xs.iter().cloned().map(Tensor).collect();
                 let (y, rule): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
@@ -181,7 +223,7 @@ pub fn custom_gradient(f: &Bound<'_, PyAny>, arguments: Vec<Bound<'_, PyAny>>) -
             };
             let (y, rule) = run().map_err(keep)?;
             let rule = move |dy: &wgrad::Tensor| {
-                Python::attach(|py| {
+                attached(|py| {
                     let run = || -> PyResult<Vec<wgrad::Tensor>> {
                         let dx = rule.bind(py).call1((Tensor(dy.clone()),))?;
                         let is_list = dx.is_instance_of::<PyTuple>()

@@ -8,9 +8,10 @@ use wgrad::{Operand, Scalar};
 
 use crate::arrays::{to_numpy, to_tensor};
 use crate::error::{Raise, invalid, raise};
+use crate::interpreter::Release;
 
-/// Values on a device. They never change.
-#[pyclass(frozen, subclass, module = "wgrad")]
+/// Values on a device. They never change. The package notes the mask of Keras that belongs to them.
+#[pyclass(frozen, subclass, dict, weakref, module = "wgrad")]
 pub struct Tensor(pub wgrad::Tensor);
 
 /// The other operand of an operator; numbers take the dtype of the tensor.
@@ -75,7 +76,7 @@ impl Tensor {
 
     /// The one value of the tensor, for `float(x)` and the like.
     fn one<T: wgrad::HostElement>(&self, py: Python<'_>) -> PyResult<T> {
-        py.detach(|| self.0.item::<T>()).raised()
+        py.released(|| self.0.item::<T>()).raised()
     }
 }
 
@@ -99,6 +100,11 @@ impl Tensor {
     #[getter]
     fn device(&self) -> Option<String> {
         self.0.device().name()
+    }
+
+    /// Prints the value when it is computed, also in each run of a traced function.
+    fn _print(&self, message: &str) -> PyResult<()> {
+        self.0.print(message).raised()
     }
 
     /// The values as an array of NumPy. Waits for the device.
@@ -275,7 +281,7 @@ impl Tensor {
                     let mask = mask.get().0.clone();
                     return index
                         .py()
-                        .detach(|| self.0.boolean_mask(&mask, 0))
+                        .released(|| self.0.boolean_mask(&mask, 0))
                         .map(Tensor)
                         .raised();
                 }
@@ -301,11 +307,6 @@ impl Tensor {
 
     fn _cast(&self, dtype: &str) -> PyResult<Self> {
         self.0.cast(crate::arrays::dtype(dtype)?).map(Tensor).raised()
-    }
-
-    /// An independent handle to the same values, which takes no part in gradients.
-    fn _stop_gradient(&self) -> PyResult<Self> {
-        Ok(Tensor(self.0.stop_gradient()))
     }
 }
 

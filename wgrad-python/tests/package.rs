@@ -12,6 +12,18 @@ fn every_function_of_the_package_is_an_op() {
     let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     assert!(names.len() > 150, "{} functions", names.len());
     for name in names {
-        assert!(inventory::find(&format!("tf.{name}")).is_some(), "there is no op tf.{name}");
+        // As in `ops.py`: functions of Keras have no "tf." in front.
+        let name = if name.starts_with("keras.") { name.into() } else { format!("tf.{name}") };
+        assert!(inventory::find(&name).is_some(), "there is no op {name}");
+    }
+}
+
+#[test]
+fn the_licences_are_those_of_the_repository() {
+    // A wheel contains the files next to its pyproject.toml.
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+        let read = |folder: &std::path::Path| std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(read(here), read(here.parent().unwrap()), "{name}");
     }
 }

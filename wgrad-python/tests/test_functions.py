@@ -31,7 +31,7 @@ def arguments():
         "nn.embedding_lookup": (x, [0, 1]), "linalg.matmul": (x, square), "linalg.matvec": (x, tf.ones([4])),
         "linalg.diag": (tf.ones([3]),), "linalg.diag_part": (square,), "linalg.trace": (square,),
         "linalg.band_part": (square, 1, 0), "linalg.global_norm": ([x, x],), "tensordot": (x, square, 1),
-        "where": (truth, x, 0.0), "gather": (x, [0, 2]), "gather_nd": (x, [[0, 1]]), "scatter_nd": ([[1]], [2.0], [4]),
+        "gather": (x, [0, 2]), "gather_nd": (x, [[0, 1]]), "scatter_nd": ([[1]], [2.0], [4]),
         "boolean_mask": (x, truth), "one_hot": ([0, 1], 3), "searchsorted": ([1.0, 2.0, 3.0], [2.5]),
         "concat": ([x, x], 0), "split": (x, 2, 1), "stack": ([x, x],), "slice": (x, [0, 0], [2, 2]),
         "pad": (x, [[1, 1], [0, 0]]), "tile": (x, [1, 2]), "repeat": (x, 2), "reverse": (x, [0]), "roll": (x, 1, 0),
@@ -43,13 +43,49 @@ def arguments():
         "image.adjust_contrast": (images, 2.0), "image.adjust_saturation": (images, 0.5), "image.adjust_hue": (images, 0.1),
         "image.grayscale_to_rgb": (tf.ones([1, 4, 4, 1]),), "image.convert_image_dtype": (images, tf.float32),
     }
+    whole, other = tf.constant([5, 3, 1]), tf.constant([1, 2, 3])
+    definite = tf.matmul(square, square, transpose_b=True) + tf.eye(4)
+    pairs = (tf.random.uniform([12, 12, 1]), tf.random.uniform([12, 12, 1]), 1.0)
+    calls |= {f"bitwise.{name}": (whole, other) for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift")}
+    calls |= {f"linalg.{name}": (definite,) for name in ("inv", "det", "slogdet", "logdet", "cholesky", "eigh", "eigvalsh", "lu", "expm")}
+    calls |= {f"linalg.{name}": (definite, square) for name in ("solve", "cholesky_solve", "triangular_solve", "lstsq")}
+    calls |= {
+        "bitwise.invert": (whole,), "truncatediv": (whole, other), "truncatemod": (whole, other),
+        "linalg.lu_solve": (*tf.linalg.lu(definite), square), "linalg.cross": (tf.ones([2, 3]), tf.ones([2, 3])),
+        "linalg.set_diag": (square, tf.ones([4])), "linalg.tensor_diag_part": (square,), "math.in_top_k": ([1, 0, 2], x, 2),
+        "math.invert_permutation": (tf.constant([2, 0, 1]),), "math.zeta": (x + 1.0, x), "math.lbeta": (x,),
+        "nn.conv1d_transpose": (tf.ones([1, 5, 4]), tf.ones([3, 2, 4]), [1, 5, 2], 1),
+        "nn.conv2d_transpose": (images, tf.ones([3, 3, 4, 3]), [1, 16, 16, 4], 2),
+        "nn.conv3d_transpose": (tf.ones([1, 4, 4, 4, 1]), tf.ones([2, 2, 2, 3, 1]), [1, 8, 8, 8, 3], 2),
+        "nn.max_pool3d": (tf.ones([1, 4, 4, 4, 1]), 2, 2, "VALID"), "nn.avg_pool3d": (tf.ones([1, 4, 4, 4, 1]), 2, 2, "VALID"),
+        "nn.batch_normalization": (x, tf.zeros([4]), tf.ones([4]), tf.zeros([4]), tf.ones([4]), 1e-3), "image.psnr": pairs,
+        "image.ssim": pairs, "reverse_sequence": (x, [1, 2, 3], 1, 0), "saturate_cast": (x, "uint8"),
+        "unique": (whole,), "unique_with_counts": (whole,), "histogram_fixed_width": (x, [0.0, 1.0]), "space_to_batch": (images, [2, 2], [[0, 0], [0, 0]]),
+        "batch_to_space": (tf.ones([4, 2, 2, 1]), [2, 2], [[0, 0], [0, 0]]),
+    }
     for name in ("update", "add", "sub", "max", "min"):
         calls[f"tensor_scatter_nd_{name}"] = (tf.zeros([4]), [[1]], [2.0])
-    for name in ("sum", "mean", "max", "min"):
+    for name in ("sum", "mean", "max", "min", "prod"):
         calls[f"math.segment_{name}"] = segments
+    for name in ("sum", "mean", "max", "min", "prod", "sqrt_n"):
         calls[f"math.unsorted_segment_{name}"] = (*segments, 2)
     for name in ("logical_not", "logical_and", "logical_or", "logical_xor", "reduce_any", "reduce_all"):
         calls[f"math.{name}"] = (truth,) if name in ("logical_not", "reduce_any", "reduce_all") else (truth, truth)
+    for name in ("hann", "hamming", "kaiser", "vorbis"):
+        calls[f"signal.{name}_window"] = (8,)
+    calls["signal.frame"], calls["signal.overlap_and_add"] = (x, 2, 1), (tf.ones([3, 4]), 2)
+    calls["histogram_fixed_width_bins"] = (x, [0.0, 1.0])
+    calls["image.crop_and_resize"] = (images, [[0.0, 0.0, 1.0, 1.0]], [0], [2, 2])
+    calls["image.extract_patches"] = (images, [1, 2, 2, 1], [1, 1, 1, 1], [1, 1, 1, 1], "VALID")
+    calls["image.ssim_multiscale"] = (tf.ones([1, 20, 20, 1]), tf.ones([1, 20, 20, 1]), 1.0, [0.5, 0.5], 3)
+    calls["nn.atrous_conv2d"] = (images, tf.ones([2, 2, images.shape[-1], 1]), 2, "SAME")
+    calls["nn.max_pool_with_argmax"] = (images, [2, 2], [2, 2], "VALID")
+    calls["nn.sufficient_statistics"] = (x, [0])
+    calls["nn.normalize_moments"] = (tf.constant(2.0), x, x)
+    calls["keras.activations.threshold"] = (x, 0.5, 0.0)
+    calls["nn.weighted_moments"] = (x, [0], tf.ones([3, 1]))
+    calls["nn.convolution"] = (images, tf.ones([2, 2, images.shape[-1], 1]))
+    calls["nn.pool"] = (images, [2, 2], "MAX")
     return calls, x, images
 
 

@@ -1,9 +1,13 @@
 """The programs of TensorFlow's guides to eager mode, with their results. Only the import differs."""
 
+import json
 import math
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
+import textwrap
 import unittest
 
 import numpy as np
@@ -415,6 +419,42 @@ class Devices(unittest.TestCase):
         self.assertTrue(devices)
         self.assertIn(devices[0].device_type, ("GPU", "CPU"))
         self.assertTrue(repr(devices[0]).startswith("PhysicalDevice(name='/physical_device:"))
+
+    def test_g27_one_model_on_several_devices(self):
+        program = textwrap.dedent(
+            """
+            import json, sys
+            import numpy as np
+            import wgrad as tf
+
+            physical = tf.config.list_physical_devices()[0]
+            limit = tf.config.LogicalDeviceConfiguration(memory_limit=2048)
+            tf.config.set_logical_device_configuration(physical, [limit, limit])
+            names = [device.name for device in tf.config.list_logical_devices(physical.device_type)]
+            x = np.random.default_rng(0).random((64, 4)).astype("float32")
+
+            class Double(tf.keras.layers.Layer):
+                def call(self, x):
+                    return x * 2.0
+
+            def train(strategy):
+                tf.random.set_seed(1)
+                with strategy.scope():
+                    model = tf.keras.Sequential([tf.keras.layers.Dense(8, activation="relu"), Double(), tf.keras.layers.Dense(1)])
+                    model.compile(tf.keras.optimizers.SGD(0.02), "mse")
+                return model.fit(x, x.sum(1, keepdims=True), batch_size=16, epochs=3, shuffle=False, verbose=0).history["loss"]
+
+            one = tf.distribute.MirroredStrategy(names[:1])
+            two = tf.distribute.MirroredStrategy()
+            print(json.dumps([len(names), one.num_replicas_in_sync, two.num_replicas_in_sync, train(one), train(two)]))
+            """
+        )
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        names, one, two, alone, together = json.loads(said.stdout)
+        self.assertEqual((names, one, two), (2, 1, 2))
+        np.testing.assert_allclose(alone, together, rtol=1e-4)
+        self.assertLess(together[-1], 0.7 * together[0])
 
 
 if __name__ == "__main__":

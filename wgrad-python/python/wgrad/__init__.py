@@ -1,12 +1,13 @@
 """TensorFlow 2's eager mode and Keras on every GPU that WebGPU reaches: `import wgrad as tf`."""
 
+import atexit as _atexit
 import os as _os
 import sys as _sys
 import types as _types
 
 from . import _wgrad, errors
 from ._wgrad import __version__
-from .dtypes import DType, TensorShape, as_dtype, bool, float16, float32, float64, half, int32, int64, uint8, uint32
+from .dtypes import DType, TensorShape, as_dtype, bool, float16, float32, float64, half, int32, int64, string, uint8, uint32
 from .tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
 
 newaxis = None
@@ -14,6 +15,8 @@ newaxis = None
 # A forked process cannot use its parent's device; the native part then says what to do.
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_wgrad.after_fork)
+# Threads that compute must not return to an interpreter that has ended.
+_atexit.register(_wgrad.at_exit)
 
 
 def _module(name):
@@ -26,12 +29,13 @@ def _module(name):
 
 from . import ops as _ops  # noqa: E402
 
-_ops.install({"": globals(), **{name: _module(name) for name in ("math", "nn", "linalg", "image")}})
+_ops.install({"": globals(), **{name: _module(name) for name in ("math", "nn", "linalg", "image", "bitwise")}})
 from .ops import (  # noqa: E402
     cast,
     clip_by_global_norm,
     clip_by_value,
     einsum,
+    ensure_shape,
     eye,
     fill,
     identity,
@@ -39,16 +43,34 @@ from .ops import (  # noqa: E402
     meshgrid,
     ones,
     ones_like,
+    py_function,
     range,
     rank,
     sequence_mask,
     shape,
     size,
+    where,
     zeros,
     zeros_like,
 )
-from . import data, keras, train  # noqa: E402
-from .control_flow import TensorArray, cond, while_loop  # noqa: E402
+from . import data, distribute, io, keras, random, saved_model, train  # noqa: E402
+from .data_files import TextLineDataset as _TextLineDataset, TFRecordDataset as _TFRecordDataset  # noqa: E402
+from .saved_model import onnx  # noqa: E402
+from . import debugging, lookup, nest, random_images as _random_images  # noqa: E402
+from .control_flow import (  # noqa: E402
+    TensorArray, case, cond, switch_case, while_loop,
+)
+from . import composed as _composed  # noqa: E402
+
+_composed.install({"": globals(), **{name: globals()[name].__dict__ for name in ("image", "math", "nn", "linalg")}})
+from . import complex_numbers as _complex_numbers, signal, strings  # noqa: E402
+
+_complex_numbers.install(globals(), math.__dict__)
+strings.install(globals())
+from .loops import foldl, foldr, map_fn, scan, vectorized_map  # noqa: E402
+image.__dict__.update({name: value for name, value in vars(_random_images).items() if name.startswith("random_")})
+image.__dict__.update({name: getattr(io, name) for name in dir(io) if name.startswith(("decode_", "encode_"))})
+data.TextLineDataset, data.TFRecordDataset = _TextLineDataset, _TFRecordDataset
 from .tape import (  # noqa: E402
     Function,
     GradientTape,
@@ -56,32 +78,89 @@ from .tape import (  # noqa: E402
     UnconnectedGradients,
     custom_gradient,
     function,
+    functions_run_eagerly as _functions_run_eagerly,
     gradients_function,
+    run_functions_eagerly as _run_functions_eagerly,
 )
+from . import autograph  # noqa: E402
 
 
-class random:
-    """Random numbers from the global generator."""
+class Module:
+    """Variables and functions of a program: attributes that are variables, layers or modules are its parts."""
+
+    def __init__(self, name=None):
+        self._name = name
+
+    @property
+    def name(self):
+        return self._name or type(self).__name__.lower()
+
+    def _wgrad_parts(self):
+        from .keras.layer import _parts
+
+        return [part for key, value in self.__dict__.items() if not key.startswith("_wgrad") for part in _parts(key, value)]
+
+    def _listing(self):
+        return _wgrad.NativeLayer.of_python(self).variables()
+
+    @property
+    def variables(self):
+        return tuple(variable for _, variable, _ in self._listing())
+
+    @property
+    def trainable_variables(self):
+        return tuple(variable for _, variable, trainable in self._listing() if trainable)
+
+
+class _Capsule:
+    """A capsule of DLPack as an object that NumPy reads."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **options):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class _dlpack:
+    """Tensors of other libraries, without files. Values pass through the host's memory."""
 
     @staticmethod
-    def set_seed(seed):
-        _wgrad.set_seed(seed)
+    def to_dlpack(tf_tensor):
+        """A capsule with the tensor's values, which are copied from the device once."""
+        return convert_to_tensor(tf_tensor).__dlpack__()
 
     @staticmethod
-    def uniform(shape, minval=0.0, maxval=None, dtype="float32", seed=None, name=None):
-        integers = as_dtype(dtype).is_integer
-        if integers and maxval is None:
-            raise ValueError("random.uniform: give maxval for integers.")
-        maxval = 1.0 if maxval is None else maxval
-        return _wgrad.random("uniform", _ops._sizes(shape), float(minval), float(maxval), integers)
+    def from_dlpack(dlcapsule):
+        """The tensor of a capsule, or of an object with `__dlpack__`."""
+        return convert_to_tensor(_host_array(dlcapsule if hasattr(dlcapsule, "__dlpack__") else _Capsule(dlcapsule)))
 
-    @staticmethod
-    def normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
-        return _wgrad.random("normal", _ops._sizes(shape), float(mean), float(stddev))
 
-    @staticmethod
-    def truncated_normal(shape, mean=0.0, stddev=1.0, dtype="float32", seed=None, name=None):
-        return _wgrad.random("truncated", _ops._sizes(shape), float(mean), float(stddev))
+def _host_array(exchanged):
+    """An array of NumPy that shares the memory of an object with `__dlpack__`."""
+    import numpy as np
+
+    if type(exchanged) is _Capsule and type(exchanged._capsule).__name__ != "PyCapsule":
+        raise TypeError(f"from_dlpack: {type(exchanged._capsule).__name__} is neither a capsule nor an object with __dlpack__.")
+    kind = exchanged.__dlpack_device__()[0]
+    if kind not in (1, 3, 11):
+        raise errors.InvalidArgumentError(
+            f"from_dlpack: the tensor is on a device of DLPack's kind {int(kind)}; only memory of the host can be read. Copy it to "
+            "the CPU first."
+        )
+    try:
+        return np.from_dlpack(exchanged)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise errors.InvalidArgumentError(f"from_dlpack: {error}") from error
+
+
+class experimental:
+    """TensorFlow's `tf.experimental`."""
+
+    dlpack = _dlpack
 
 
 class summary:
@@ -95,6 +174,25 @@ class summary:
     def scalar(name, data, step):
         return _wgrad.summary_scalar(name, data, int(step))
 
+    @staticmethod
+    def histogram(name, data, step, buckets=30):
+        return _wgrad.summary_histogram(name, data, int(step), int(buckets))
+
+    @staticmethod
+    def image(name, data, step, max_outputs=3):
+        return _wgrad.summary_image(name, data, int(step), int(max_outputs))
+
+    @staticmethod
+    def audio(name, data, sample_rate, step, max_outputs=3):
+        return _wgrad.summary_audio(name, data, int(sample_rate), int(step), int(max_outputs))
+
+    @staticmethod
+    def text(name, data, step):
+        text = strings.of(data)
+        if text.ndim:
+            raise TypeError("summary.text: give one string; join a list of them.")
+        return _wgrad.summary_text(name, text.item().decode(), int(step))
+
 
 class PhysicalDevice:
     """A GPU or a CPU of this machine."""
@@ -106,12 +204,72 @@ class PhysicalDevice:
         return f"PhysicalDevice(name='{self.name}', device_type='{self.device_type}')"
 
 
+class LogicalDevice(PhysicalDevice):
+    """A device as programs see it."""
+
+    def __repr__(self):
+        return f"LogicalDevice(name='{self.name}', device_type='{self.device_type}')"
+
+
 class config:
     """The devices of this machine."""
 
     @staticmethod
     def list_physical_devices(device_type=None):
         return [PhysicalDevice(name, kind) for name, kind in _wgrad.devices(device_type)]
+
+    @staticmethod
+    def list_logical_devices(device_type=None):
+        return [LogicalDevice(name, kind) for name, kind in _wgrad.logical_devices(device_type)]
+
+    @staticmethod
+    def set_logical_device_configuration(device, logical_devices):
+        """Makes several logical devices of a physical one, before it is used."""
+        _wgrad.configure_device(device.name, [configuration.memory_limit for configuration in logical_devices])
+
+    run_functions_eagerly = staticmethod(_run_functions_eagerly)
+    functions_run_eagerly = staticmethod(_functions_run_eagerly)
+
+    class experimental:
+        """TensorFlow's `tf.config.experimental`."""
+
+        @staticmethod
+        def set_memory_growth(device, enable):
+            """Changes nothing: memory is allocated as it is needed."""
+
+        @staticmethod
+        def get_memory_growth(device):
+            """True: memory is allocated as it is needed."""
+            return True
+
+        @staticmethod
+        def list_physical_devices(device_type=None):
+            return config.list_physical_devices(device_type)
+
+    class LogicalDeviceConfiguration:
+        """One of the logical devices on a physical device, with a limit of memory in MB."""
+
+        def __init__(self, memory_limit=None):
+            self.memory_limit = memory_limit
+
+
+class version:
+    """The version of this package: `tf.version.VERSION`."""
+
+    VERSION = __version__
+
+
+class name_scope:
+    """A `with` block for names in TensorFlow's graphs; ops have no names here."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return f"{self.name}/"
+
+    def __exit__(self, *error):
+        pass
 
 
 def device(name):
@@ -120,10 +278,23 @@ def device(name):
 
 
 def print(*values, output_stream=None, sep=" ", end="\n", **options):
-    """Prints values; tensors are read first."""
+    """Prints values; tensors are read first. In a traced function, each run prints a line for each tensor, with the texts before it."""
     import builtins
 
-    text = [str(value.numpy()) if isinstance(value, (Tensor, Variable)) else str(value) for value in values]
+    is_tensor = [isinstance(value, (Tensor, Variable)) for value in values]
+    try:
+        text = [str(value.numpy()) if yes else str(value) for yes, value in zip(is_tensor, values)]
+    except errors.FailedPreconditionError:
+        last = len(values) - 1 - is_tensor[::-1].index(True)
+        texts = []
+        for at, value in enumerate(values[: last + 1]):
+            if not is_tensor[at]:
+                texts.append(str(value))
+                continue
+            texts += map(str, values[at + 1:] if at == last else ())
+            convert_to_tensor(value)._print(sep.join(texts))
+            texts = []
+        return
     builtins.print(*text, sep=sep, end=end, file=output_stream or _sys.stderr)
 
 

@@ -1,5 +1,7 @@
 """Dtypes and shapes."""
 
+import typing
+
 import numpy as np
 
 
@@ -11,7 +13,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self):
-        return np.dtype(self.name).type
+        return object if self.name == "string" else np.dtype(self.name).type
 
     @property
     def is_floating(self):
@@ -53,8 +55,10 @@ int64 = DType("int64")
 uint32 = DType("uint32")
 uint8 = DType("uint8")
 bool = DType("bool")
+# Strings are on the host: `bytes`, and arrays of them.
+string = DType("string")
 
-_known = {dtype.name: dtype for dtype in (float32, float16, float64, int32, int64, uint32, uint8, bool)}
+_known = {dtype.name: dtype for dtype in (float32, float16, float64, int32, int64, uint32, uint8, bool, string)}
 half = float16
 
 
@@ -70,6 +74,8 @@ def as_name(dtype):
         return "float32"
     if dtype is int:
         return "int32"
+    if dtype is str:
+        return "string"
     return np.dtype(dtype).name
 
 
@@ -83,8 +89,6 @@ def as_dtype(dtype):
 class TensorShape(tuple):
     """The sizes of a tensor's axes: a tuple with TensorFlow's methods."""
 
-    def __new__(cls, sizes):
-        return super().__new__(cls, sizes)
 
     @property
     def rank(self):
@@ -115,3 +119,6 @@ class TensorShape(tuple):
 
     def __str__(self):
         return "(" + ", ".join(map(str, self)) + ("," if len(self) == 1 else "") + ")"
+
+
+DTypeLike = typing.Union[DType, str, type, np.dtype]

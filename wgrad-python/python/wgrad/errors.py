@@ -8,7 +8,7 @@ class OpError(Exception):
     """The base of all exceptions of this module."""
 
     @property
-    def message(self):
+    def message(self) -> str:
         return str(self)
 
 
@@ -42,6 +42,10 @@ class UnavailableError(OpError, ConnectionError):
 
 class UnimplementedError(OpError, NotImplementedError):
     """Something that wgrad does not have."""
+
+
+class OutOfRangeError(OpError, IndexError):
+    """There is nothing left to read."""
 
 
 class UnknownError(OpError, OSError):

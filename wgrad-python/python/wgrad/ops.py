@@ -1,18 +1,63 @@
 """Ops: for each of TensorFlow's functions its parameters, and which of them are tensors.
 
 A line of the table has the function's name and its parameters in TensorFlow's order. `*` marks a tensor, `**` a list of
-tensors; `key:parameter` gives the key of the native call where it is called differently, and `=` a default that the native call lacks. All parameters
+tensors, `~` a parameter that changes nothing here, as devices hold 32 bits; `key:parameter` gives the key of the native call where it is called differently, and `=` a default that the native call lacks. All parameters
 after the tensors are optional; the native call says what is missing.
 """
 
 import ast
+import collections
+import functools
 import inspect
 
 from . import _wgrad
 from .dtypes import DType, as_name
 from .tensor import Tensor, Variable, convert_to_tensor
 
+Symbol = _wgrad.Symbol
+# Keras's part of the package sets it: what a function does with symbols of a model that is being defined.
+SYMBOLIC = None
+
 _TABLE = """
+experimental.numpy.logaddexp *x1 *x2
+experimental.numpy.outer *a:x1 *b:x2
+experimental.numpy.tril *m:x k=0
+experimental.numpy.triu *m:x k=0
+keras.activations.celu *x alpha=1.0
+keras.activations.glu *x axis=-1
+keras.activations.hard_shrink *x threshold=0.5
+keras.activations.hard_sigmoid *x
+keras.activations.hard_silu *x
+keras.activations.hard_tanh *x
+keras.activations.mish *x
+keras.activations.soft_shrink *x threshold=0.5
+keras.activations.sparse_plus *x
+keras.activations.sparse_sigmoid *x
+keras.activations.squareplus *x b=4
+keras.activations.tanh_shrink *x
+keras.activations.threshold *x threshold default_value
+keras.ops.layer_normalization *x *gamma=None *beta=None axis=-1 epsilon=1e-07
+keras.ops.nan_to_num *x nan=0.0 posinf neginf
+keras.ops.rms_normalization *x *gamma:scale=None axis=-1 epsilon=1e-07
+signal.dct *input type=2 n - norm
+signal.idct *input type=2 n - norm
+signal.frame *signal frame_length frame_step pad_end=False pad_value=0.0 axis=-1
+signal.overlap_and_add *signal frame_step
+signal.hann_window window_length periodic=True -
+signal.hamming_window window_length periodic=True -
+signal.kaiser_window window_length beta=12.0 -
+signal.vorbis_window window_length -
+signal.linear_to_mel_weight_matrix num_mel_bins=20 num_spectrogram_bins=129 sample_rate=8000.0 lower_edge_hertz=125.0 upper_edge_hertz=3800.0 -
+signal.mfccs_from_log_mel_spectrograms *log_mel_spectrograms
+histogram_fixed_width_bins *values value_range nbins=100 -
+image.crop_and_resize *image *boxes *box_indices crop_size method="bilinear" extrapolation_value=0.0
+image.extract_patches *x:images sizes strides rates padding
+image.ssim_multiscale *img1 *img2 max_val power_factors filter_size=11 filter_sigma=1.5 k1=0.01 k2=0.03
+math.segment_prod *x:data *ids:segment_ids
+nn.atrous_conv2d *x:value *w:filters rate padding
+nn.max_pool_with_argmax *x:input ksize strides padding - - include_batch_in_index=False
+nn.normalize_moments *counts *mean_ss *variance_ss -
+nn.sufficient_statistics *x axes - -
 math.abs *x
 math.negative *x
 math.exp *x
@@ -82,8 +127,8 @@ math.reduce_std *x:input_tensor axis keepdims
 math.reduce_euclidean_norm *x:input_tensor axis keepdims
 math.reduce_any *x:input_tensor axis keepdims
 math.reduce_all *x:input_tensor axis keepdims
-math.argmax *x:input axis
-math.argmin *x:input axis
+math.argmax *x:input axis ~output_type
+math.argmin *x:input axis ~output_type
 math.count_nonzero *x:input axis
 math.l2_normalize *x axis epsilon
 math.cumsum *x axis exclusive reverse
@@ -99,6 +144,37 @@ math.unsorted_segment_sum *x:data *ids:segment_ids num_segments
 math.unsorted_segment_mean *x:data *ids:segment_ids num_segments
 math.unsorted_segment_max *x:data *ids:segment_ids num_segments
 math.unsorted_segment_min *x:data *ids:segment_ids num_segments
+math.unsorted_segment_prod *x:data *ids:segment_ids num_segments
+math.unsorted_segment_sqrt_n *x:data *ids:segment_ids num_segments
+math.lgamma *x
+math.digamma *x
+math.erfinv *x
+math.erfcinv *x
+math.ndtri *x
+math.bessel_i0 *x
+math.bessel_i0e *x
+math.bessel_i1 *x
+math.bessel_i1e *x
+math.reciprocal_no_nan *x
+math.multiply_no_nan *x *y
+math.xdivy *x *y
+math.xlog1py *x *y
+math.nextafter *x1 *x2
+math.polygamma *a *x
+math.zeta *x *q
+math.lbeta *x
+math.in_top_k *targets *predictions k
+math.polyval **coeffs *x
+math.cumulative_logsumexp *x axis exclusive reverse
+math.is_non_decreasing *x
+math.is_strictly_increasing *x
+math.invert_permutation *x
+bitwise.bitwise_and *x *y
+bitwise.bitwise_or *x *y
+bitwise.bitwise_xor *x *y
+bitwise.left_shift *x *y
+bitwise.right_shift *x *y
+bitwise.invert *x
 nn.relu *x:features
 nn.relu6 *x:features
 nn.elu *x:features
@@ -110,11 +186,23 @@ nn.leaky_relu *x:features alpha=0.2
 nn.softmax *x:logits axis
 nn.log_softmax *x:logits axis
 nn.moments *x axes
+nn.weighted_moments *x axes *frequency_weights=None keepdims
+nn.convolution *x:input *w:filters strides padding='VALID' - dilations
+nn.pool *x:input window_shape pooling_type strides padding='VALID' - dilations
 nn.conv1d *x:input *w:filters stride padding
 nn.conv2d *x:input *w:filters strides padding - dilations
 nn.conv3d *x:input *w:filters strides padding
 nn.depthwise_conv2d *x:input *w:filter strides padding - dilations
 nn.separable_conv2d *x:input *dw:depthwise_filter *pw:pointwise_filter strides padding
+nn.conv1d_transpose *x:input *w:filters output_shape strides padding='SAME'
+nn.conv2d_transpose *x:input *w:filters output_shape strides padding='SAME'
+nn.conv3d_transpose *x:input *w:filters output_shape strides padding='SAME'
+nn.max_pool3d *x:input ksize strides padding
+nn.avg_pool3d *x:input ksize strides padding
+nn.batch_normalization *x *mean *var:variance *beta:offset *gamma:scale epsilon:variance_epsilon
+nn.crelu *features axis
+nn.zero_fraction *value
+nn.log_poisson_loss *targets *log_input compute_full_loss
 nn.bias_add *x:value *b:bias
 nn.max_pool2d *x:input ksize strides padding
 nn.avg_pool2d *x:input ksize strides padding
@@ -136,9 +224,32 @@ linalg.diag_part *x:input
 linalg.trace *x
 linalg.band_part *x:input num_lower num_upper
 linalg.global_norm **xs:t_list
+linalg.inv *input adjoint
+linalg.det *input
+linalg.slogdet *input
+linalg.logdet *matrix
+linalg.solve *matrix *rhs adjoint
+linalg.cholesky *input
+linalg.cholesky_solve *chol *rhs
+linalg.triangular_solve *matrix *rhs lower adjoint
+linalg.lstsq *matrix *rhs l2_regularizer fast
+linalg.qr *input full_matrices
+linalg.svd *tensor full_matrices
+linalg.eigh *tensor
+linalg.eigvalsh *tensor
+linalg.lu *input
+linalg.lu_solve *lower_upper *perm *rhs
+linalg.expm *input
+linalg.pinv *a
+linalg.matrix_rank *a
+linalg.cross *a *b
+linalg.set_diag *input *diagonal
+linalg.adjoint *matrix
+linalg.matrix_transpose *a
+linalg.tensor_diag *diagonal
+linalg.tensor_diag_part *input
 norm *x:tensor ord axis
 tensordot *a *b axes
-where *cond:condition *x *y
 gather *params *indices - axis batch_dims
 gather_nd *params *indices batch_dims
 scatter_nd *indices *updates shape
@@ -159,6 +270,15 @@ pad *x:tensor paddings mode='CONSTANT' constant_values
 tile *x:input multiples
 repeat *x:input repeats axis
 reverse *x:tensor axis
+reverse_sequence *x:input *seq_lengths seq_axis batch_axis
+saturate_cast *value dtype
+histogram_fixed_width *values value_range nbins
+truncatediv *x *y
+unique *x -
+unique_with_counts *x -
+truncatemod *x *y
+space_to_batch *x:input block_shape paddings
+batch_to_space *x:input block_shape crops
 roll *x:input shift axis
 transpose *x:a perm
 reshape *x:tensor shape
@@ -188,6 +308,16 @@ image.grayscale_to_rgb *x:images
 image.rgb_to_hsv *x:images
 image.hsv_to_rgb *x:images
 image.per_image_standardization *x:image
+image.adjust_gamma *x:image gamma=1.0 gain=1.0
+image.rgb_to_yuv *x:images
+image.yuv_to_rgb *x:images
+image.rgb_to_yiq *x:images
+image.yiq_to_rgb *x:images
+image.psnr *a *b max_val
+image.ssim *img1 *img2 max_val
+image.sobel_edges *image
+image.total_variation *images
+image.image_gradients *image
 image.convert_image_dtype *x:image dtype saturate
 """
 
@@ -197,13 +327,29 @@ greater_equal less less_equal logical_and logical_not logical_or maximum minimum
 reduce_any reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum round sigmoid sign sin sinh sqrt square
 subtract tan tanh add_n""".split()
 
+# The names of several results.
+_TUPLES = {
+    path: collections.namedtuple(kind, names)
+    for path, kind, names in (
+        ("math.top_k", "TopKV2", "values indices"),
+        ("unique", "Unique", "y idx"),
+        ("unique_with_counts", "UniqueWithCounts", "y idx count"),
+        ("linalg.eigh", "SelfAdjointEigV2", "e v"),
+        ("linalg.lu", "Lu", "lu p"),
+        ("linalg.qr", "Qr", "q r"),
+        ("linalg.slogdet", "LogMatrixDeterminant", "sign log_abs_determinant"),
+        ("linalg.svd", "Svd", "s u v"),
+        ("nn.max_pool_with_argmax", "MaxPoolWithArgmax", "output argmax"),
+    )
+}
+
 # The order of the tensors in which TensorFlow's arguments go to the native call, where both differ.
-_SHORT = {"ksize", "strides", "dilations"}
+_SHORT = {"ksize", "strides", "dilations", "sizes", "rates"}
 
 
 def _spatial(name, key, value):
     """Window sizes and strides without the axes of the batch and the channels."""
-    if key in _SHORT and isinstance(value, (list, tuple)) and len(value) == 4 and "2d" in name:
+    if key in _SHORT and isinstance(value, (list, tuple)) and len(value) == 4 and ("2d" in name or name in ("image.extract_patches", "nn.max_pool_with_argmax")):
         return list(value[1:3])
     return value
 
@@ -211,51 +357,76 @@ def _spatial(name, key, value):
 def _make(line):
     path, *parts = line.split()
     name = path.rpartition(".")[2]
-    native = f"tf.{path}"
-    fields, signature, defaults = [], [], {}
+    native = path if path.startswith("keras.") else f"tf.{path}"
+    fields, signature, defaults, needed_tensors = [], [], {}, set()
     tensors = sum(part.startswith("*") for part in parts)
     for part in parts:
         kind = "list" if part.startswith("**") else "tensor" if part.startswith("*") else "attribute"
-        part, _, default = part.partition("=")
+        kind = "ignored" if part.startswith("~") else kind
+        part, _, default = part.lstrip("~").partition("=")
         key, _, parameter = part.lstrip("*").partition(":")
         if part == "-":
             key, parameter, kind = None, f"_unused{len(fields)}", "unused"
         fields.append((kind, key, parameter or key))
         defaults[parameter or key] = ast.literal_eval(default) if default else None
+        if kind in ("tensor", "list") and not default:
+            needed_tensors.add(parameter or key)
     for kind, _, parameter in fields:
-        needed = kind in ("tensor", "list") and not (name == "where" and parameter != "condition")
+        needed = parameter in needed_tensors
         default = inspect.Parameter.empty if needed else defaults[parameter]
         signature.append(inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default))
     signature.append(inspect.Parameter("name", inspect.Parameter.KEYWORD_ONLY, default=None))
     signature = inspect.Signature(signature)
     simple = [key for kind, key, _ in fields]
     only_tensors = all(kind == "tensor" for kind, _, _ in fields)
+    # A plain number takes the dtype of the other tensors; these are whole numbers.
+    whole = {at for at, (kind, key, _) in enumerate(fields) if kind == "tensor" and key in ("ids", "indices")}
     op = _wgrad.NativeOp(native, [key for key in simple if key is not None])
+    tuple_of = _TUPLES.get(path)
 
     def function(*arguments, **named):
+        if whole and any(type(value) is int for value in (*arguments, *named.values())):
+            plain = signature.bind(*arguments, **named).arguments
+            numbers = {fields[at][2] for at in whole}
+            named = {key: convert_to_tensor(v) if key in numbers and type(v) is int else v for key, v in plain.items()}
+            arguments = ()
         if only_tensors and not named and len(arguments) == tensors:
-            return op(*arguments)
+            for argument in arguments:
+                if type(argument) is Symbol:
+                    return SYMBOLIC(function, arguments, named)
+            made = op(*arguments)
+            return made if tuple_of is None else tuple_of(*made)
         bound = signature.bind(*arguments, **named).arguments
         given, attributes = {}, {}
         for kind, key, parameter in fields:
             value = bound.get(parameter, defaults[parameter])
             if value is None:
                 continue
+            if kind == "ignored":
+                continue
             if kind == "unused":
                 raise TypeError(f"{name}: this argument is not supported; leave it out.")
             if kind == "tensor":
+                if type(value) is Symbol:
+                    return SYMBOLIC(function, arguments, named)
                 given[key] = value
             elif kind == "list":
                 given[key] = list(value)
+                if any(type(item) is Symbol for item in given[key]):
+                    return SYMBOLIC(function, arguments, named)
             else:
                 value = as_name(value) if isinstance(value, (DType, type)) else value
                 attributes[key] = _spatial(path, key, value)
         results = op.call(given, attributes)
+        if tuple_of is not None:
+            return tuple_of(*results)
         return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
 
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature
     function.__doc__ = f"TensorFlow's `tf.{path}`."
+    # Which parameters are lists, for the type stubs.
+    function.lists = {parameter for kind, _, parameter in fields if kind == "list"}
     return path, function
 
 
@@ -266,10 +437,16 @@ def install(namespaces):
     """Puts each function into its namespace: `{"": .., "math": .., ..}`."""
     for path, function in FUNCTIONS.items():
         place, _, name = path.rpartition(".")
-        namespaces[place][name] = function
+        # Functions of Keras and of NumPy are in `keras.ops`.
+        if place in namespaces:
+            namespaces[place][name] = function
     for name in _TOP:
         namespaces[""].setdefault(name, FUNCTIONS[f"math.{name}"])
     top = namespaces[""]
+    from . import functions
+
+    functions.__dict__.update({path: function for path, function in FUNCTIONS.items() if "." not in path})
+    functions.__dict__.update({name: FUNCTIONS[f"math.{name}"] for name in _TOP}, matmul=FUNCTIONS["linalg.matmul"])
     namespaces["math"]["confusion_matrix"] = confusion_matrix
     top["matmul"] = FUNCTIONS["linalg.matmul"]
     namespaces["math"]["mod"] = FUNCTIONS["math.floormod"]
@@ -283,17 +460,32 @@ def install(namespaces):
     namespaces["nn"]["avg_pool"] = FUNCTIONS["nn.avg_pool2d"]
 
 
+def _of_symbols(function):
+    """The same function, also of symbols."""
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        if any(type(value) is Symbol for value in (*arguments, *named.values())):
+            return SYMBOLIC(call, arguments, named)
+        return function(*arguments, **named)
+
+    return call
+
+
+_WHERE = _wgrad.NativeOp("tf.where", ["cond", "x", "y"])
 _EINSUM, _MESHGRID, _CLIP, _CONFUSION, _MASK = (
     _wgrad.NativeOp(f"tf.{name}", [])
     for name in ("einsum", "meshgrid", "clip_by_global_norm", "math.confusion_matrix", "sequence_mask")
 )
 
 
+@_of_symbols
 def cast(x, dtype, name=None):
     """TensorFlow's `tf.cast`."""
     return convert_to_tensor(x)._cast(as_name(dtype))
 
 
+@_of_symbols
 def einsum(equation, *inputs):
     """TensorFlow's `tf.einsum`."""
     tensors = {f"x{at}": value for at, value in enumerate(inputs)}
@@ -316,12 +508,14 @@ def ones(shape, dtype="float32", name=None):
     return _wgrad.constant(1, as_name(dtype), _sizes(shape))
 
 
+@_of_symbols
 def zeros_like(input, dtype=None, name=None):
     """TensorFlow's `tf.zeros_like`."""
     x = convert_to_tensor(input)
     return zeros(x._shape, dtype or x._dtype)
 
 
+@_of_symbols
 def ones_like(input, dtype=None, name=None):
     """TensorFlow's `tf.ones_like`."""
     x = convert_to_tensor(input)
@@ -353,11 +547,13 @@ def linspace(start, stop, num, name=None):
     return _wgrad.constant(np.linspace(start, stop, num, dtype="float32"), None)
 
 
+@_of_symbols
 def shape(input, name=None):
     """TensorFlow's `tf.shape`."""
     return _wgrad.constant(list(convert_to_tensor(input)._shape), "int32", None)
 
 
+@_of_symbols
 def size(input, name=None):
     """TensorFlow's `tf.size`."""
     count = 1
@@ -366,11 +562,13 @@ def size(input, name=None):
     return _wgrad.constant(count, "int32")
 
 
+@_of_symbols
 def rank(input, name=None):
     """TensorFlow's `tf.rank`."""
     return _wgrad.constant(len(convert_to_tensor(input)._shape), "int32")
 
 
+@_of_symbols
 def identity(input, name=None):
     """TensorFlow's `tf.identity`."""
     return FUNCTIONS["reshape"](input, list(convert_to_tensor(input)._shape))
@@ -378,8 +576,9 @@ def identity(input, name=None):
 
 def meshgrid(*args, indexing="xy"):
     """TensorFlow's `tf.meshgrid`."""
-    x, y = args
-    return _MESHGRID.call({"x": x, "y": y}, {"indexing": indexing})
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing is {indexing!r}; it must be 'xy' or 'ij'.")
+    return _MESHGRID.call({f"x{at}": x for at, x in enumerate(args)}, {"indexing": indexing})
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
@@ -388,6 +587,7 @@ def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
     return _CLIP.call({"xs": list(t_list)}, {"clip_norm": clip_norm}), norm
 
 
+@_of_symbols
 def clip_by_value(t, clip_value_min, clip_value_max, name=None):
     """TensorFlow's `tf.clip_by_value`."""
     return FUNCTIONS["math.maximum"](FUNCTIONS["math.minimum"](t, clip_value_max), clip_value_min)
@@ -406,11 +606,42 @@ def confusion_matrix(labels, predictions, num_classes=None, name=None):
     return _CONFUSION.call({"labels": labels, "predictions": predictions}, {"num_classes": num_classes})[0]
 
 
+@_of_symbols
 def sequence_mask(lengths, maxlen=None, dtype="bool", name=None):
     """TensorFlow's `tf.sequence_mask`."""
     maxlen = _above(lengths) - 1 if maxlen is None else int(maxlen)
     mask = _MASK.call({"x": lengths}, {"maxlen": maxlen})[0]
     return mask if as_name(dtype) == "bool" else cast(mask, dtype)
+
+
+@_of_symbols
+def where(condition, x=None, y=None, name=None):
+    """TensorFlow's `tf.where`. Without `x` and `y`: the indices of true values, which are read on the host."""
+    if x is None and y is None:
+        import numpy as np
+
+        return _wgrad.constant(np.argwhere(convert_to_tensor(condition).numpy()).astype("int32"), "int32")
+    if x is None or y is None:
+        raise ValueError("where: give both x and y, or neither.")
+    return _WHERE(condition, x, y)
+
+
+@_of_symbols
+def ensure_shape(x, shape, name=None):
+    """TensorFlow's `tf.ensure_shape`; `None` stands for any size."""
+    x = convert_to_tensor(x)
+    sizes = list(x._shape)
+    if len(sizes) != len(shape) or any(wanted is not None and int(wanted) != size for wanted, size in zip(shape, sizes)):
+        raise ValueError(f"ensure_shape: the tensor is {sizes}; it must be {list(shape)}.")
+    return x
+
+
+def py_function(func, inp, Tout=None, name=None):
+    """TensorFlow's `tf.py_function`, which calls `func` with tensors."""
+    results = func(*[convert_to_tensor(x) for x in inp])
+    if isinstance(Tout, (list, tuple)):
+        return [convert_to_tensor(result)._cast(as_name(dtype)) for result, dtype in zip(results, Tout)]
+    return convert_to_tensor(results) if Tout is None else convert_to_tensor(results)._cast(as_name(Tout))
 
 
 def _sizes(shape):

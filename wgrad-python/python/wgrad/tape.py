@@ -1,12 +1,15 @@
 """Gradient tapes, functions with gradients of their own, and traced functions."""
 
+import contextlib
 import functools
+import inspect
 import threading
 import weakref
 
 import numpy as np
 
 from . import _wgrad
+from .errors import FailedPreconditionError
 from .tensor import Tensor, Variable, convert_to_tensor
 
 
@@ -39,6 +42,8 @@ class GradientTape:
         self._options = persistent, watch_accessed_variables
         self._thread = threading.get_ident()
         self._tape = None
+        # The variables that the program watches itself.
+        self._watched = []
 
     def __enter__(self):
         self._thread = threading.get_ident()
@@ -60,12 +65,26 @@ class GradientTape:
     def watch(self, tensor):
         for one in _flat(tensor)[0]:
             self._opened().watch(one)
+            if isinstance(one, Variable) and not any(one is known for known in self._watched):
+                self._watched.append(one)
 
     def watched_variables(self):
-        return tuple(self._opened().watched_variables())
+        made = list(self._watched)
+        made += [one for one in self._opened().watched_variables() if not any(one._is(known) for known in self._watched)]
+        return tuple(made)
 
     def reset(self):
         self._opened().reset()
+        self._watched.clear()
+
+    @contextlib.contextmanager
+    def stop_recording(self):
+        """Records nothing inside the `with` block."""
+        self._opened().pause()
+        try:
+            yield
+        finally:
+            self._opened().resume()
 
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
         """The gradients of the sum of the targets, in the structure of the sources; `None` without a connection."""
@@ -74,6 +93,15 @@ class GradientTape:
         given = None if output_gradients is None else [convert_to_tensor(g) for g in _flat(output_gradients)[0]]
         zeros = unconnected_gradients == UnconnectedGradients.ZERO
         return build(iter(self._opened().gradient(targets, leaves, given, zeros)))
+
+    def batch_jacobian(self, target, source, unconnected_gradients=UnconnectedGradients.NONE, **options):
+        """The Jacobian of each example: the first axis of both is the batch."""
+        made = self._opened().batch_jacobian(target, source)
+        if made is None and unconnected_gradients == UnconnectedGradients.ZERO:
+            from .ops import zeros
+
+            made = zeros([*target._shape, *source._shape[1:]], source._dtype)
+        return made
 
     def jacobian(self, target, sources, **options):
         leaves, build = _flat(sources)
@@ -140,11 +168,29 @@ class _Structure:
         return self._build(iter([next(tensors) if is_tensor else leaf for is_tensor, leaf in self._plan]))
 
 
+# Whether functions are called without a trace.
+_eagerly = False
+
+
+def run_functions_eagerly(run_eagerly):
+    """TensorFlow's `tf.config.run_functions_eagerly`: calls functions of `tf.function` as they are, to debug them."""
+    global _eagerly
+    _eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly():
+    """Whether `run_functions_eagerly` is on."""
+    return _eagerly
+
+
 class Function:
     """A Python function that is traced once for each signature of its arguments."""
 
-    def __init__(self, f, input_signature=None, reduce_retracing=False):
-        self.python_function = f
+    def __init__(self, f, input_signature=None, reduce_retracing=False, autograph=True, owner=None):
+        # `owner` is a weak reference to the first argument of a method.
+        self._source, self._owner, self._autograph = f, owner, autograph
+        self.python_function = self._of_owner(f)
+        self._traced = self.python_function
         functools.update_wrapper(self, f)
         self._signature, self._reduce_retracing = input_signature, reduce_retracing
         self._owners = {}
@@ -157,6 +203,8 @@ class Function:
         self._native = _wgrad.NativeFunction(body, reduce_retracing)
 
     def __call__(self, *arguments, **named):
+        if _eagerly:
+            return self.python_function(*arguments, **named)
         leaves, build = _flat((arguments, named))
         tensors, key = [], []
         for leaf in leaves:
@@ -177,10 +225,43 @@ class Function:
         def rebuild(tensors):
             tensors = iter(tensors)
             made = build(iter([next(tensors) if yes else leaf for yes, leaf in zip(is_tensor, leaves)]))
-            return self.python_function(*made[0], **made[1])
+            return self._traced(*made[0], **made[1])
 
-        results, structure = self._native.call(rebuild, tensors, ", ".join(key))
+        key = ", ".join(key)
+        made = None
+        try:
+            made = self._native.call(rebuild, tensors, key)
+        except FailedPreconditionError:
+            if not self._converts():
+                raise
+        # Outside of the handler, whose error would appear in front of those of the converted function.
+        results, structure = self._native.call(rebuild, tensors, key) if made is None else made
         return structure.rebuild(results)
+
+    def _of_owner(self, f):
+        """The function without the first argument of a method."""
+        if self._owner is None:
+            return f
+        owner = self._owner
+
+        @functools.wraps(f)
+        def method(*arguments, **named):
+            return f(owner(), *arguments, **named)
+
+        return method
+
+    def _converts(self):
+        """Converts statements on values of tensors, once."""
+        if not self._autograph or self._traced is not self.python_function or not inspect.isfunction(self._source):
+            return False
+        from . import autograph
+
+        made = autograph.convert(self._source)
+        if made is None:
+            return False
+        made = self._of_owner(made)
+        self._traced = lambda *arguments, **named: autograph.checked(made(*arguments, **named))
+        return True
 
     def _check(self, tensors):
         if len(tensors) != len(self._signature) or not all(
@@ -197,12 +278,9 @@ class Function:
         # Each object has traces of its own, which end with it.
         functions = owner.__dict__.setdefault("_wgrad_functions", {})
         if self not in functions:
-            reference = weakref.ref(owner)
-
-            def method(*arguments, **named):
-                return self.python_function(reference(), *arguments, **named)
-
-            functions[self] = Function(method, self._signature, self._reduce_retracing)
+            functions[self] = Function(
+                self._source, self._signature, self._reduce_retracing, self._autograph, weakref.ref(owner)
+            )
         return functions[self]
 
     @property
@@ -217,5 +295,5 @@ class Function:
 def function(func=None, input_signature=None, autograph=True, jit_compile=None, reduce_retracing=False, **options):
     """Makes a traced function of `func`; also as a decorator, with or without arguments."""
     if func is None:
-        return lambda f: function(f, input_signature, reduce_retracing=reduce_retracing)
-    return Function(func, input_signature, reduce_retracing)
+        return lambda f: function(f, input_signature, autograph, reduce_retracing=reduce_retracing)
+    return Function(func, input_signature, reduce_retracing, autograph)

@@ -1,12 +1,18 @@
 """Callbacks of `fit`, written in Python."""
 
 import math
+import os
 
 import numpy as np
+
+from .. import _wgrad
 
 
 class Callback:
     """Is called during training; `self.model` is the model."""
+
+    # A callback that has methods for batches and does not need them now sets this to False: each batch waits for its logs.
+    _of_batches = True
 
     def __init__(self):
         self.model = None
@@ -42,6 +48,27 @@ class Callback:
     def on_test_end(self, logs=None):
         pass
 
+    def on_test_batch_begin(self, batch, logs=None):
+        pass
+
+    def on_test_batch_end(self, batch, logs=None):
+        pass
+
+    def on_predict_begin(self, logs=None):
+        pass
+
+    def on_predict_end(self, logs=None):
+        pass
+
+    def on_predict_batch_begin(self, batch, logs=None):
+        pass
+
+    def on_predict_batch_end(self, batch, logs=None):
+        pass
+
+
+_OF_BATCHES = [f"on_{phase}_batch_{end}" for phase in ("train", "test", "predict") for end in ("begin", "end")]
+
 
 class History(Callback):
     """The losses and metrics of each epoch."""
@@ -55,16 +82,15 @@ def wrapped(callbacks, model, params):
     """The callbacks as the native `fit` takes them: each with whether it needs every batch."""
     found = []
     for callback in callbacks or ():
+        if type(callback) is History or isinstance(callback, BackupAndRestore):
+            continue
         if not isinstance(callback, Callback):
             raise TypeError(f"fit: {callback!r} is no callback; derive it from keras.callbacks.Callback.")
         callback.set_model(model)
         callback.set_params(params)
         kind = type(callback)
-        batches = (kind.on_train_batch_begin, kind.on_train_batch_end) != (
-            Callback.on_train_batch_begin,
-            Callback.on_train_batch_end,
-        )
-        found.append((callback, batches))
+        batches = any(getattr(kind, name) is not getattr(Callback, name) for name in _OF_BATCHES)
+        found.append((callback, batches and callback._of_batches))
     return found
 
 
@@ -78,6 +104,7 @@ class LambdaCallback(Callback):
             "epoch_begin": on_epoch_begin, "epoch_end": on_epoch_end, "train_begin": on_train_begin,
             "train_end": on_train_end, "batch_begin": on_train_batch_begin, "batch_end": on_train_batch_end,
         }
+        self._of_batches = on_train_batch_begin is not None or on_train_batch_end is not None
 
     def _call(self, name, *arguments):
         if self._calls[name] is not None:
@@ -177,15 +204,43 @@ class ModelCheckpoint(_Watching):
             print(f"Epoch {epoch + 1}: saved {path}")
 
 
+class BackupAndRestore(Callback):
+    """Saves the whole training while it runs, so that the same `fit` continues where it was interrupted."""
+
+    def __init__(self, backup_dir, save_freq="epoch", double_checkpoint=False, delete_checkpoint=True):
+        super().__init__()
+        if not backup_dir:
+            raise ValueError("BackupAndRestore: backup_dir is empty; give a folder that contains nothing else.")
+        if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
+            raise ValueError(f"BackupAndRestore: save_freq is {save_freq!r}; it must be 'epoch' or a number of batches.")
+        self.backup_dir, self.save_freq = str(backup_dir), save_freq
+        self.double_checkpoint, self.delete_checkpoint = bool(double_checkpoint), bool(delete_checkpoint)
+
+    def _plan(self):
+        return self.backup_dir, None if self.save_freq == "epoch" else self.save_freq, self.double_checkpoint, self.delete_checkpoint
+
+
+def _note_rate(model, logs):
+    """Adds the learning rate of an epoch to its logs."""
+    if logs is not None:
+        logs["learning_rate"] = float(model.optimizer.learning_rate)
+
+
 class LearningRateScheduler(Callback):
     """Sets the learning rate before each epoch: `schedule(epoch, rate)`."""
 
     def __init__(self, schedule, verbose=0):
         super().__init__()
-        self.schedule = schedule
+        self.schedule, self.verbose = schedule, verbose
 
     def on_epoch_begin(self, epoch, logs=None):
-        self.model.optimizer.learning_rate = self.schedule(epoch, self.model.optimizer.learning_rate)
+        rate = float(self.schedule(epoch, float(self.model.optimizer.learning_rate)))
+        self.model.optimizer.learning_rate = rate
+        if self.verbose > 0:
+            print(f"\nEpoch {epoch + 1}: LearningRateScheduler setting learning rate to {rate}.")
+
+    def on_epoch_end(self, epoch, logs=None):
+        _note_rate(self.model, logs)
 
 
 class ReduceLROnPlateau(_Watching):
@@ -196,13 +251,14 @@ class ReduceLROnPlateau(_Watching):
         super().__init__(monitor, mode, min_delta)
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor is {factor}; it must be below 1.")
-        self.factor, self.patience, self.cooldown, self.min_lr = factor, patience, cooldown, min_lr
+        self.factor, self.patience, self.cooldown, self.min_lr, self.verbose = factor, patience, cooldown, min_lr, verbose
 
     def on_train_begin(self, logs=None):
         self.wait = self._cooling = 0
         self.best = math.inf * self._sign
 
     def on_epoch_end(self, epoch, logs=None):
+        _note_rate(self.model, logs)
         value = self._value(logs)
         if self._cooling > 0:
             self._cooling, self.wait = self._cooling - 1, 0
@@ -212,7 +268,9 @@ class ReduceLROnPlateau(_Watching):
             self.wait += 1
             rate = self.model.optimizer.learning_rate
             if self.wait >= self.patience and rate > self.min_lr:
-                self.model.optimizer.learning_rate = max(rate * self.factor, self.min_lr)
+                rate = self.model.optimizer.learning_rate = max(rate * self.factor, self.min_lr)
+                if self.verbose > 0:
+                    print(f"\nEpoch {epoch + 1}: ReduceLROnPlateau reducing learning rate to {rate}.")
                 self._cooling, self.wait = self.cooldown, 0
 
 
@@ -248,3 +306,42 @@ class CSVLogger(Callback):
 
     def on_train_end(self, logs=None):
         self._file.close()
+
+
+class TensorBoard(Callback):
+    """Writes the logs of each epoch for TensorBoard: those of training into `train`, of validation into `validation`."""
+
+    def __init__(self, log_dir="logs", histogram_freq=0, write_graph=True, write_images=False, write_steps_per_second=False,
+                 update_freq="epoch", **options):
+        super().__init__()
+        if histogram_freq or write_images or write_steps_per_second:
+            raise TypeError("TensorBoard: histogram_freq, write_images and write_steps_per_second are not supported; leave them out.")
+        self.log_dir, self.update_freq, self._steps = str(log_dir), update_freq, 0
+        self._of_batches = update_freq != "epoch"
+
+    def on_train_begin(self, logs=None):
+        self._writers = {}
+
+    def _write(self, part, values, step, prefix):
+        if not values:
+            return
+        if part not in self._writers:
+            self._writers[part] = _wgrad.SummaryWriter(os.path.join(self.log_dir, part))
+        with self._writers[part]:
+            for name, value in values.items():
+                _wgrad.summary_scalar(prefix + name, float(value), step)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._steps += 1
+        if self.update_freq == "batch" or isinstance(self.update_freq, int) and self._steps % self.update_freq == 0:
+            self._write("train", logs or {}, self._steps, "batch_")
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = logs or {}
+        validation = {key[4:]: value for key, value in logs.items() if key.startswith("val_")}
+        training = {key: value for key, value in logs.items() if not key.startswith("val_")}
+        self._write("train", training, epoch, "epoch_")
+        self._write("validation", validation, epoch, "epoch_")
+
+    def on_train_end(self, logs=None):
+        self._writers = {}

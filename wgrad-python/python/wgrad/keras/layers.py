@@ -1,22 +1,25 @@
 """Keras's layers: a line for each, with its parameters in Keras's order."""
 
-from .. import _wgrad
-from .base import Input, Layer, NativeLayer, _leaves
+from .host_layers import LAYERS as _HOST_LAYERS
+from .layer import Layer
+from .native import AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent
+from .objects import Described, classes
+from .symbols import Input
 
 _TABLE = """
 Dense units activation use_bias kernel_initializer bias_initializer kernel_regularizer bias_regularizer
 EinsumDense equation output_shape activation bias_axes
 Embedding input_dim output_dim embeddings_initializer embeddings_regularizer
-Conv1D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
-Conv2D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
-Conv3D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
-Conv1DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
-Conv2DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
-Conv3DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
+Conv1D=Convolution1D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
+Conv2D=Convolution2D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
+Conv3D=Convolution3D filters kernel_size strides padding data_format dilation_rate groups activation use_bias
+Conv1DTranspose=Convolution1DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
+Conv2DTranspose=Convolution2DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
+Conv3DTranspose=Convolution3DTranspose filters kernel_size strides padding output_padding data_format dilation_rate activation
 DepthwiseConv1D kernel_size strides padding depth_multiplier data_format dilation_rate activation
 DepthwiseConv2D kernel_size strides padding depth_multiplier data_format dilation_rate activation
-SeparableConv1D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
-SeparableConv2D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
+SeparableConv1D=SeparableConvolution1D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
+SeparableConv2D=SeparableConvolution2D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
 MaxPooling1D=MaxPool1D pool_size strides padding
 MaxPooling2D=MaxPool2D pool_size strides padding
 MaxPooling3D=MaxPool3D pool_size strides padding
@@ -34,7 +37,6 @@ LayerNormalization axis epsilon center scale
 GroupNormalization groups axis epsilon center scale
 RMSNormalization axis epsilon
 UnitNormalization axis
-Normalization axis mean variance
 Dropout rate noise_shape seed
 AlphaDropout rate noise_shape seed
 GaussianDropout rate seed
@@ -74,11 +76,15 @@ RandomTranslation height_factor width_factor fill_mode interpolation seed
 RandomContrast factor value_range seed
 RandomBrightness factor value_range seed
 RandomCrop height width seed
-LSTM units activation recurrent_activation use_bias
-GRU units activation recurrent_activation use_bias
-SimpleRNN units activation use_bias
-Bidirectional layer merge_mode weights backward_layer
 TimeDistributed layer
+SpectralNormalization layer power_iterations
+Solarization addition_factor threshold_factor value_range seed
+AdaptiveAveragePooling1D output_size
+AdaptiveAveragePooling2D output_size
+AdaptiveAveragePooling3D output_size
+AdaptiveMaxPooling1D output_size
+AdaptiveMaxPooling2D output_size
+AdaptiveMaxPooling3D output_size
 CategoryEncoding num_tokens output_mode
 Discretization bin_boundaries num_bins epsilon output_mode
 """
@@ -95,7 +101,33 @@ Dot axes normalize
 """
 
 
-def _classes(table, merges):
+_RECURRENT = """
+LSTM units activation recurrent_activation use_bias
+GRU units activation recurrent_activation use_bias
+SimpleRNN units activation use_bias
+RNN cell return_sequences
+Bidirectional layer merge_mode weights backward_layer
+ConvLSTM1D filters kernel_size strides padding
+ConvLSTM2D filters kernel_size strides padding
+ConvLSTM3D filters kernel_size strides padding
+"""
+
+_HEADED = """
+MultiHeadAttention num_heads key_dim value_dim dropout use_bias output_shape attention_axes
+GroupQueryAttention=GroupedQueryAttention head_dim num_query_heads num_key_value_heads dropout use_bias
+"""
+
+_ATTENTION = """
+Attention use_scale score_mode dropout seed
+AdditiveAttention use_scale dropout
+"""
+
+
+class Cell(Described):
+    """A cell, for `RNN`."""
+
+
+def _classes(table, base, kind=None):
     made = {}
     for line in table.strip().splitlines():
         names, *parameters = line.split()
@@ -105,19 +137,31 @@ def _classes(table, merges):
         body = {
             "_class": name,
             "_parameters": tuple(parameters),
-            "_merges": merges,
             "_sizes": digits[0] if digits else None,
             "__module__": __name__,
             "__doc__": f"Keras's `{name}`: {', '.join(parameters) or 'no options in order'}.",
         }
-        kind = type(name, (NativeLayer,), body)
+        if kind is not None:
+            body["_kind"] = kind
+        made_class = type(name, (base,), body)
         for name in (name, *aliases):
-            made[name] = kind
+            made[name] = made_class
     return made
 
 
-globals().update(_classes(_TABLE, False))
-globals().update(_classes(_MERGING, True))
+globals().update(_classes(_TABLE, NativeLayer))
+globals().update(_classes(_MERGING, NativeLayer, "many"))
+globals().update(_classes(_RECURRENT, Recurrent))
+globals().update(_classes(_HEADED, HeadedAttention))
+globals().update(_classes(_ATTENTION, ListAttention))
+globals().update(_HOST_LAYERS)
+globals().update(_classes("Normalization axis mean variance invert", AdaptedNormalization))
+globals().update(classes(__name__, Cell, """
+LSTMCell units activation recurrent_activation use_bias
+GRUCell units activation recurrent_activation use_bias
+SimpleRNNCell units activation use_bias
+StackedRNNCells cells
+"""))
 
 
 class InputLayer(Layer):
@@ -130,12 +174,15 @@ class InputLayer(Layer):
 class Lambda(Layer):
     """A layer that calls a function."""
 
-    def __init__(self, function, name=None, arguments=None):
-        super().__init__(name=name)
+    def __init__(self, function, output_shape=None, mask=None, arguments=None, name=None, **options):
+        super().__init__(name=name, **options)
         self.function, self.arguments = function, arguments or {}
 
     def call(self, inputs):
         return self.function(inputs, **self.arguments)
+
+    def _wgrad_config(self):
+        raise ValueError("Lambda: a function of Python cannot be written to a file. Use a class derived from Layer, or save_weights.")
 
 
 def _function(name):
@@ -150,3 +197,18 @@ def _function(name):
 add, subtract, multiply, average, maximum, minimum, concatenate, dot = map(
     _function, ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot")
 )
+
+# The functions of `keras.activations` that are not among TensorFlow's.
+ACTIVATIONS = """celu glu hard_shrink hard_sigmoid hard_silu hard_swish hard_tanh log_sigmoid mish soft_shrink sparse_plus sparse_sigmoid
+sparsemax squareplus tanh_shrink""".split()
+
+
+def activation_of(name):
+    """The function of an activation."""
+
+    def activation(x):
+        return globals()["Activation"](name)(x)
+
+    activation.__name__ = activation.__qualname__ = name
+    activation.__doc__ = f"Keras's `keras.activations.{name}`."
+    return activation

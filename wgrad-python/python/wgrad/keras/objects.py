@@ -1,17 +1,20 @@
-"""Keras's objects that are a class and options: initializers, regularizers, constraints, schedules, optimizers, losses, metrics."""
+"""Keras's objects that are a class and options: initializers, regularizers, constraints, schedules, optimizers, losses."""
 
 import json
 
 import numpy as np
 
 from .. import _wgrad
+from ..dtypes import as_name
 from ..tensor import Tensor, Variable, convert_to_tensor
+from .structure import _by_name, _snake
 
 
 def plain(value):
     """A value as JSON has it."""
     if isinstance(value, Described):
-        return {"module": "keras", "class_name": value._class, "config": value.get_config(), "registered_name": None}
+        module = type(value).__module__.removeprefix("wgrad.")
+        return {"module": module, "class_name": value._class, "config": value.get_config(), "registered_name": None}
     if isinstance(value, (Tensor, Variable, np.ndarray, np.generic)):
         value = value.numpy() if isinstance(value, (Tensor, Variable)) else value
         return value.tolist()
@@ -20,8 +23,27 @@ def plain(value):
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
+        return {"exp": "exponential"}.get(value.__name__, value.__name__)
     return value
+
+
+class KerasVariable(Variable):
+    """A variable as Keras has it: `value` is a property."""
+
+    value = property(lambda self: self.read_value())
+
+    def __new__(cls, initializer, shape=None, trainable=True, dtype=None, name=None, constraint=None, **options):
+        if isinstance(shape, bool):
+            shape, trainable = None, shape
+        if callable(initializer) or isinstance(initializer, str):
+            initializer = initial_value(initializer, shape or (), as_name(dtype) or "float32")
+        made = super().__new__(cls, initializer, trainable, None if dtype is None else as_name(dtype), constraint=limit(constraint))
+        if name is not None:
+            made._name = name
+        return made
+
+    def __init__(self, *arguments, **options):
+        pass
 
 
 class Described:
@@ -31,12 +53,7 @@ class Described:
     _parameters = ()
 
     def __init__(self, *arguments, **options):
-        if len(arguments) > len(self._parameters):
-            raise TypeError(f"{self._class} takes {len(self._parameters)} arguments in order, not {len(arguments)}.")
-        for name, value in zip(self._parameters, arguments):
-            if name in options:
-                raise TypeError(f"{self._class}: '{name}' is given twice.")
-            options[name] = value
+        _by_name(self._class, self._parameters, arguments, options)
         self._options = {key: value for key, value in options.items() if value is not None}
 
     def get_config(self):
@@ -104,6 +121,10 @@ def initial_value(initializer, shape, dtype):
     name = initializer._class if isinstance(initializer, Initializer) else str(initializer)
     name = name.replace("_", "").lower()
     options = initializer._options if isinstance(initializer, Initializer) else {}
+    seed = options.get("seed")
+    draw = _wgrad.random
+    if seed is not None:
+        draw = (seed if isinstance(seed, SeedGenerator) else SeedGenerator(int(seed)))._native.draw
     if name == "zeros":
         return _wgrad.constant(0, dtype, shape)
     if name == "ones":
@@ -111,45 +132,156 @@ def initial_value(initializer, shape, dtype):
     if name == "constant":
         return _wgrad.constant(options.get("value", 0.0), dtype, shape)
     if name in ("randomnormal", "normal"):
-        return _wgrad.random("normal", shape, options.get("mean", 0.0), options.get("stddev", 0.05))
+        return draw("normal", shape, options.get("mean", 0.0), options.get("stddev", 0.05))
     if name in ("randomuniform", "uniform"):
-        return _wgrad.random("uniform", shape, options.get("minval", -0.05), options.get("maxval", 0.05))
+        return draw("uniform", shape, options.get("minval", -0.05), options.get("maxval", 0.05))
     if name == "truncatednormal":
-        return _wgrad.random("truncated", shape, options.get("mean", 0.0), options.get("stddev", 0.05))
+        return draw("truncated", shape, options.get("mean", 0.0), options.get("stddev", 0.05))
     scales = {"glorot": (1.0, "fan_avg"), "he": (2.0, "fan_in"), "lecun": (1.0, "fan_in")}
     for prefix, (scale, mode) in scales.items():
         if name.startswith(prefix):
-            return _scaled(shape, scale, mode, name.endswith("uniform"))
-    raise ValueError(f"add_weight: the initializer {initializer!r} is not supported here.")
+            return _scaled(draw, shape, scale, mode, name.endswith("uniform"))
+    if name == "variancescaling":
+        return _scaled(draw, shape, options.get("scale", 1.0), options.get("mode", "fan_in"), options.get("distribution") == "uniform")
+    if name == "identity":
+        return _wgrad.constant(np.eye(*shape, dtype="float32") * options.get("gain", 1.0), dtype)
+    if isinstance(initializer, Initializer):
+        return _wgrad.initial_values(json.dumps(plain(initializer)), shape)
+    return initial_value(_known("initializer", INITIALIZERS, str(initializer)), shape, dtype)
 
 
-def _scaled(shape, scale, mode, is_uniform):
+def _scaled(draw, shape, scale, mode, is_uniform):
     area = int(np.prod(shape[:-2])) if len(shape) > 2 else 1
     fan_in = shape[-2] * area if len(shape) > 1 else (shape[0] if shape else 1)
     fan_out = shape[-1] * area if shape else 1
-    scale /= max(1.0, fan_in if mode == "fan_in" else (fan_in + fan_out) / 2)
+    fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2}
+    scale /= max(1.0, fans[mode])
     if is_uniform:
         limit = (3 * scale) ** 0.5
-        return _wgrad.random("uniform", shape, -limit, limit)
+        return draw("uniform", shape, -limit, limit)
     # The deviation of a normal distribution that is cut at two deviations.
-    return _wgrad.random("truncated", shape, 0.0, scale**0.5 / 0.87962566103423978)
+    return draw("truncated", shape, 0.0, scale**0.5 / 0.87962566103423978)
 
 
-REGULARIZERS = classes("wgrad.keras.regularizers", Described, """
+class Regularizer(Described):
+    """A penalty on weights. A subclass of a program defines `__call__(x)`."""
+
+    def __call__(self, x):
+        return _wgrad.NativeRegularizer(json.dumps(plain(self)))(x)
+
+
+REGULARIZERS = classes("wgrad.keras.regularizers", Regularizer, """
 L1=l1 l1
 L2=l2 l2
 L1L2=l1_l2 l1 l2
 OrthogonalRegularizer factor mode
 """)
 
-CONSTRAINTS = classes("wgrad.keras.constraints", Described, """
+
+def penalty(value):
+    """A regularizer, its name or a function, as a function of a tensor; those of Keras are native."""
+    if isinstance(value, str):
+        if value.lower() not in ("l1", "l2", "l1_l2"):
+            raise ValueError(f"there is no regularizer '{value}'; use 'l1', 'l2', 'l1_l2' or one of keras.regularizers.")
+        value = REGULARIZERS[value.lower()]()
+    if isinstance(value, Regularizer) and value._class is not None:
+        return _wgrad.NativeRegularizer(json.dumps(plain(value)))
+    if callable(value):
+        return value
+    raise TypeError(f"{value!r} is no regularizer; use one of keras.regularizers, or a function of a tensor.")
+
+
+class Constraint(Described):
+    """What a weight must be after each step. A subclass of a program defines `__call__(w)`."""
+
+    def __call__(self, w):
+        if self._class is None:
+            raise NotImplementedError(f"{type(self).__name__} has no method __call__.")
+        return _wgrad.NativeConstraint(json.dumps(plain(self)))(w)
+
+
+CONSTRAINTS = classes("wgrad.keras.constraints", Constraint, """
 MaxNorm=max_norm max_value axis
 MinMaxNorm min_value max_value rate axis
 NonNeg=non_neg
 UnitNorm=unit_norm axis
 """)
 
-SCHEDULES = classes("wgrad.keras.optimizers.schedules", Described, """
+
+def limit(value):
+    """A constraint, its name or a function, as a function of a tensor; those of Keras are native."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = _known("constraint", CONSTRAINTS, value)
+    if isinstance(value, Constraint) and value._class is not None:
+        return _wgrad.NativeConstraint(json.dumps(plain(value)))
+    if callable(value):
+        return value
+    raise TypeError(f"{value!r} is no constraint; use one of keras.constraints, or a function of a tensor.")
+
+
+def _known(what, table, name):
+    """An object of the class of a name."""
+    made = {**{_snake(key): cls for key, cls in table.items()}, **table}.get(name)
+    if made is None:
+        raise ValueError(f"there is no {what} '{name}'; there are {', '.join(sorted(table))}.")
+    return made()
+
+
+def getter(what, table, base):
+    """Keras's function `get` of a module: an object by its name, its config, or as it is."""
+
+    def get(identifier):
+        if identifier is None or isinstance(identifier, base) or callable(identifier):
+            return identifier
+        if isinstance(identifier, dict):
+            return table[identifier["class_name"]](**identifier.get("config", {}))
+        return _known(what, table, str(identifier))
+
+    return get
+
+
+class Schedule(Described):
+    """A learning rate that changes from step to step. Call it with a step."""
+
+    def __call__(self, step):
+        if self._class is None:
+            raise NotImplementedError(f"{type(self).__name__} has no method __call__.")
+        if "_native" not in self.__dict__:
+            self._native = _wgrad.NativeOptimizer(json.dumps({"class_name": "SGD", "config": {"learning_rate": plain(self)}}))
+        self._native.set_iterations(int(step))
+        return convert_to_tensor(self._native.learning_rate)
+
+
+class LearningRate(float):
+    """The learning rate of an optimizer: a number with the methods of a variable."""
+
+    def __new__(cls, optimizer):
+        made = super().__new__(cls, optimizer._native.learning_rate)
+        made._optimizer = optimizer
+        return made
+
+    @property
+    def value(self):
+        return convert_to_tensor(float(self))
+
+    def numpy(self):
+        return np.float32(self)
+
+    def assign(self, value):
+        self._optimizer._native.set_learning_rate(float(value))
+        return LearningRate(self._optimizer)
+
+
+class Iterations(int):
+    """The number of steps that an optimizer has made, with the methods of a variable."""
+
+    def numpy(self):
+        return np.int64(self)
+
+
+SCHEDULES = classes("wgrad.keras.optimizers.schedules", Schedule, """
 ExponentialDecay initial_learning_rate decay_steps decay_rate staircase
 PiecewiseConstantDecay boundaries values
 PolynomialDecay initial_learning_rate decay_steps end_learning_rate power cycle
@@ -182,8 +314,24 @@ class Optimizer(Described):
         self._native.apply([g if g is None else convert_to_tensor(g) for g, _ in pairs], [v for _, v in pairs])
         return self.iterations
 
+    def build(self, variables):
+        """Creates the slots of the variables before the first step, such as for a checkpoint that is to be complete."""
+        self._native.build(variables := list(variables))
+        self._variables = variables
+
+    @property
+    def built(self):
+        return hasattr(self, "_variables") or self.iterations > 0
+
     def apply(self, grads, trainable_variables=None):
-        self.apply_gradients(zip(grads, trainable_variables))
+        """A step with a gradient for each variable; without variables, for those of `build`."""
+        grads = list(grads)
+        variables = getattr(self, "_variables", None) if trainable_variables is None else list(trainable_variables)
+        if variables is None:
+            raise ValueError("apply: give trainable_variables, or call build with them before.")
+        if len(grads) != len(variables):
+            raise ValueError(f"apply: there are {len(grads)} gradients for {len(variables)} variables.")
+        self.apply_gradients(zip(grads, variables))
 
     def minimize(self, loss, var_list, tape=None):
         """A step along the gradients of `loss`: a function without arguments, or a tensor with the tape that recorded it."""
@@ -199,7 +347,7 @@ class Optimizer(Described):
 
     @property
     def iterations(self):
-        return self._native.iterations
+        return Iterations(self._native.iterations)
 
     @property
     def name(self):
@@ -207,7 +355,7 @@ class Optimizer(Described):
 
     @property
     def learning_rate(self):
-        return self._native.learning_rate
+        return LearningRate(self)
 
     @learning_rate.setter
     def learning_rate(self, value):
@@ -237,18 +385,24 @@ def get_optimizer(value):
     if isinstance(value, Optimizer):
         return value
     if isinstance(value, str):
-        return Optimizer._of(_wgrad.NativeOptimizer(value))
+        known = {name.lower(): cls for name, cls in OPTIMIZERS.items()}
+        return known[value.lower()]() if value.lower() in known else Optimizer._of(_wgrad.NativeOptimizer(value))
     raise ValueError(f"compile: {value!r} is no optimizer; use a name or one of keras.optimizers.")
 
 
-# ---- losses and metrics ----
+# ---- losses ----
 
 
 class Loss(Described):
     """A loss. A subclass of a program defines `call(y_true, y_pred)`."""
 
     def __init__(self, *arguments, **options):
-        options.pop("name", None)
+        self.name = options.pop("name", None) or _snake(type(self).__name__)
+        if options.get("reduction", "") is None:
+            options["reduction"] = "none"
+        self.reduction = options.get("reduction", "sum_over_batch_size")
+        if self._class is None:
+            options.pop("dtype", None)
         super().__init__(*arguments, **options)
         self._native = _wgrad.NativeLoss(self._json()) if self._class else None
 
@@ -260,7 +414,12 @@ class Loss(Described):
         losses = self.call(convert_to_tensor(y_true), convert_to_tensor(y_pred))
         if sample_weight is not None:
             losses = losses * sample_weight
-        return FUNCTIONS["math.reduce_mean"](losses)
+        if self.reduction == "none":
+            return losses
+        return FUNCTIONS["math.reduce_sum" if self.reduction == "sum" else "math.reduce_mean"](losses)
+
+    def call(self, y_true, y_pred):
+        raise NotImplementedError(f"{type(self).__name__} has no method call.")
 
 
 LOSSES = classes("wgrad.keras.losses", Loss, """
@@ -270,6 +429,7 @@ CategoricalCrossentropy from_logits label_smoothing axis reduction
 CategoricalFocalCrossentropy alpha gamma from_logits label_smoothing axis reduction
 CategoricalHinge reduction
 CosineSimilarity axis reduction
+Dice reduction
 Hinge reduction
 Huber delta reduction
 KLDivergence reduction
@@ -285,110 +445,25 @@ Tversky alpha beta reduction
 """)
 
 
-class Metric(Described):
-    """A metric that has seen values. A subclass of a program defines `update_state`, `result` and `reset_state`."""
+class SeedGenerator:
+    """A state of random numbers: `keras.random.SeedGenerator`."""
 
-    def __init__(self, *arguments, **options):
-        super().__init__(*arguments, **options)
-        self._native = _wgrad.NativeMetric(self._json()) if self._class else None
+    def __init__(self, seed=None, name=None):
+        if seed is None:
+            seed = int(_wgrad.random("uniform", [], 0, 2**31 - 1, True).numpy())
+        if not isinstance(seed, int) or seed < 0:
+            raise ValueError(f"SeedGenerator: the seed is {seed!r}; it must be a whole number that is not negative.")
+        self.seed, self._native = seed, _wgrad.NativeGenerator(seed)
 
-    @property
-    def name(self):
-        return self._native.name if self._native else self._options.get("name", type(self).__name__)
-
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        self._native.update(y_true, y_pred, sample_weight)
-
-    def result(self):
-        return self._native.result()
-
-    def reset_state(self):
-        self._native.reset_state()
-
-    reset_states = reset_state
-
-    def __call__(self, *arguments, **options):
-        self.update_state(*arguments, **options)
-        return self.result()
+    def get_config(self):
+        return {"seed": self.seed}
 
 
-METRICS = classes("wgrad.keras.metrics", Metric, """
-AUC num_thresholds name
-Accuracy name
-BinaryAccuracy name dtype threshold
-BinaryCrossentropy name dtype from_logits label_smoothing
-CategoricalAccuracy name
-CategoricalCrossentropy name dtype from_logits label_smoothing
-CategoricalHinge name
-CosineSimilarity name
-F1Score name
-FBetaScore beta name
-FalseNegatives name
-FalsePositives name
-Hinge name
-KLDivergence name
-LogCoshError name
-MeanAbsoluteError name
-MeanAbsolutePercentageError name
-MeanIoU num_classes name
-MeanSquaredError name
-MeanSquaredLogarithmicError name
-Poisson name
-Precision name
-R2Score name
-Recall name
-RootMeanSquaredError name
-SparseCategoricalAccuracy name
-SparseCategoricalCrossentropy name dtype from_logits
-SparseTopKCategoricalAccuracy k name
-SquaredHinge name
-TopKCategoricalAccuracy k name
-TrueNegatives name
-TruePositives name
-""")
-
-
-class Mean(Metric):
-    """The mean of all values that it was given."""
-
-    def __init__(self, name="mean", dtype=None):
-        super().__init__(name=name)
-        self.reset_state()
-
-    def update_state(self, values, sample_weight=None):
-        from ..ops import FUNCTIONS
-
-        values = convert_to_tensor(values, "float32")
-        weights = convert_to_tensor(1.0 if sample_weight is None else sample_weight, "float32")
-        weights = FUNCTIONS["broadcast_to"](weights, values._shape)
-        self._total = self._total + FUNCTIONS["math.reduce_sum"](values * weights)
-        self._count = self._count + FUNCTIONS["math.reduce_sum"](weights)
-
-    def result(self):
-        from ..ops import FUNCTIONS
-
-        return FUNCTIONS["math.divide_no_nan"](self._total, self._count)
-
-    def reset_state(self):
-        self._total = self._count = _wgrad.constant(0.0, "float32")
-
-    reset_states = reset_state
-
-
-class Sum(Mean):
-    """The sum of all values that it was given."""
-
-    def result(self):
-        return self._total
-
-
-METRICS["Mean"], METRICS["Sum"] = Mean, Sum
-
-
-def function_of(name):
+def function_of(class_name, name):
     """Keras's function of a loss: the value for each example."""
 
-    def loss(y_true, y_pred):
-        return LOSSES[name](reduction="none")(y_true, y_pred)
+    def loss(y_true, y_pred, **options):
+        return LOSSES[class_name](**options, reduction="none")(y_true, y_pred)
 
+    loss.__name__ = loss.__qualname__ = name
     return loss

@@ -3,6 +3,13 @@
 import numpy as np
 
 from .. import _wgrad
+from .directories import (  # noqa: F401
+    get_file, image_dataset_from_directory, img_to_array, load_img, text_dataset_from_directory,
+)
+from .feature_space import FeatureSpace  # noqa: F401
+from .plans import PyDataset, unpack_x_y_sample_weight  # noqa: F401
+
+Sequence = PyDataset
 
 
 def to_categorical(x, num_classes=None):
@@ -18,6 +25,48 @@ def to_categorical(x, num_classes=None):
     return np.eye(count, dtype="float32")[x]
 
 
+def pad_sequences(sequences, maxlen=None, dtype="int32", padding="pre", truncating="pre", value=0.0):
+    """Lists of different lengths as one array."""
+    sequences = [np.asarray(sequence) for sequence in sequences]
+    for name, given in (("padding", padding), ("truncating", truncating)):
+        if given not in ("pre", "post"):
+            raise ValueError(f"pad_sequences: {name} is {given!r}; it must be 'pre' or 'post'.")
+    maxlen = max(map(len, sequences), default=0) if maxlen is None else maxlen
+    rest = next((sequence.shape[1:] for sequence in sequences if len(sequence)), ())
+    made = np.full((len(sequences), maxlen, *rest), value, dtype=dtype)
+    for row, sequence in zip(made, sequences):
+        if len(sequence) and maxlen:
+            kept = sequence[-maxlen:] if truncating == "pre" else sequence[:maxlen]
+            row[-len(kept) if padding == "pre" else 0 : None if padding == "pre" else len(kept)] = kept
+    return made
+
+
+def normalize(x, axis=-1, order=2):
+    """Vectors of length 1."""
+    lengths = np.atleast_1d(np.linalg.norm(x, order, axis))
+    lengths[lengths == 0] = 1
+    return x / np.expand_dims(lengths, axis)
+
+
+def split_dataset(dataset, left_size=None, right_size=None, shuffle=False, seed=None):
+    """Two datasets of arrays or elements: parts of them, or numbers."""
+    from ..data import Dataset
+
+    elements = list(Dataset.from_tensor_slices(dataset) if not isinstance(dataset, Dataset) else dataset)
+    if shuffle:
+        order = np.random.default_rng(seed).permutation(len(elements))
+        elements = [elements[at] for at in order]
+    count = lambda size: round(size * len(elements)) if isinstance(size, float) else size
+    if left_size is None and right_size is None:
+        raise ValueError("split_dataset: give left_size or right_size.")
+    left = count(left_size) if left_size is not None else len(elements) - count(right_size)
+    right = count(right_size) if right_size is not None else len(elements) - left
+    if left < 0 or right < 0 or left + right > len(elements):
+        raise ValueError(f"split_dataset: {left} and {right} of {len(elements)} elements.")
+    made = lambda part: Dataset(lambda: iter(part), len(part))
+    return made(elements[:left]), made(elements[left : left + right])
+
+
 def set_random_seed(seed):
     """Seeds Python, NumPy and wgrad."""
     import random
@@ -25,3 +74,43 @@ def set_random_seed(seed):
     random.seed(seed)
     np.random.seed(seed)
     _wgrad.set_seed(seed)
+
+
+def timeseries_dataset_from_array(data, targets, sequence_length, sequence_stride=1, sampling_rate=1, batch_size=128, shuffle=False,
+                                  seed=None, start_index=None, end_index=None):
+    """Batches of windows of an array, with the target of each window's first row if there are targets."""
+    from ..data import Dataset
+
+    if min(sequence_length, sequence_stride, sampling_rate) < 1:
+        raise ValueError(
+            f"timeseries_dataset_from_array: sequence_length, sequence_stride and sampling_rate are {sequence_length}, {sequence_stride} "
+            f"and {sampling_rate}; each must be at least 1."
+        )
+    data = np.asarray(data)
+    first, last = start_index or 0, len(data) if end_index is None else min(end_index, len(data))
+    starts = np.arange(first, last - (sequence_length - 1) * sampling_rate, sequence_stride)
+    if targets is not None:
+        targets = np.asarray(targets)
+        starts = starts[starts - first < len(targets)]
+    if len(starts) == 0:
+        raise ValueError(
+            f"timeseries_dataset_from_array: {last - first} rows have no window of {sequence_length} rows at a rate of {sampling_rate}."
+        )
+    places = np.arange(sequence_length) * sampling_rate
+
+    def elements():
+        for start in starts:
+            window = data[start + places]
+            yield window if targets is None else (window, targets[start - first])
+
+    dataset = Dataset(elements, len(starts))
+    if shuffle:
+        dataset = dataset.shuffle(len(starts) if batch_size is None else batch_size * 8, seed)
+    return dataset if batch_size is None else dataset.batch(batch_size)
+
+
+def pack_x_y_sample_weight(x, y=None, sample_weight=None):
+    """What `fit` takes as an element of a dataset."""
+    if y is None:
+        return (x,) if isinstance(x, (tuple, list)) else x
+    return (x, y) if sample_weight is None else (x, y, sample_weight)

@@ -1,0 +1,268 @@
+# Written by stubs.py from the tables of the package.
+import builtins
+from typing import Any
+
+from . import autograph as autograph, bitwise as bitwise, data as data, debugging as debugging, distribute as distribute, errors as errors, image as image
+from . import io as io, keras as keras, linalg as linalg, lookup as lookup, math as math, nest as nest, nn as nn, random as random
+from . import saved_model as saved_model, train as train
+from .control_flow import (
+    TensorArray as TensorArray,
+    case as case,
+    cond as cond,
+    switch_case as switch_case,
+    while_loop as while_loop,
+)
+from .dtypes import (
+    DType as DType,
+    DTypeLike,
+    TensorShape as TensorShape,
+    as_dtype as as_dtype,
+    bool as bool,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    half as half,
+    int32 as int32,
+    int64 as int64,
+    string as string,
+    uint32 as uint32,
+    uint8 as uint8,
+)
+from .loops import foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, vectorized_map as vectorized_map
+from .saved_model import onnx as onnx
+from .tape import (
+    Function as Function,
+    GradientTape as GradientTape,
+    TensorSpec as TensorSpec,
+    UnconnectedGradients as UnconnectedGradients,
+    custom_gradient as custom_gradient,
+    function as function,
+    gradients_function as gradients_function,
+)
+from .tensor import (
+    Tensor as Tensor,
+    TensorLike,
+    Variable as Variable,
+    constant as constant,
+    convert_to_tensor as convert_to_tensor,
+    is_tensor as is_tensor,
+)
+from .functions import (
+    abs as abs,
+    acos as acos,
+    acosh as acosh,
+    add as add,
+    add_n as add_n,
+    argmax as argmax,
+    argmin as argmin,
+    argsort as argsort,
+    asin as asin,
+    asinh as asinh,
+    atan as atan,
+    atan2 as atan2,
+    atanh as atanh,
+    batch_to_space as batch_to_space,
+    boolean_mask as boolean_mask,
+    broadcast_to as broadcast_to,
+    ceil as ceil,
+    clip_by_norm as clip_by_norm,
+    concat as concat,
+    cos as cos,
+    cosh as cosh,
+    cumsum as cumsum,
+    divide as divide,
+    equal as equal,
+    exp as exp,
+    expand_dims as expand_dims,
+    floor as floor,
+    gather as gather,
+    gather_nd as gather_nd,
+    greater as greater,
+    greater_equal as greater_equal,
+    histogram_fixed_width as histogram_fixed_width,
+    histogram_fixed_width_bins as histogram_fixed_width_bins,
+    less as less,
+    less_equal as less_equal,
+    logical_and as logical_and,
+    logical_not as logical_not,
+    logical_or as logical_or,
+    matmul as matmul,
+    maximum as maximum,
+    minimum as minimum,
+    multiply as multiply,
+    negative as negative,
+    not_equal as not_equal,
+    one_hot as one_hot,
+    pad as pad,
+    pow as pow,
+    realdiv as realdiv,
+    reduce_all as reduce_all,
+    reduce_any as reduce_any,
+    reduce_logsumexp as reduce_logsumexp,
+    reduce_max as reduce_max,
+    reduce_mean as reduce_mean,
+    reduce_min as reduce_min,
+    reduce_prod as reduce_prod,
+    reduce_sum as reduce_sum,
+    repeat as repeat,
+    reshape as reshape,
+    reverse as reverse,
+    reverse_sequence as reverse_sequence,
+    roll as roll,
+    round as round,
+    saturate_cast as saturate_cast,
+    scatter_nd as scatter_nd,
+    searchsorted as searchsorted,
+    sigmoid as sigmoid,
+    sign as sign,
+    sin as sin,
+    sinh as sinh,
+    slice as slice,
+    sort as sort,
+    space_to_batch as space_to_batch,
+    split as split,
+    sqrt as sqrt,
+    square as square,
+    squeeze as squeeze,
+    stack as stack,
+    stop_gradient as stop_gradient,
+    subtract as subtract,
+    tan as tan,
+    tanh as tanh,
+    tensor_scatter_nd_add as tensor_scatter_nd_add,
+    tensor_scatter_nd_max as tensor_scatter_nd_max,
+    tensor_scatter_nd_min as tensor_scatter_nd_min,
+    tensor_scatter_nd_sub as tensor_scatter_nd_sub,
+    tensor_scatter_nd_update as tensor_scatter_nd_update,
+    tensordot as tensordot,
+    tile as tile,
+    transpose as transpose,
+    truediv as truediv,
+    truncatediv as truncatediv,
+    truncatemod as truncatemod,
+    unique as unique,
+    unique_with_counts as unique_with_counts,
+    unstack as unstack,
+)
+from .ops import (
+    cast as cast,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_value as clip_by_value,
+    einsum as einsum,
+    ensure_shape as ensure_shape,
+    eye as eye,
+    fill as fill,
+    identity as identity,
+    linspace as linspace,
+    meshgrid as meshgrid,
+    ones as ones,
+    ones_like as ones_like,
+    py_function as py_function,
+    range as range,
+    rank as rank,
+    sequence_mask as sequence_mask,
+    shape as shape,
+    size as size,
+    where as where,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from .composed import (
+    dynamic_partition as dynamic_partition,
+    dynamic_stitch as dynamic_stitch,
+    norm as norm,
+    numpy_function as numpy_function,
+    scalar_mul as scalar_mul,
+    strided_slice as strided_slice,
+    unravel_index as unravel_index,
+)
+
+from .complex_numbers import complex as complex
+from . import signal as signal, strings as strings
+
+complex64: DType
+__version__: str
+newaxis: None
+
+class Module:
+    def __init__(self, name: str | None = None) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def variables(self) -> tuple[Variable, ...]: ...
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]: ...
+
+class _dlpack:
+    @staticmethod
+    def to_dlpack(tf_tensor: TensorLike) -> Any: ...
+    @staticmethod
+    def from_dlpack(dlcapsule: Any) -> Tensor: ...
+
+class experimental:
+    dlpack = _dlpack
+
+class _SummaryWriter:
+    def as_default(self) -> _SummaryWriter: ...
+    def flush(self) -> None: ...
+    def __enter__(self) -> _SummaryWriter: ...
+    def __exit__(self, *error: object) -> None: ...
+
+class summary:
+    @staticmethod
+    def create_file_writer(logdir: Any) -> _SummaryWriter: ...
+    @staticmethod
+    def scalar(name: str, data: TensorLike, step: int) -> builtins.bool: ...
+    @staticmethod
+    def histogram(name: str, data: TensorLike, step: int, buckets: int = 30) -> builtins.bool: ...
+    @staticmethod
+    def image(name: str, data: TensorLike, step: int, max_outputs: int = 3) -> builtins.bool: ...
+    @staticmethod
+    def audio(name: str, data: TensorLike, sample_rate: int, step: int, max_outputs: int = 3) -> builtins.bool: ...
+    @staticmethod
+    def text(name: str, data: Any, step: int) -> builtins.bool: ...
+
+class version:
+    VERSION: str
+
+class name_scope:
+    name: str
+    def __init__(self, name: str) -> None: ...
+    def __enter__(self) -> str: ...
+    def __exit__(self, *error: object) -> None: ...
+
+class PhysicalDevice:
+    name: str
+    device_type: str
+    def __init__(self, name: str, device_type: str) -> None: ...
+
+class LogicalDevice(PhysicalDevice): ...
+
+class config:
+    @staticmethod
+    def run_functions_eagerly(run_eagerly: builtins.bool) -> None: ...
+    @staticmethod
+    def functions_run_eagerly() -> builtins.bool: ...
+    class experimental:
+        @staticmethod
+        def set_memory_growth(device: PhysicalDevice, enable: builtins.bool) -> None: ...
+        @staticmethod
+        def get_memory_growth(device: PhysicalDevice) -> builtins.bool: ...
+        @staticmethod
+        def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]: ...
+    @staticmethod
+    def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]: ...
+    @staticmethod
+    def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]: ...
+    @staticmethod
+    def set_logical_device_configuration(
+        device: PhysicalDevice, logical_devices: list[config.LogicalDeviceConfiguration]
+    ) -> None: ...
+
+    class LogicalDeviceConfiguration:
+        memory_limit: int | None
+        def __init__(self, memory_limit: int | None = None) -> None: ...
+
+def device(name: str) -> Any: ...
+def print(*values: Any, output_stream: Any = None, sep: str = " ", end: str = "\n", **options: Any) -> None: ...
+def executing_eagerly() -> builtins.bool: ...

@@ -1,0 +1,111 @@
+"""Assertions: `tf.debugging`. Each reads its values, and raises `InvalidArgumentError` with them."""
+
+import numpy as np
+
+from .errors import InvalidArgumentError
+from .tensor import convert_to_tensor
+
+
+def _read(x):
+    return convert_to_tensor(x).numpy()
+
+
+def _check(holds, call, message, *values):
+    if np.all(holds):
+        return
+    wrong = np.argwhere(~np.atleast_1d(holds))[0].tolist()
+    shown = ", ".join(str(np.array2string(np.asarray(value), threshold=6, edgeitems=3)) for value in values)
+    text = f"{call}: the condition does not hold at {wrong}; the values are {shown}."
+    raise InvalidArgumentError(f"{message} {text}" if message else text)
+
+
+def _comparison(call, compare):
+    def check(x, y, message=None, summarize=None, name=None):
+        x, y = _read(x), _read(y)
+        _check(compare(x, y), call, message, x, y)
+
+    check.__name__ = check.__qualname__ = call
+    check.__doc__ = f"TensorFlow's `tf.debugging.{call}`."
+    return check
+
+
+assert_equal = _comparison("assert_equal", np.equal)
+assert_none_equal = _comparison("assert_none_equal", np.not_equal)
+assert_less = _comparison("assert_less", np.less)
+assert_less_equal = _comparison("assert_less_equal", np.less_equal)
+assert_greater = _comparison("assert_greater", np.greater)
+assert_greater_equal = _comparison("assert_greater_equal", np.greater_equal)
+
+
+def _sign(call, compare):
+    def check(x, message=None, summarize=None, name=None):
+        x = _read(x)
+        _check(compare(x, 0), call, message, x)
+
+    check.__name__ = check.__qualname__ = call
+    check.__doc__ = f"TensorFlow's `tf.debugging.{call}`."
+    return check
+
+
+assert_positive = _sign("assert_positive", np.greater)
+assert_negative = _sign("assert_negative", np.less)
+assert_non_negative = _sign("assert_non_negative", np.greater_equal)
+assert_non_positive = _sign("assert_non_positive", np.less_equal)
+
+
+def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
+    """TensorFlow's `tf.debugging.assert_near`."""
+    x, y = _read(x), _read(y)
+    tolerance = 10 * np.finfo(np.float16 if x.dtype == np.float16 else np.float32).eps
+    rtol, atol = (tolerance if value is None else value for value in (rtol, atol))
+    _check(np.abs(x - y) <= atol + rtol * np.abs(y), "assert_near", message, x, y)
+
+
+def Assert(condition, data=(), summarize=None, name=None):
+    """TensorFlow's `tf.debugging.Assert`."""
+    _check(_read(condition), "Assert", None, *[_read(value) for value in data])
+
+
+def assert_rank(x, rank, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_rank`."""
+    shape = list(convert_to_tensor(x)._shape)
+    if len(shape) != int(rank):
+        text = f"assert_rank: the tensor is {shape}; it must have {int(rank)} axes."
+        raise ValueError(f"{message} {text}" if message else text)
+
+
+def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_shapes`: `shapes` has pairs of a tensor and its sizes, or is a dict of them. A size is a
+    number, `None` or a name, which stands for one size in all tensors; `...` or `"*"` in front stands for any number of axes."""
+    known = {}
+
+    def refuse(at, shape, wanted, why):
+        text = f"assert_shapes: tensor {at} is {list(shape)} and should be {list(wanted)}: {why}."
+        raise ValueError(f"{message} {text}" if message else text)
+
+    for at, (x, wanted) in enumerate(shapes.items() if isinstance(shapes, dict) else shapes):
+        shape, wanted = tuple(convert_to_tensor(x)._shape), tuple(wanted) if isinstance(wanted, (tuple, list)) else (wanted,)
+        open_rank = bool(wanted) and wanted[0] in (..., "*")
+        sizes = wanted[1:] if open_rank else wanted
+        if len(shape) < len(sizes) or not open_rank and len(shape) != len(sizes):
+            refuse(at, shape, wanted, f"its rank is {len(shape)}")
+        for axis, size in enumerate(sizes, len(shape) - len(sizes)):
+            if isinstance(size, str) and not size.lstrip("-").isdigit():
+                first = known.setdefault(size, (shape[axis], at))
+                if first[0] != shape[axis]:
+                    refuse(at, shape, wanted, f"axis {axis} is {shape[axis]}, and {size} is {first[0]} of tensor {first[1]}")
+            elif size is not None and int(size) != shape[axis]:
+                refuse(at, shape, wanted, f"axis {axis} is {shape[axis]}, and not {size}")
+
+
+def check_numerics(tensor, message, name=None):
+    """TensorFlow's `tf.debugging.check_numerics`: the tensor, if it has no infinity and no NaN."""
+    tensor = convert_to_tensor(tensor)
+    values = tensor.numpy()
+    if not np.isfinite(values).all():
+        found = " and ".join(name for name, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(values).any())
+        raise InvalidArgumentError(f"{message}: the tensor {list(tensor._shape)} had {found} values.")
+    return tensor
+
+
+assert_all_finite = check_numerics

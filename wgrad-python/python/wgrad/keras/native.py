@@ -1,0 +1,255 @@
+"""The layers of wgrad, with Keras's options."""
+
+import json
+
+import numpy as np
+
+from .. import _wgrad
+from ..dtypes import as_name
+from ..tensor import Tensor, Variable, convert_to_tensor
+from .layer import Layer
+from .objects import SeedGenerator, plain
+from .structure import _by_name, _context, _leaves, _named_variables, _training
+from .symbols import Symbol, _connected, _noted
+
+
+class NativeLayer(Layer):
+    """A layer of wgrad, with Keras's options."""
+
+    _class = None
+    _parameters = ()
+    _kind = "one"
+    _sizes = None
+
+    def __init__(self, *arguments, name=None, trainable=True, input_shape=None, **options):
+        if self._class is None:
+            raise TypeError(f"{type(self).__name__} is the base of layers; use one of keras.layers.")
+        super().__init__(name=name, trainable=trainable, input_shape=input_shape)
+        _by_name(self._class, self._parameters, arguments, options)
+        if "pool_size" in self._parameters:
+            options.setdefault("pool_size", 2)
+        if self._class.startswith("UpSampling"):
+            options.setdefault("size", 2)
+        if self._class.startswith("ZeroPadding"):
+            options.setdefault("padding", 1)
+        if self._class.startswith("Cropping"):
+            options.setdefault("cropping", 1 if self._sizes == 1 else 0)
+        options.pop("autocast", None)
+        for key in ("input_dim", "input_length"):
+            # Keras 2 had these in every layer.
+            if key in options and key not in self._parameters:
+                size = options.pop(key)
+                self._input_shape = (size,) if key == "input_dim" else self._input_shape
+        config = {key: self._option(key, value) for key, value in options.items() if value is not None}
+        self._native = self._make(config)
+        if not trainable:
+            self._native.set_trainable(False)
+
+    def _make(self, config):
+        return _wgrad.NativeLayer(json.dumps({"class_name": self._class, "config": config}), self._kind)
+
+    def _option(self, key, value):
+        if isinstance(value, NativeLayer):
+            # A layer inside this one, such as that of Bidirectional.
+            return json.loads(value._native.config()) | {"module": "keras.layers", "registered_name": None}
+        if isinstance(value, Layer):
+            raise TypeError(f"{self._class}: '{key}' must be one of keras.layers; {type(value).__name__} is a class of the program.")
+        if key == "dtype":
+            return as_name(value)
+        if self._sizes and key in ("kernel_size", "strides", "dilation_rate", "pool_size", "size") and isinstance(value, int):
+            return [value] * self._sizes
+        if key == "seed" and isinstance(value, SeedGenerator):
+            return value.seed
+        return plain(value)
+
+    def __call__(self, inputs, training=None, mask=None):
+        leaves = _leaves(inputs)
+        if any(isinstance(leaf, Symbol) for leaf in leaves):
+            if mask is not None:
+                return _connected(self, (inputs,), {"mask": mask})
+            return self._returned(_noted(self, leaves, self._native.on(leaves, self._name, True)))
+        if not leaves:
+            raise TypeError(f"{self._class}: it was called without a tensor.")
+        if isinstance(leaves[0], (float, int)):
+            # A list of Python's numbers is an array.
+            leaves = [convert_to_tensor(inputs)]
+        if mask is None and self._kind in ("one", "recurrent"):
+            mask = getattr(leaves[0], "_keras_mask", None)
+        return self._called(leaves, training, mask)
+
+    def _called(self, leaves, training, mask):
+        training = bool(_training() if training is None else training)
+        results, mask, losses = self._native.call(leaves, training, mask)
+        if losses:
+            self._added_losses = losses
+            _context.has_losses = True
+        self.built = True
+        if mask is not None:
+            results[0]._keras_mask = mask
+        return self._returned(results)
+
+    def _returned(self, results):
+        return results[0] if len(results) == 1 else results
+
+    def compute_mask(self, inputs, previous_mask=None):
+        """The mask of the result."""
+        return self._native.call(_leaves(inputs), False, previous_mask)[1]
+
+    def build(self, input_shape):
+        """Makes the variables, for inputs of this shape."""
+        self._native.on([_wgrad.input(list(input_shape[1:]), input_shape[0], None, None)])
+        self.built = True
+
+    def _wgrad_call(self, inputs, training, mask):
+        return _leaves(self(inputs[0] if len(inputs) == 1 else list(inputs), training=training))
+
+    def _listing(self):
+        return _named_variables(self._native.variables())
+
+    @property
+    def losses(self):
+        return list(self._added_losses) + self._native.penalties()
+
+    def _inner(self):
+        return []
+
+    def _set_trainable(self, value):
+        self._native.set_trainable(value)
+
+    def __getattr__(self, name):
+        if name in ("input", "output"):
+            # The property has failed; its message says why.
+            return self._symbols(name == "output", name)
+        # Weights by their names: layer.kernel.
+        if not name.startswith("_") and "_native" in self.__dict__:
+            for known, variable, _ in self._listing():
+                if known == name:
+                    return variable
+            options = json.loads(self._native.config())["config"]
+            if name in options:
+                return options[name]
+        raise AttributeError(f"{self._class} has no attribute '{name}'.")
+
+    def get_config(self):
+        return json.loads(self._native.config())["config"] | {"name": self.name}
+
+
+class Recurrent(NativeLayer):
+    """A recurrent layer, which takes and returns states."""
+
+    _kind = "recurrent"
+
+    def __init__(self, *arguments, return_state=False, **options):
+        if self._class in ("Bidirectional", "RNN"):
+            if return_state and self._class == "Bidirectional":
+                raise TypeError("Bidirectional: set return_state of the layer inside.")
+            inner = arguments[0] if arguments else options.get("layer")
+            returns = return_state or getattr(inner, "_returns_state", False)
+            split = options.get("merge_mode", "concat") is None
+        else:
+            returns, split = return_state, False
+        self._returns_state, self._returns_several = bool(returns), bool(returns or split)
+        if self._class != "Bidirectional":
+            options["return_state"] = bool(return_state)
+        super().__init__(*arguments, **options)
+
+    def _make(self, config):
+        if self._class == "Bidirectional" and self._returns_several and not self._returns_state:
+            config["merge_mode"] = None
+        return super()._make(config)
+
+    def __call__(self, sequences, initial_state=None, mask=None, training=None):
+        leaves = _leaves(sequences) + _leaves(initial_state)
+        if not leaves:
+            raise TypeError(f"{self._class}: it was called without a tensor.")
+        if any(isinstance(leaf, Symbol) for leaf in leaves):
+            if mask is not None:
+                return _connected(self, (sequences,), {"initial_state": initial_state, "mask": mask})
+            single = len(leaves) == 1 and not self._returns_several
+            return self._returned(_noted(self, leaves, self._native.on(leaves, self._name, single)))
+        if mask is None:
+            mask = getattr(leaves[0], "_keras_mask", None)
+        return self._called(leaves, training, mask)
+
+
+class Attending(NativeLayer):
+    """An attention layer."""
+
+    _kind = "attention"
+
+    def _attend(self, inputs, masks, attention_mask, scores, training, causal):
+        given = {"attention_mask": attention_mask, "masks": masks, "scores": scores or None, "causal": causal or None}
+        given = {key: value for key, value in given.items() if value is not None and _leaves(value)}
+        symbols = [x for x in _leaves((inputs, given)) if isinstance(x, Symbol)]
+        if symbols:
+            if not given and len(symbols) == len(inputs):
+                return self._returned(_noted(self, inputs, self._native.on(inputs, self._name, False)))
+            return _connected(_Attend(self), (inputs,), given)
+        training = bool(_training() if training is None else training)
+        masks = list(masks or ()) + [None] * (len(inputs) - len(masks or ()))
+        own = [getattr(x, "_keras_mask", None) if mask is None else mask for x, mask in zip(inputs, masks)]
+        known = own if any(mask is not None for mask in own) else []
+        result, weights = self._native.attend(inputs, known, attention_mask, (training, bool(causal), bool(scores)))
+        self.built = True
+        if own[0] is not None:
+            result._keras_mask = convert_to_tensor(own[0])
+        return (result, weights) if scores else result
+
+
+class _Attend(Layer):
+    """A call of attention with masks, as a part of a model of symbols."""
+
+    def __init__(self, layer):
+        super().__init__(name=layer._name)
+        self.layer = layer
+
+    def __call__(self, inputs, attention_mask=None, masks=None, scores=False, causal=False):
+        return self.layer._attend(inputs, masks, attention_mask, scores, None, causal)
+
+
+class HeadedAttention(Attending):
+    """Attention with several heads: called on query, value and, if it differs from the value, key."""
+
+    def __call__(self, query, value=None, key=None, query_mask=None, value_mask=None, key_mask=None, attention_mask=None,
+                 return_attention_scores=False, training=None, use_causal_mask=False):
+        if value is None:
+            raise TypeError(f"{self._class}: call it on query and value: layer(query, value).")
+        inputs = [query, value] + ([] if key is None else [key])
+        masks = [query_mask, value_mask] + ([] if key is None else [key_mask])
+        return self._attend(inputs, masks, attention_mask, return_attention_scores, training, use_causal_mask)
+
+
+class ListAttention(Attending):
+    """Attention without heads: called on a list of query, value and optionally key."""
+
+    def __call__(self, inputs, mask=None, return_attention_scores=False, training=None, use_causal_mask=False):
+        inputs = _leaves(inputs)
+        if len(inputs) not in (2, 3):
+            raise TypeError(f"{self._class}: call it on [query, value] or [query, value, key]; there are {len(inputs)} tensors.")
+        return self._attend(inputs, mask, None, return_attention_scores, training, use_causal_mask)
+
+
+class AdaptedNormalization(NativeLayer):
+    """`Normalization`, which learns the mean and the variance of data."""
+
+    def _make(self, config):
+        unknown = set(config) - {"axis", "mean", "variance", "invert", "dtype"}
+        if unknown:
+            raise ValueError(f"from_config: Normalization has no option '{unknown.pop()}'.")
+        listed = lambda value: None if value is None else [float(x) for x in np.ravel(value)]
+        axis = [] if self._no_axis else [int(x) for x in np.ravel(config.get("axis", -1))]
+        mean, variance = listed(config.get("mean")), listed(config.get("variance"))
+        return _wgrad.NativeLayer.normalization(axis, mean, variance, bool(config.get("invert", False)))
+
+    def __init__(self, *arguments, **options):
+        self._no_axis = bool(arguments) and arguments[0] is None or options.get("axis", -1) is None
+        super().__init__(*arguments, **options)
+
+    def adapt(self, data, batch_size=None, steps=None):
+        """Learns from an array, or from the batches of a dataset."""
+        if isinstance(data, (np.ndarray, Tensor, Variable, list, tuple)):
+            batches = [convert_to_tensor(data)]
+        else:
+            batches = [convert_to_tensor(batch) for at, batch in enumerate(data) if steps is None or at < steps]
+        self._native.adapt(batches)
+        self.built = True

@@ -1,0 +1,6 @@
+from typing import Any
+
+class PyDataset:
+    def __init__(self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10) -> None: ...
+
+def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]: ...
