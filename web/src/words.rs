@@ -24,6 +24,11 @@ const SENTENCES: &[(&str, &str)] = &[
     ),
     ("Load with LoadOptions::new().round(true), or make a model", "Make a model"),
     (
+        ", so the model is a FrontModel: load its file with FrontModel::load (a Sequential) or FrontModel::load_functional \
+         (feature preprocessing).",
+        ". A page has no such layers: save the model without them.",
+    ),
+    (
         "Load with LoadOptions::new().round(true) if the nearest value will do",
         "Round it before it is saved",
     ),

@@ -56,6 +56,7 @@ const FINE = [
   'Tensor.ones([1, 4, 4, 1]).maxPool2d({ poolSize: 9 })', 'Tensor.ones([1, 4, 4, 2]).conv2d(Tensor.ones([3, 3, 1, 2]))',
   'Tensor.ones([1, 4, 4, 1]).conv2d(Tensor.ones([5, 5, 1, 2]))', 'layers.dropout({ rate: 5 })', 'layers.batchNormalization({ axis: 1.5 })',
   "made(dense({ name: 'a' }), dense({ name: 'a' }))", 'new Sequential([layers.embedding({ inputDim: 3, outputDim: 2 })]).call(x)',
+  'new Sequential([dense()]).call(ints)',
 ];
 
 describe(`errors of the package in ${browserName}`, () => {

@@ -10,7 +10,7 @@ import { root } from './driver.mjs';
 const APART = [
   /^(summary|image|plan|debugging|wgsl)\//, /^saved_model\/((onnx\/)?save|traced|webgpu|rust_source|model\.rs)/, /^data\//, /^device\/(profile|limits|platform\/native|pipeline_cache)/, /^interop/, /^runtime\/shared/,
   /^keras\/(applications|datasets|metrics|callbacks|utils|pad_sequences|regularizers)/, /^keras\/layers\/core\/lambda/, /^keras\/layers\/preprocessing\/(category_encoding\/|discretization\/|feature_space|hash|host_|integer_lookup|lookup|quantiles|string_lookup|text|vocabulary)/,
-  /^keras\/(front_model|saving\/assets)/, /^train\/manager/,
+  /^keras\/(front\/|saving\/assets)/, /^train\/manager/,
   /^tape\/(custom_gradient|jacobian|check)/, /^(files|docs)/, /^(host_array\/element|tensor\/host_array)/, /^ops\/(signal|image|linalg|catalog|attention)/, /^function\/(control_flow|tensor_array|repeated|difference|taped|selects|concrete_function)/, /^compat\//,
   /^(config|distribute|estimator|hub|text)\//, /^runtime\/(context|device_name|copies)/, /^eager\/(replica|workers)/, /^variable\/mirrored/, /^keras\/training\/(replicas|workers)/, /^runtime\/packs/,
 ];

@@ -160,7 +160,7 @@ static float with_keras(const char *folder) {
     int calls = 0;
     wgrad_dataset *batches;
     CHECK(wgrad_dataset_from_callback(next_batch, &calls, released, &batches));
-    char *history, *logs, *path, prefix[512];
+    char *history, *logs, *path, *newest, prefix[512];
     CHECK(wgrad_model_fit_dataset(model, batches, "{\"epochs\": 6}", &history));
     printf("history: %s\n", history);
     CHECK(wgrad_model_evaluate_dataset(model, batches, &logs));
@@ -180,7 +180,20 @@ static float with_keras(const char *folder) {
     CHECK(wgrad_checkpoint_save(saved, prefix, &path));
     CHECK(wgrad_checkpoint_new(&restored));
     CHECK(wgrad_checkpoint_add_model(restored, "model", copy));
-    CHECK(wgrad_checkpoint_restore(restored, path, 1));
+    CHECK(wgrad_checkpoint_latest(folder, &newest));
+    if (strcmp(newest, path) != 0) {
+        fprintf(stderr, "the newest checkpoint is %s, and %s was saved\n", newest, path);
+        exit(1);
+    }
+    CHECK(wgrad_checkpoint_restore(restored, newest, 1));
+    wgrad_string_free(newest);
+    /* It continues to count. */
+    CHECK(wgrad_checkpoint_save(restored, prefix, &newest));
+    if (strcmp(newest + strlen(newest) - 2, "-2") != 0) {
+        fprintf(stderr, "the second save made %s\n", newest);
+        exit(1);
+    }
+    CHECK(wgrad_checkpoint_restore(restored, newest, 1));
 
     wgrad_tensor *x = tensor(WGRAD_FLOAT32, EXAMPLES, PIXELS, images), *first, *second;
     CHECK(wgrad_model_predict(model, &x, 1, 0, &first, 1, NULL));
@@ -199,6 +212,7 @@ static float with_keras(const char *folder) {
     wgrad_string_free(history);
     wgrad_string_free(logs);
     wgrad_string_free(path);
+    wgrad_string_free(newest);
     return result;
 }
 

@@ -340,6 +340,19 @@ wgrad_status wgrad_device_memory(const wgrad_device *device, uint64_t *current, 
 wgrad_status wgrad_device_flush(const wgrad_device *device);
 
 /**
+ * Sends waiting ops to the device, as many kernels as it computes in about `nanoseconds`, and holds the others until the next call.
+ * Stores 1 once everything is sent, and 0 before. An application that draws with the same device calls this once a frame, and begins
+ * the next step when it stores 1. Reading a value, `wgrad_device_flush` and `wgrad_device_synchronize` send everything at once;
+ * with `UINT64_MAX`, this does too, and later work is sent as if this had never been called.
+ *
+ * Pointers:
+ * `done` is a place for a number.
+ */
+wgrad_status wgrad_device_run_for(const wgrad_device *device,
+                                  uint64_t nanoseconds,
+                                  int32_t *done);
+
+/**
  * Runs the waiting ops, and waits until the device has finished.
  */
 wgrad_status wgrad_device_synchronize(const wgrad_device *device);
@@ -980,8 +993,8 @@ wgrad_status wgrad_checkpoint_add_variable(const wgrad_checkpoint *checkpoint,
                                            const wgrad_variable *variable);
 
 /**
- * Writes the values of all parts to the files `PREFIX-N.index` and `PREFIX-N.data-00000-of-00001`, where N counts the saves of this
- * handle from 1 on. If `path` is not null, it receives `PREFIX-N`; free it with `wgrad_string_free`.
+ * Writes the values of all parts to the files `PREFIX-N.index` and `PREFIX-N.data-00000-of-00001`, where N counts the saves from 1 on, and
+ * makes them the newest checkpoint of the folder, which `wgrad_checkpoint_latest` returns. A restored checkpoint continues to count. If `path` is not null, it receives `PREFIX-N`; free it with `wgrad_string_free`.
  *
  * Pointers:
  * `prefix` is a text, `path` null or a place for a text.
@@ -1002,7 +1015,7 @@ wgrad_status wgrad_checkpoint_restore(const wgrad_checkpoint *checkpoint,
                                       int32_t partial);
 
 /**
- * Stores the prefix of the newest checkpoint of a folder that TensorFlow or wgrad's Rust API has written; free it with
+ * Stores the prefix of the newest checkpoint of a folder, as the last save has recorded it; free it with
  * `wgrad_string_free`. `WGRAD_NOT_FOUND` if there is none.
  *
  * Pointers:

@@ -56,9 +56,11 @@ impl Checkpoint {
 
     fn with<R>(&self, f: impl FnOnce(&train::Checkpoint<'_>) -> wgrad::Result<R>) -> Result<R> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        let empty = train::Checkpoint::new();
+        let empty = train::Checkpoint::new().with_save_counter(self.saves.load(Ordering::Relaxed));
         let whole = parts.iter().fold(empty, |all, (name, part)| all.with(name, part.trackable()));
-        Ok(f(&whole)?)
+        let result = f(&whole);
+        self.saves.store(whole.save_counter(), Ordering::Relaxed);
+        Ok(result?)
     }
 }
 
@@ -123,8 +125,8 @@ pub unsafe extern "C" fn wgrad_checkpoint_add_variable(
     unsafe { add(checkpoint, name, || Ok(Part::Variable(get(variable, "variable")?))) }
 }
 
-/// Writes the values of all parts to the files `PREFIX-N.index` and `PREFIX-N.data-00000-of-00001`, where N counts the saves of this
-/// handle from 1 on. If `path` is not null, it receives `PREFIX-N`; free it with `wgrad_string_free`.
+/// Writes the values of all parts to the files `PREFIX-N.index` and `PREFIX-N.data-00000-of-00001`, where N counts the saves from 1 on, and
+/// makes them the newest checkpoint of the folder, which `wgrad_checkpoint_latest` returns. A restored checkpoint continues to count. If `path` is not null, it receives `PREFIX-N`; free it with `wgrad_string_free`.
 ///
 /// # Safety
 /// `prefix` is a text, `path` null or a place for a text.
@@ -141,9 +143,7 @@ pub unsafe extern "C" fn wgrad_checkpoint_save(
         };
         let checkpoint = get::<Arc<Checkpoint>>(checkpoint, "checkpoint")?;
         let prefix = unsafe { text(prefix, "prefix") }?;
-        let number = checkpoint.saves.load(Ordering::Relaxed) + 1;
-        let written = checkpoint.with(|whole| whole.write(format!("{prefix}-{number}")))?;
-        checkpoint.saves.store(number, Ordering::Relaxed);
+        let written = checkpoint.with(|whole| whole.save(prefix))?;
         if let Some(place) = place {
             place.text(&written.display().to_string());
         }
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn wgrad_checkpoint_restore(
         let checkpoint = get::<Arc<Checkpoint>>(checkpoint, "checkpoint")?;
         let prefix = unsafe { text(prefix, "prefix") }?;
         checkpoint.with(|whole| {
-            let status = whole.read(prefix)?;
+            let status = whole.restore(prefix)?;
             match partial {
                 0 => status.assert_consumed(),
                 _ => {
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn wgrad_checkpoint_restore(
     })
 }
 
-/// Stores the prefix of the newest checkpoint of a folder that TensorFlow or wgrad's Rust API has written; free it with
+/// Stores the prefix of the newest checkpoint of a folder, as the last save has recorded it; free it with
 /// `wgrad_string_free`. `WGRAD_NOT_FOUND` if there is none.
 ///
 /// # Safety

@@ -1,6 +1,7 @@
 //! Devices.
 
 use std::ffi::c_char;
+use std::time::Duration;
 
 use wgrad::{Device, DeviceOptions};
 
@@ -113,6 +114,30 @@ pub unsafe extern "C" fn wgrad_device_memory(
 #[unsafe(no_mangle)]
 pub extern "C" fn wgrad_device_flush(device: *const wgrad_device) -> wgrad_status {
     call(|| Ok(get::<Device>(device, "device")?.flush()?))
+}
+
+/// Sends waiting ops to the device, as many kernels as it computes in about `nanoseconds`, and holds the others until the next call.
+/// Stores 1 once everything is sent, and 0 before. An application that draws with the same device calls this once a frame, and begins
+/// the next step when it stores 1. Reading a value, `wgrad_device_flush` and `wgrad_device_synchronize` send everything at once;
+/// with `UINT64_MAX`, this does too, and later work is sent as if this had never been called.
+///
+/// # Safety
+/// `done` is a place for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wgrad_device_run_for(
+    device: *const wgrad_device,
+    nanoseconds: u64,
+    done: *mut i32,
+) -> wgrad_status {
+    call(|| {
+        let place = unsafe { Out::new(done, 0, "done") }?;
+        let budget = match nanoseconds {
+            u64::MAX => Duration::MAX,
+            nanoseconds => Duration::from_nanos(nanoseconds),
+        };
+        place.set(get::<Device>(device, "device")?.run_for(budget)?.into());
+        Ok(())
+    })
 }
 
 /// Runs the waiting ops, and waits until the device has finished.

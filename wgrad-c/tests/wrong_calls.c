@@ -88,6 +88,7 @@ int main(int count, char **arguments) {
     WRONG(WGRAD_INVALID_HANDLE, wgrad_device_name((wgrad_device *)y, &text));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_device_memory(NULL, NULL, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_device_flush(NULL));
+    WRONG(WGRAD_INVALID_ARGUMENT, wgrad_device_run_for(device, 1000, NULL));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_device_synchronize(NULL));
     WRONG(WGRAD_INVALID_HANDLE, wgrad_device_synchronize((wgrad_device *)(uintptr_t)0x1234567));
     WRONG(WGRAD_INVALID_HANDLE, wgrad_device_destroy((wgrad_device *)x));
@@ -279,6 +280,15 @@ int main(int count, char **arguments) {
     WRONG(WGRAD_NOT_FOUND, wgrad_checkpoint_restore(checkpoint, "/no/such/checkpoint", 0));
     WRONG(WGRAD_INVALID_ARGUMENT, wgrad_checkpoint_save(checkpoint, NULL, NULL));
     WRONG(WGRAD_NOT_FOUND, wgrad_checkpoint_latest("/no/such/folder", &text));
+    /* What is saved is restored strictly; a save that fails does not count. */
+    char prefix[512];
+    snprintf(prefix, sizeof prefix, "%s/strict", folder);
+    WRONG(WGRAD_IO, wgrad_checkpoint_save(checkpoint, "/dev/null/ckpt", NULL));
+    CHECK(wgrad_checkpoint_save(checkpoint, prefix, &text));
+    TRUE(strcmp(text + strlen(text) - 2, "-1") == 0);
+    CHECK(wgrad_checkpoint_restore(checkpoint, text, 0));
+    wgrad_string_free(text);
+    text = NULL;
     TRUE(out_checkpoint == NULL && out_dataset == NULL && out_function == NULL && out_optimizer == NULL);
     TRUE(text == NULL);
 
