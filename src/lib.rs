@@ -197,7 +197,7 @@ pub use tensor::{
 pub use trackable::{
     Class, Layout, NamedArray, Parts, PyTorchParameter, SummaryOptions, Trackable,
 };
-pub use variable::Variable;
+pub use variable::{Variable, VariableAggregation, VariableOptions, VariableSynchronization};
 
 /// Derivatives beyond [`GradientTape`]: gradient functions, second-order derivatives, forward-mode differentiation, and
 /// numeric gradient checks. Covers TensorFlow's `tf.autodiff` and the gradient functions of its early eager mode.

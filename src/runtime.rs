@@ -19,6 +19,8 @@ mod kept;
 #[cfg(not(target_family = "wasm"))]
 mod numerics;
 #[cfg(not(target_family = "wasm"))]
+mod pacing;
+#[cfg(not(target_family = "wasm"))]
 mod packs;
 mod period;
 #[cfg(test)]
@@ -284,7 +286,9 @@ impl Device {
     pub fn flush(&self) -> Result<()> {
         let mut state = self.state();
         state.cutter.step_ends();
-        let flushed = self.flush_locked(&mut state, ReadValues::None, &[]).map(drop);
+        let flushed = self
+            .flush_locked(&mut state, ReadValues::None, &[])
+            .and_then(|_| self.0.gpu.send_held());
         // An earlier failure is returned first, and only once.
         match state.failure.take() {
             Some(error) => Err(self.0.gpu.judge(error)),
@@ -411,6 +415,7 @@ impl Device {
     pub fn trim(&self) -> Result<u64> {
         let mut state = self.state();
         self.flush_locked(&mut state, ReadValues::None, &[])?;
+        self.0.gpu.send_held()?;
         state.plans.clear();
         self.count_plans(&state);
         state.kept.trim();
@@ -557,6 +562,7 @@ impl Device {
         if acquired.as_ref().is_err_and(Error::is_out_of_memory) {
             // The waiting ops may be the only holders of other buffers; a flush frees those.
             self.flush_unasked(state);
+            gpu.send_held()?;
             acquired = gpu.pool.acquire(spec.bytes(), &[]);
         }
         acquired.map_err(|error| {

@@ -1,5 +1,6 @@
 //! [`Variable`]: a cell that holds a tensor. `assign` swaps the tensor; holders of the old one keep it.
 
+mod aggregation;
 #[cfg(not(target_family = "wasm"))]
 mod mirrored;
 #[cfg(target_family = "wasm")]
@@ -19,6 +20,7 @@ use crate::error::{Error, Result, message};
 use crate::graph::Spec;
 use crate::runtime::{Device, Mark};
 use crate::tensor::{Operand, Tensor};
+pub use aggregation::{VariableAggregation, VariableOptions, VariableSynchronization};
 use mirrored::Mirrored;
 
 /// A value that training updates. A clone is another handle to the same variable.
@@ -100,6 +102,30 @@ impl Variable {
         Variable::with(fresh_id(), false, value.borrow())
     }
 
+    /// Creates a variable with the initial value `value`. The options tell how the replicas of a strategy
+    /// ([`distribute`](crate::distribute)) share it, if it is made in the strategy's scope.
+    ///
+    /// ```
+    /// # fn main() -> wgrad::Result<()> {
+    /// use wgrad as tf;
+    /// use tf::{VariableAggregation, VariableOptions, distribute::MirroredStrategy};
+    /// let strategy = MirroredStrategy::new()?;
+    /// let options = VariableOptions::new().trainable(false).aggregation(VariableAggregation::Sum);
+    /// let seen = strategy.scope(|| tf::Variable::with_options(tf::constant(0.0)?, options))?;
+    /// // Each replica adds its 32 examples, and has the sum of all.
+    /// strategy.run(|()| seen.assign_add(32.0), ())?;
+    /// assert_eq!(seen.read().item::<f32>()?, 32.0 * strategy.num_replicas_in_sync() as f32);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Check`] for `OnRead` without an aggregation; [`Error::DType`] for a mean or a sum that the dtype does not have.
+    pub fn with_options(value: impl Borrow<Tensor>, options: VariableOptions) -> Result<Self> {
+        let value = value.borrow();
+        Ok(Variable::made(fresh_id(), options.check(value.dtype())?, value))
+    }
+
     /// Creates a trainable variable with the initial value `value` and a constraint. After each update an optimizer calls
     /// `constraint` with the new value, and the variable is set to the result. The constraint is not applied to the initial
     /// value or to assigned values.
@@ -125,12 +151,16 @@ impl Variable {
 
     /// Makes a variable with a new identity.
     pub(crate) fn with(id: u64, trainable: bool, value: &Tensor) -> Self {
+        Variable::made(id, VariableOptions::new().trainable(trainable), value)
+    }
+
+    fn made(id: u64, options: VariableOptions, value: &Tensor) -> Self {
         eager::variable_made();
         let spec = value.spec().clone();
-        if let Some(variable) = Mirrored::variable(id, trainable, value) {
+        if let Some(variable) = Mirrored::variable(id, options, value) {
             return variable;
         }
-        Variable(Arc::new(Cell::new(id, trainable, spec, Mutex::new(value.detached()))))
+        Variable(Arc::new(Cell::new(id, options.trainable, spec, Mutex::new(value.detached()))))
     }
 
     /// The current value. Open tapes record the read, and treat each read as a separate tensor: a value that was read while no
@@ -165,7 +195,7 @@ impl Variable {
     pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
         let value = match value.into() {
             Operand::Tensor(value) => value,
-            number => number.beside("AssignVariableOp", &self.peek())?,
+            number => number.into_tensor_like("AssignVariableOp", &self.peek())?,
         };
         self.replace(&value)?;
         if !eager::in_trace() {
@@ -250,19 +280,31 @@ impl Variable {
     /// Replaces the value by `f` of it; no other thread can update it in between.
     fn update(
         &self,
-        op: &str,
+        op: &'static str,
         delta: Operand,
         f: fn(&Tensor, Tensor) -> Result<Tensor>,
     ) -> Result<()> {
         let assigned = eager::value_in_trace(self);
-        if assigned.is_none() && self.0.tensor.mirrored().is_some() {
-            let value = self.read_stopped();
-            let new = f(&value, delta.beside(op, &value)?)?;
-            return self.replace(&new).map(|()| self.mark(&new));
+        if let Some(mirrored) = self.0.tensor.mirrored() {
+            mirrored.check_update(op)?;
+            if mirrored.is_joint_now() {
+                let delta = delta.into_tensor_like(op, &self.peek())?;
+                self.check(op, &delta)?;
+                mirrored.assign_together(self.id(), op, &delta, Some(f))?;
+                let new = self.peek();
+                eager::assigned(self, &new);
+                self.mark(&new);
+                return Ok(());
+            }
+            if assigned.is_none() {
+                let value = self.read_stopped();
+                let new = f(&value, delta.into_tensor_like(op, &value)?)?;
+                return self.replace(&new).map(|()| self.mark(&new));
+            }
         }
         let mut tensor = self.lock();
         let value = self.observed(assigned.as_ref().unwrap_or(&tensor)).stop_gradient();
-        let new = f(&value, delta.beside(op, &value)?)?;
+        let new = f(&value, delta.into_tensor_like(op, &value)?)?;
         self.check(op, &new)?;
         if eager::assign_in_trace(self, &new) {
             eager::assigned(self, &new);
@@ -279,6 +321,12 @@ impl Variable {
     /// As [`Variable::assign`], for a caller that flushes.
     pub(crate) fn replace(&self, value: &Tensor) -> Result<()> {
         self.check("AssignVariableOp", value)?;
+        if let Some(mirrored) = self.0.tensor.mirrored().filter(|mirrored| mirrored.is_joint_now())
+        {
+            mirrored.assign_together(self.id(), "AssignVariableOp", value, None)?;
+            eager::assigned(self, &self.peek());
+            return Ok(());
+        }
         if eager::assign_in_trace(self, value) {
             eager::assigned(self, value);
             return Ok(());

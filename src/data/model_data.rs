@@ -1,6 +1,5 @@
 //! [`ModelData`]: a model's training data: arrays, which can be shuffled and split, a dataset, or an iterator that can begin
 //! again.
-//! begin again.
 
 use std::rc::Rc;
 
@@ -73,18 +72,18 @@ impl<I: Iterator<Item: IntoBatch>> Iterator for Plain<I> {
 
 impl<I: Iterator<Item: IntoBatch>> BatchPass for Plain<I> {}
 
-/// A dataset's.
-struct OfDataset<T: Item>(DatasetIter<T>);
+/// A dataset's, and what makes a batch of an element.
+struct OfDataset<T: Item, F>(DatasetIter<T>, F);
 
-impl<T: Item + IntoBatch> Iterator for OfDataset<T> {
+impl<T: Item, F: Fn(T) -> Result<Batch>> Iterator for OfDataset<T, F> {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
-        self.0.next().map(IntoBatch::into_batch)
+        self.0.next().map(|item| item.and_then(&self.1))
     }
 }
 
-impl<T: Item + IntoBatch> BatchPass for OfDataset<T> {
+impl<T: Item, F: Fn(T) -> Result<Batch>> BatchPass for OfDataset<T, F> {
     fn state(&self) -> Result<Option<IteratorState>> {
         self.0.save().map(Some)
     }
@@ -166,6 +165,18 @@ impl<'a> ModelData<'a> {
 
     /// The dataset's work runs ahead in a thread; the caller uploads the batches.
     fn of_dataset<T: Item + IntoBatch>(dataset: &Dataset<T>) -> Result<Self> {
+        let mut data = ModelData::of_prepared(dataset, IntoBatch::into_batch)?;
+        if let DataKind::Batches(source) = &mut data.0 {
+            source.spec = Some(dataset.element_spec());
+        }
+        Ok(data)
+    }
+
+    /// As `of_dataset`; the caller's thread makes a batch of each element.
+    pub(crate) fn of_prepared<T: Item>(
+        dataset: &Dataset<T>,
+        prepare: impl Fn(T) -> Result<Batch> + Copy + 'a,
+    ) -> Result<Self> {
         let spec = dataset.element_spec();
         if has_scalar(&spec) {
             return Err(Error::Shape(message!(
@@ -175,10 +186,10 @@ impl<'a> ModelData<'a> {
         }
         let ahead = dataset.prefetch(AHEAD);
         Ok(ModelData(DataKind::Batches(BatchSource {
-            begin: Box::new(move || Box::new(OfDataset(ahead.iter()))),
+            begin: Box::new(move || Box::new(OfDataset(ahead.iter(), prepare))),
             count: dataset.cardinality(),
             origin: Origin::Dataset,
-            spec: Some(spec),
+            spec: None,
         })))
     }
 
@@ -187,7 +198,11 @@ impl<'a> ModelData<'a> {
         matches!(self.0, DataKind::Batches(_))
     }
 
-    fn arrays(x: Vec<Column<'a>>, y: Vec<Column<'a>>, w: Vec<Column<'a>>) -> Result<Self> {
+    pub(crate) fn arrays(
+        x: Vec<Column<'a>>,
+        y: Vec<Column<'a>>,
+        w: Vec<Column<'a>>,
+    ) -> Result<Self> {
         Ok(ModelData(DataKind::Arrays(Rc::new(Arrays::new(x, y, w)?))))
     }
 }

@@ -23,7 +23,7 @@ macro_rules! assertions {
         pub fn $name(x: &Tensor, y: impl Into<Operand>, message: &str) -> Result<()> {
             let asked = Asked { op: stringify!($name), rule: concat!("x ", $sign, " y"), message, place: Location::caller() };
             let x = aside(x);
-            let y = aside(&y.into().beside(asked.op, &x)?);
+            let y = aside(&y.into().into_tensor_like(asked.op, &x)?);
             asked.of_two(&x.$op(&y)?, &x, &y)
         }
     )*};
@@ -99,7 +99,7 @@ pub fn assert_near_with(
     let [rtol, atol] = [options.rtol, options.atol].map(|tol| tol.unwrap_or(10.0 * epsilon));
     let asked = Asked { op: "assert_near", rule: "|x - y| <= atol + rtol |y|", message, place };
     let x = aside(x);
-    let y = aside(&y.into().beside(asked.op, &x)?);
+    let y = aside(&y.into().into_tensor_like(asked.op, &x)?);
     // Equal infinities count as near, although their difference is NaN.
     let near = x.subtract(&y)?.abs()?.less_equal(y.abs()?.multiply(rtol)?.add(atol)?)?;
     asked.of_two(&near.logical_or(x.equal(&y)?)?, &x, &y)

@@ -150,6 +150,11 @@ impl KernelTimer {
 }
 
 impl Gpu {
+    /// Whether a profile is recorded.
+    pub(super) fn is_profiling(&self) -> bool {
+        self.timer.clock().is_some()
+    }
+
     /// Begins to record every kernel that is submitted.
     pub(crate) fn start_profile(&self) -> Result<()> {
         let Some(clock) = Clock::open(&self.device) else {

@@ -1,11 +1,13 @@
 //! One dispatch of a kernel.
 
+use std::sync::Arc;
+
 use super::pipeline::Pipeline;
 
 /// One dispatch, ready to encode.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch<'a> {
-    pub(crate) pipeline: &'a Pipeline,
+    pub(crate) pipeline: &'a Arc<Pipeline>,
     pub(crate) bind_group: &'a wgpu::BindGroup,
     pub(crate) grid: [u32; 3],
     /// Names the kernel in profiles.

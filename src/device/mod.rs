@@ -12,6 +12,7 @@ mod kernel_timer;
 mod known_adapters;
 mod launch;
 mod limits;
+mod pacing;
 mod pipeline;
 mod pipeline_cache;
 pub(crate) mod platform;
@@ -68,6 +69,7 @@ pub(crate) struct Gpu {
     transfer: transfer::Transfer,
     in_flight: submit::InFlight,
     timer: kernel_timer::KernelTimer,
+    pacer: pacing::Pacer,
     /// Completed once the device must never be destroyed.
     immortal: std::sync::Once,
 }
@@ -105,6 +107,7 @@ impl Gpu {
             transfer: transfer::Transfer::new(faults),
             in_flight: submit::InFlight::default(),
             timer: kernel_timer::KernelTimer::default(),
+            pacer: pacing::Pacer::default(),
             immortal: std::sync::Once::new(),
             device: self.device.clone(),
             queue: self.queue.clone(),
@@ -159,6 +162,7 @@ impl Gpu {
             transfer: transfer::Transfer::new(&faults),
             in_flight: submit::InFlight::default(),
             timer: kernel_timer::KernelTimer::default(),
+            pacer: pacing::Pacer::default(),
             immortal: std::sync::Once::new(),
             device,
             queue,

@@ -154,6 +154,8 @@ struct State {
     peak: u64,
     /// The most live bytes since the program last reset it.
     live_peak: u64,
+    /// While work has yet to be sent, which may use freed buffers: those to destroy afterwards.
+    condemned: Option<Vec<wgpu::Buffer>>,
     /// The large live buffers, by id.
     large: HashMap<u64, (u64, Arc<Mutex<Contents>>)>,
 }
@@ -258,6 +260,16 @@ impl Pool {
     pub(crate) fn live(&self) -> [u64; 2] {
         let state = self.lock();
         [state.live, state.live_peak]
+    }
+
+    /// Work that has yet to be sent may use freed buffers: none is destroyed until this is called with `false`.
+    pub(super) fn keep_freed_buffers(&self, keep: bool) {
+        let mut state = self.lock();
+        if keep {
+            state.condemned.get_or_insert_default();
+        } else {
+            state.condemned.take().into_iter().flatten().for_each(|raw| raw.destroy());
+        }
     }
 
     /// Makes the present live bytes the most that there were.
@@ -405,7 +417,10 @@ impl State {
             while self.pooled > keep {
                 let Some(idle) = list.pop() else { break };
                 // Cached bind groups may still refer to the buffer; its memory is freed nevertheless.
-                idle.raw.destroy();
+                match &mut self.condemned {
+                    Some(condemned) => condemned.push(idle.raw),
+                    None => idle.raw.destroy(),
+                }
                 self.pooled -= *class;
             }
         }

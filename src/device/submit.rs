@@ -126,8 +126,17 @@ impl Gpu {
         self.finish(encoder)
     }
 
-    fn finish(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
-        let index = self.queue.submit([encoder.finish()]);
+    /// Submits the commands behind all held work.
+    pub(super) fn finish(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
+        let held = self.held_commands();
+        self.send_commands(held.into_iter().chain([encoder.finish()]))
+    }
+
+    pub(super) fn send_commands(
+        &self,
+        commands: impl IntoIterator<Item = wgpu::CommandBuffer>,
+    ) -> wgpu::SubmissionIndex {
+        let index = self.queue.submit(commands);
         self.transfer.uploads_submitted();
         self.counters.add(Counter::Submits, 1);
         index
@@ -156,10 +165,13 @@ impl Gpu {
     /// For each pair, copies the given number of bytes from the first buffer to the second.
     pub(crate) fn copy<'a>(
         &self,
-        buffers: impl Iterator<Item = (&'a Buffer, &'a Buffer)>,
+        mut buffers: impl Iterator<Item = (&'a Buffer, &'a Buffer)>,
         bytes: u64,
     ) -> Result<()> {
         self.ask()?;
+        if self.hold_copies(&mut buffers, bytes) {
+            return Ok(());
+        }
         let mut encoder = self.device.create_command_encoder(&Default::default());
         for (from, to) in buffers {
             let (own, offset) = (to.raw(), to.offset());
@@ -212,7 +224,7 @@ impl Gpu {
     }
 
     /// Whether the device has done all submitted work. A browser does not report this.
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         if !platform::MAY_BLOCK {
             return false;
         }
@@ -231,7 +243,7 @@ impl Gpu {
 
     /// Waits for the oldest submission when too many are under way. A browser cannot block; there the caller's own
     /// `await`s set the pace.
-    fn hold_back(&self, index: wgpu::SubmissionIndex) -> Result<()> {
+    pub(super) fn hold_back(&self, index: wgpu::SubmissionIndex) -> Result<()> {
         if !platform::MAY_BLOCK {
             return Ok(());
         }
@@ -258,7 +270,7 @@ impl Gpu {
     }
 }
 
-fn encode(encoder: &mut wgpu::CommandEncoder, launches: &[Launch<'_>]) {
+pub(super) fn encode(encoder: &mut wgpu::CommandEncoder, launches: &[Launch<'_>]) {
     if !launches.is_empty() {
         let mut pass = encoder.begin_compute_pass(&Default::default());
         launches.iter().for_each(|launch| launch.encode(&mut pass));

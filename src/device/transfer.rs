@@ -19,6 +19,9 @@ use crate::error::{DeviceFault, Error, Result, message};
 
 pub(super) struct Transfer {
     idle: Mutex<Vec<wgpu::Buffer>>,
+    /// Buffers for later uploads of packs. A submission may still read from them.
+    #[cfg(not(target_family = "wasm"))]
+    uploads: Mutex<Vec<Upload>>,
     /// Bytes uploaded since the last submission.
     pending_bytes: AtomicU64,
     poller: Poller,
@@ -30,6 +33,14 @@ pub(crate) struct Staging {
     bytes: usize,
 }
 
+/// A buffer that the host writes, and a submission reads.
+#[cfg(not(target_family = "wasm"))]
+struct Upload {
+    raw: wgpu::Buffer,
+    /// Reports that the submission has been done, and the host can write again.
+    mapped: oneshot::Receiver<std::result::Result<(), wgpu::BufferAsyncError>>,
+}
+
 /// A read that is not waited for.
 pub(crate) struct Arriving {
     staging: Staging,
@@ -37,6 +48,10 @@ pub(crate) struct Arriving {
 }
 
 impl Staging {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn raw(&self) -> &wgpu::Buffer {
         &self.raw
     }
@@ -72,6 +87,8 @@ impl Transfer {
         };
         Transfer {
             idle: Mutex::new(Vec::new()),
+            #[cfg(not(target_family = "wasm"))]
+            uploads: Mutex::new(Vec::new()),
             pending_bytes: AtomicU64::new(0),
             poller: Poller::new(wait),
         }
@@ -84,12 +101,12 @@ impl Gpu {
         self.ask()?;
         let whole = bytes.len() & !3;
         if whole > 0 {
-            self.queue.write_buffer(buffer.raw(), 0, &bytes[..whole]);
+            self.write(buffer, 0, &bytes[..whole])?;
         }
         if whole < bytes.len() {
             let mut tail = [0u8; 4];
             tail[..bytes.len() - whole].copy_from_slice(&bytes[whole..]);
-            self.queue.write_buffer(buffer.raw(), whole as u64, &tail);
+            self.write(buffer, whole as u64, &tail)?;
         }
         self.counters.add(Counter::UploadedBytes, bytes.len() as u64);
         let pending = &self.transfer.pending_bytes;
@@ -97,6 +114,101 @@ impl Gpu {
             self.submit(&[], None)?;
         }
         self.check()
+    }
+
+    /// Writes values that are one after another in `bytes` to the starts of these buffers: the given number of bytes (whole words)
+    /// to each, before all work that is submitted later. One submission copies them all, from memory that is used again.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn scatter(&self, bytes: &[u8], buffers: &[(Arc<Buffer>, u64)]) -> Result<()> {
+        self.ask()?;
+        let mut parts = Vec::with_capacity(buffers.len());
+        let mut rest = bytes;
+        for (buffer, size) in buffers {
+            let (own, later) = rest.split_at_checked(*size as usize).unwrap_or((rest, &[]));
+            rest = later;
+            parts.extend(
+                (0..)
+                    .step_by(IDLE_BYTES as usize)
+                    .zip(own.chunks(IDLE_BYTES as usize))
+                    .map(|(at, own)| (buffer, at, own)),
+            );
+        }
+        if self.holds() {
+            return parts.into_iter().try_for_each(|(buffer, at, own)| self.write(buffer, at, own));
+        }
+        let mut parts = parts.into_iter().peekable();
+        while parts.peek().is_some() {
+            let mut turn = Vec::new();
+            let mut size = 0;
+            while let Some(part) = parts.next_if(|part| size + part.2.len() as u64 <= IDLE_BYTES) {
+                size += part.2.len() as u64;
+                turn.push(part);
+            }
+            self.scatter_once(size, &turn)?;
+        }
+        self.counters.add(Counter::UploadedBytes, bytes.len() as u64);
+        self.check()
+    }
+
+    /// Copies parts to the given places of buffers; they have `size` bytes together.
+    #[cfg(not(target_family = "wasm"))]
+    fn scatter_once(&self, size: u64, parts: &[(&Arc<Buffer>, u64, &[u8])]) -> Result<()> {
+        let upload = self.upload_buffer(size)?;
+        let Ok(mut view) = upload.slice(0..size).get_mapped_range_mut() else {
+            self.ask()?;
+            let text = "Device: uploading: the memory for it was not mapped. Open a new device.";
+            return Err(self.judge(Error::Device(DeviceFault::Lost, text.into())));
+        };
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut from = 0;
+        for (buffer, at, own) in parts {
+            let bytes = own.len() as u64;
+            view.slice(from as usize..(from + bytes) as usize).copy_from_slice(own);
+            encoder.copy_buffer_to_buffer(&upload, from, buffer.raw(), buffer.offset() + at, bytes);
+            from += bytes;
+        }
+        drop(view);
+        upload.unmap();
+        let index = self.finish(encoder);
+        let (sender, mapped) = oneshot::channel();
+        upload.map_async(wgpu::MapMode::Write, .., move |result| {
+            // One that is dropped is not used again.
+            let _ = sender.send(result);
+        });
+        let mut uploads = self.transfer.uploads.lock().unwrap_or_else(PoisonError::into_inner);
+        if uploads.len() < IDLE_LIMIT {
+            uploads.push(Upload { raw: upload, mapped });
+        }
+        drop(uploads);
+        self.hold_back(index)
+    }
+
+    /// A buffer of at least `size` bytes, mapped for writing.
+    #[cfg(not(target_family = "wasm"))]
+    fn upload_buffer(&self, size: u64) -> Result<wgpu::Buffer> {
+        // wgpu maps only during a poll.
+        let _ = self.faults.poll(wgpu::PollType::Poll);
+        let mut uploads = self.transfer.uploads.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |upload: &mut Upload| {
+            let (own, most) = (upload.raw.size(), size.saturating_mul(2).max(4096));
+            (size..=most).contains(&own) && matches!(upload.mapped.try_recv(), Ok(Some(Ok(()))))
+        };
+        let reused = uploads.iter_mut().position(fits).map(|at| uploads.swap_remove(at).raw);
+        if reused.is_none() && uploads.len() == IDLE_LIMIT {
+            // Sizes have changed.
+            uploads.remove(0);
+        }
+        drop(uploads);
+        let raw = reused.unwrap_or_else(|| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("wgrad upload"),
+                size: size.max(4096),
+                usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+                mapped_at_creation: true,
+            })
+        });
+        self.check()?;
+        Ok(raw)
     }
 
     /// A buffer to read `bytes` into.
@@ -143,15 +255,30 @@ impl Gpu {
         index: wgpu::SubmissionIndex,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
-        let mut mapped = self.start_map(&staging);
-        self.wait(Some(index))?;
-        let result = match mapped.try_recv() {
-            Ok(Some(result)) => Ok(result),
-            // The wait may end just before wgpu runs the callback.
-            Ok(None) => self.wait(None).map(|()| pollster::block_on(mapped))?,
-            Err(canceled) => Err(canceled),
-        };
+        let result = self.wait_for_map(&staging, index)?;
         self.finish_read_with(staging, result, f)
+    }
+
+    /// Waits for the submission that fills `staging`, and returns the bytes where they are. Blocks the thread.
+    /// [`Gpu::end_read`] must follow, when the view is dropped.
+    pub(crate) fn view(
+        &self,
+        staging: &Staging,
+        index: wgpu::SubmissionIndex,
+    ) -> Result<wgpu::BufferView> {
+        let result = self.wait_for_map(staging, index)?;
+        self.mapped_view(staging, result)
+    }
+
+    fn wait_for_map(&self, staging: &Staging, index: wgpu::SubmissionIndex) -> Result<Mapped> {
+        let mut mapped = self.start_map(staging);
+        self.wait(Some(index))?;
+        match mapped.try_recv() {
+            Ok(Some(result)) => Ok(Ok(result)),
+            // The wait may end just before wgpu runs the callback.
+            Ok(None) => self.wait(None).map(|()| pollster::block_on(mapped)),
+            Err(canceled) => Ok(Err(canceled)),
+        }
     }
 
     /// Requests the bytes of `staging`; the submission that fills it has been made.
@@ -225,6 +352,14 @@ impl Gpu {
         result: Mapped,
         f: impl FnOnce(&[u8]) -> R,
     ) -> Result<R> {
+        let view = self.mapped_view(&staging, result)?;
+        let bytes = f(&view[..staging.bytes]);
+        drop(view);
+        self.end_read(staging);
+        Ok(bytes)
+    }
+
+    fn mapped_view(&self, staging: &Staging, result: Mapped) -> Result<wgpu::BufferView> {
         // wgpu can report a successful map on a lost device, so this looks at the device first.
         if matches!(result, Ok(Ok(()))) { self.check() } else { self.ask() }?;
         // The device can be lost at any line below; the loss is then the error.
@@ -234,25 +369,28 @@ impl Gpu {
         result
             .map_err(|_| failed("the device went away before the value arrived".into()))?
             .map_err(|e| failed(e.to_string()))?;
-        let view = staging
+        staging
             .raw
             .slice(0..staging.copy_bytes().max(4))
             .get_mapped_range()
-            .map_err(|e| failed(e.to_string()))?;
-        let bytes = f(&view[..staging.bytes]);
-        drop(view);
+            .map_err(|e| failed(e.to_string()))
+    }
+
+    /// Unmaps a buffer whose view was dropped, and keeps it for later reads.
+    pub(crate) fn end_read(&self, staging: Staging) {
         staging.raw.unmap();
         let mut idle = self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_LIMIT && staging.raw.size() <= IDLE_BYTES {
             idle.push(staging.raw);
         }
         self.counters.add(Counter::Reads, 1);
-        Ok(bytes)
     }
 
     /// Drops the buffers that are kept for reads.
     pub(crate) fn trim_transfers(&self) {
         self.transfer.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        #[cfg(not(target_family = "wasm"))]
+        self.transfer.uploads.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// A new buffer for the parameters of a plan.

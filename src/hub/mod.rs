@@ -74,6 +74,8 @@ options! {
 /// damaged, cannot be downloaded or describes a network that is not among those here;
 /// [`Error::Checkpoint`](crate::Error::Checkpoint) if the weights are those of another network. The message says what to do.
 pub fn load(place: impl AsRef<Path>, options: HubOptions) -> Result<HubModel> {
+    // Without downloads, every place is a folder.
+    #[cfg_attr(not(feature = "download"), expect(clippy::infallible_destructuring_match))]
     let folder = match place::parse(place.as_ref(), &options)? {
         Place::Folder(folder) => folder,
         #[cfg(feature = "download")]

@@ -10,6 +10,7 @@ use crate::keras::applications::{
     ApplicationOptions, Arrangement, Bert, BertConfig, Gpt2, Gpt2Config, Llama, LlamaConfig, Vit,
     VitConfig, WeightNames, resnet,
 };
+use crate::keras::loading::loading;
 use crate::trackable::weights::SafetensorsFile;
 
 /// The network, and what its description says besides.
@@ -113,13 +114,15 @@ impl Description<'_> {
             Some(classes) => options.classes(classes),
             None => options.include_top(false),
         };
-        let (name, model) = match layers {
-            18 => ("ResNet18", resnet::resnet18(&options)?),
-            34 => ("ResNet34", resnet::resnet34(&options)?),
-            _ => ("ResNet50", resnet::resnet50(&options)?),
-        };
-        names.load_into(&model, name, self.weights)?;
-        Ok(Network::Functional(model))
+        loading(|| {
+            let (name, model) = match layers {
+                18 => ("ResNet18", resnet::resnet18(&options)?),
+                34 => ("ResNet34", resnet::resnet34(&options)?),
+                _ => ("ResNet50", resnet::resnet50(&options)?),
+            };
+            names.load_into(&model, name, self.weights)?;
+            Ok(Network::Functional(model))
+        })
     }
 
     /// A ResNet of Hugging Face.

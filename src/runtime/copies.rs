@@ -66,6 +66,9 @@ impl Device {
             let buffer = self.room_for(&mut state, &spec)?;
             // A place on a board is smaller than the buffers of a pool.
             let bytes = ((spec.dtype.size() * spec.elements()) as u64).next_multiple_of(4);
+            // Each holds its own work, and neither knows when the other's is sent.
+            from.0.gpu.send_held()?;
+            self.0.gpu.send_held()?;
             self.0.gpu.copy([(&*source, &*buffer)].into_iter(), bytes)?;
             return Ok(Device::arrived(op, spec, buffer));
         }

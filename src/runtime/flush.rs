@@ -154,11 +154,14 @@ impl Device {
             }
         };
         let run = Run { graph, key: &key, leaves, outputs, lent, training, made };
-        self.run_graph(state, &run, reads).map(Some)
+        self.run_graph(state, &run, reads)
     }
 
     /// Lets the tuner measure for a while, and drops the plans if it has found better kernels.
     pub(super) fn slice_tuning(&self, state: &mut DeviceState) {
+        if self.0.gpu.is_paced() {
+            return;
+        }
         match state.tuner.slice(&self.0.gpu) {
             Ok(false) => {}
             Ok(true) => state.plans.clear(),
@@ -166,15 +169,21 @@ impl Device {
         }
     }
 
-    /// Runs a graph: finds or makes its plan, and gives its outputs their buffers.
+    /// Runs a graph: finds or makes its plan, and gives its outputs their buffers. Returns the submission, unless the run is
+    /// held.
     pub(super) fn run_graph(
         &self,
         state: &mut DeviceState,
         run: &Run<'_>,
         reads: Reads<'_>,
-    ) -> Result<wgpu::SubmissionIndex> {
+    ) -> Result<Option<wgpu::SubmissionIndex>> {
         let gpu = &self.0.gpu;
         let graph = run.graph;
+        #[cfg(not(target_family = "wasm"))]
+        let reads = match reads {
+            Reads::None if gpu.is_paced() => Reads::Hold,
+            reads => reads,
+        };
         let mut awaited = Awaited::new(gpu, run);
         if let Err(error) = self.land_all(state, run.leaves) {
             awaited.ran = Some(Err(error.clone()));
@@ -202,7 +211,17 @@ impl Device {
             awaited.count_submits();
             recording
         };
-        match plan.run(gpu, &graph.nodes, run.leaves, reads) {
+        #[cfg(not(target_family = "wasm"))]
+        let held = matches!(reads, Reads::Hold);
+        #[cfg_attr(target_family = "wasm", expect(unused_mut))]
+        let mut ran = plan.run(gpu, &graph.nodes, run.leaves, reads);
+        #[cfg(not(target_family = "wasm"))]
+        if held && ran.as_ref().is_err_and(Error::is_out_of_memory) {
+            // Freed buffers that held work names take memory until that work is sent.
+            ran =
+                gpu.send_held().and_then(|()| plan.run(gpu, &graph.nodes, run.leaves, Reads::Hold));
+        }
+        match ran {
             Ok((buffers, index)) => {
                 #[cfg(all(feature = "kernel-hooks", not(target_family = "wasm")))]
                 if let Some(recording) = recording {

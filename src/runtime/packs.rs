@@ -4,10 +4,34 @@ use std::sync::Arc;
 
 use super::Device;
 use super::flush::{ReadValues, never_ran};
-use crate::device::Staging;
+use crate::device::{Buffer, Staging};
 use crate::error::Result;
-use crate::graph::{Value, ValueState, outside_its_trace};
+use crate::graph::{Spec, Value, ValueState, outside_its_trace};
 use crate::plan::PackPlace;
+
+/// The values of a pack, in the memory into which the device has copied them. Dropped, this memory serves later packs.
+pub(crate) struct PackView {
+    device: Device,
+    /// The staging buffer, and the view of it. `None` only while this is dropped.
+    mapped: Option<(Staging, wgpu::BufferView)>,
+}
+
+impl AsRef<[f32]> for PackView {
+    fn as_ref(&self) -> &[f32] {
+        let Some((staging, view)) = &self.mapped else { return &[] };
+        // wgpu aligns what it maps to eight bytes.
+        bytemuck::cast_slice(&view[..staging.bytes()])
+    }
+}
+
+impl Drop for PackView {
+    fn drop(&mut self) {
+        if let Some((staging, view)) = self.mapped.take() {
+            drop(view);
+            self.device.0.gpu.end_read(staging);
+        }
+    }
+}
 
 /// A pack of values on its way to the host.
 pub(crate) struct Pack {
@@ -17,12 +41,13 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    /// Waits for the values, and calls `f` with their bytes, one value after another.
+    /// Waits for the values, which are one after another, and returns them where they are.
     ///
     /// # Errors
     /// [`Error::Device`](crate::Error::Device) if the device is lost.
-    pub(crate) fn deliver<R>(self, f: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        self.device.0.gpu.deliver(self.staging, self.submitted, f)
+    pub(crate) fn view(self) -> Result<PackView> {
+        let view = self.device.0.gpu.view(&self.staging, self.submitted)?;
+        Ok(PackView { device: self.device, mapped: Some((self.staging, view)) })
     }
 }
 
@@ -82,18 +107,39 @@ impl Device {
         let pack = |(staging, submitted)| Pack { device: self.clone(), staging, submitted };
         Ok(staging.into_iter().zip(submitted).map(pack).collect())
     }
+
+    /// Values of `f32`, which are one after another in `floats`.
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub(crate) fn upload_pack(&self, specs: Vec<Spec>, floats: &[f32]) -> Result<Vec<Arc<Value>>> {
+        let gpu = &self.0.gpu;
+        gpu.check_thread()?;
+        let mut state = self.state();
+        let mut buffers = Vec::with_capacity(specs.len());
+        for spec in &specs {
+            self.check_size("Const", spec)?;
+            buffers.push((self.room_for(&mut state, spec)?, spec.elements() as u64 * 4));
+        }
+        gpu.scatter(bytemuck::cast_slice(floats), &buffers)?;
+        let value = |(spec, (buffer, _)): (Spec, (Arc<Buffer>, u64))| {
+            let value = Value::new("Const", spec, ValueState::Ready(buffer.clone()));
+            buffer.holds(value.op, value.spec.dtype, &value.spec.shape);
+            state.kept.note(&value, &buffer);
+            value
+        };
+        Ok(specs.into_iter().zip(buffers).map(value).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::device::DeviceOptions;
+    use crate::dtype::DType;
     use crate::error::Result;
+    use crate::graph::Spec;
     use crate::runtime::Device;
     use crate::tensor::{Tensor, constant};
-
-    fn numbers(bytes: &[u8]) -> Vec<f32> {
-        bytes.chunks_exact(4).map(|word| f32::from_le_bytes(word.try_into().unwrap())).collect()
-    }
 
     fn read(device: &Device, packs: &[Vec<&Tensor>]) -> Result<(Vec<Vec<f32>>, u64)> {
         let values: Vec<Vec<_>> =
@@ -101,8 +147,38 @@ mod tests {
         let before = device.stats().submits;
         let packs = device.start_packs(&values)?;
         let submits = device.stats().submits - before;
-        let all = packs.into_iter().map(|pack| pack.deliver(numbers)).collect::<Result<_>>()?;
+        let all = packs
+            .into_iter()
+            .map(|pack| pack.view().map(|view| view.as_ref().to_vec()))
+            .collect::<Result<_>>()?;
         Ok((all, submits))
+    }
+
+    #[test]
+    fn packs_are_uploaded_in_one_submission() {
+        let device = Device::open(&DeviceOptions::default()).unwrap();
+        let test = || -> Result<()> {
+            // Larger than what one submission carries, and again, so that memory is used again.
+            for large in [5usize << 20, 5 << 20, 3, 5 << 20] {
+                let shapes = [vec![2, 3], vec![0], vec![], vec![large]];
+                let specs: Vec<Spec> =
+                    shapes.iter().map(|s| Spec::new(&s[..], DType::F32)).collect();
+                let floats: Vec<f32> = (0..7 + large).map(|at| at as f32 + large as f32).collect();
+                let before = device.stats().submits;
+                let values = device.upload_pack(specs, &floats)?;
+                assert_eq!(device.stats().submits - before, if large > 3 { 3 } else { 1 });
+                let mut rest = &floats[..];
+                for (value, shape) in values.into_iter().zip(&shapes) {
+                    let tensor = Tensor::new(device.clone(), value);
+                    assert_eq!(tensor.shape(), shape);
+                    let (own, later) = rest.split_at(shape.iter().product());
+                    rest = later;
+                    assert!(tensor.add(1.0)?.subtract(1.0)?.to_vec::<f32>()? == own);
+                }
+            }
+            Ok(())
+        };
+        device.scope(test).unwrap();
     }
 
     #[test]

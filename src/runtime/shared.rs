@@ -48,7 +48,7 @@ impl Device {
     }
 
     /// The buffer of `value`. This flushes first if the value waits, or if the application may write to the buffer and
-    /// waiting ops may read it.
+    /// waiting ops may read it. Work that waits for its time is sent if it uses the buffer.
     pub(crate) fn buffer(&self, value: &Arc<Value>) -> Result<Arc<Buffer>> {
         self.0.gpu.share();
         let mut state = self.state();
@@ -59,6 +59,7 @@ impl Device {
         };
         flushed
             .and_then(|()| self.own_buffer(value))
+            .and_then(|buffer| self.0.gpu.send_held_for(&buffer).map(|()| buffer))
             .and_then(|buffer| self.land(&mut state, &buffer).map(|()| buffer))
             .map_err(|error| self.reported(&mut state, error))
     }

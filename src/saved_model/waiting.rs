@@ -46,8 +46,8 @@ fn with<R>(f: impl FnOnce(&mut Replay) -> R) -> Option<R> {
 /// The results of a node, or of a function: of a call that is repeated, those of the first time.
 pub(super) fn node<R>(run: impl FnOnce() -> Result<R>) -> Result<R>
 where
-    R: FromIterator<Value> + Clone,
-    for<'a> &'a R: IntoIterator<Item = &'a Value>,
+    // A bound on the iterators of `&R` would not compile for Apple's systems, whose objc2 implements them recursively.
+    R: FromIterator<Value> + AsRef<[Value]>,
 {
     let found = with(|replay| {
         let number = replay.begun;
@@ -72,7 +72,7 @@ where
     with(|replay| {
         replay.asked = 0;
         replay.done.split_off(&number);
-        replay.done.insert(number, ((&results).into_iter().cloned().collect(), replay.begun));
+        replay.done.insert(number, (results.as_ref().to_vec(), replay.begun));
     });
     Ok(results)
 }

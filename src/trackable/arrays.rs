@@ -114,6 +114,14 @@ impl Everything {
         Everything::found(&|parts| root.track(parts), scope, true)
     }
 
+    /// Only what is below the part `part`.
+    #[cfg(feature = "keras-files")]
+    pub(crate) fn below(mut self, part: &str) -> Self {
+        self.entries
+            .retain(|(name, _)| name.strip_prefix(part).is_some_and(|rest| rest.starts_with('/')));
+        self
+    }
+
     /// The same without the values of states.
     pub(crate) fn forms(root: &dyn Trackable, scope: Scope) -> Self {
         Everything::found(&|parts| root.track(parts), scope, false)

@@ -1,5 +1,7 @@
 //! [`Class`]: what file formats know of a type, declared by the type itself.
 
+use super::SlotNames;
+
 /// A class that file formats know: its registered name, and the names and layouts of its parts in other libraries.
 ///
 /// A type declares its class in [`Trackable::class`](super::Trackable::class), or with `#[track(class = ..)]` before
@@ -257,38 +259,4 @@ pub(crate) enum ExtraVariable {
     Count,
     /// The inner layer's kernel once more, before the variables.
     InnerKernel,
-}
-
-/// What Keras calls an optimizer's slot, where it is not the plural of wgrad's name.
-#[derive(Debug)]
-#[allow(dead_code)] // Checkpoints are behind a feature.
-pub(crate) struct SlotNames {
-    pub(crate) slot: &'static str,
-    /// The list of Keras 3.
-    pub(crate) list: Option<&'static str>,
-    /// The slot of Keras 2.
-    pub(crate) keras_2: Option<&'static str>,
-    /// The group of `_variables` in which Keras lists it.
-    pub(crate) group: Option<usize>,
-}
-
-impl SlotNames {
-    pub(crate) const fn new(slot: &'static str) -> Self {
-        SlotNames { slot, list: None, keras_2: None, group: None }
-    }
-
-    pub(crate) const fn list(mut self, list: &'static str) -> Self {
-        self.list = Some(list);
-        self
-    }
-
-    pub(crate) const fn keras_2(mut self, slot: &'static str) -> Self {
-        self.keras_2 = Some(slot);
-        self
-    }
-
-    pub(crate) const fn group(mut self, group: usize) -> Self {
-        self.group = Some(group);
-        self
-    }
 }

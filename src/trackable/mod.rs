@@ -11,6 +11,8 @@ mod outline;
 mod parts;
 mod picture;
 mod slot;
+#[allow(dead_code)] // Files are behind features.
+pub(crate) mod slot_names;
 mod summary;
 mod walk;
 #[cfg(feature = "safetensors")]
@@ -18,7 +20,7 @@ pub(crate) mod weights;
 
 pub use arrays::NamedArray;
 pub(crate) use arrays::{Everything, Given, Item, Scope, set, set_given};
-pub(crate) use class::{CallForm, ExtraVariable, PartNames, Positions, Role, SlotNames};
+pub(crate) use class::{CallForm, ExtraVariable, PartNames, Positions, Role};
 pub use class::{Class, Layout, PyTorchParameter};
 pub(crate) use impls::{VALUE, plain, value};
 pub use parts::Parts;
@@ -26,6 +28,7 @@ pub(crate) use parts::{Described, HostState, Leaf, Origin, SlotOwner};
 #[cfg(feature = "summary")]
 pub(crate) use picture::layer_nodes;
 pub(crate) use slot::Slot;
+pub(crate) use slot_names::SlotNames;
 pub use summary::SummaryOptions;
 pub(crate) use summary::{shape_text, snake_case};
 pub(crate) use walk::{forget, named_trainable, penalties_of, reset_metrics};

@@ -197,6 +197,16 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Reports a variable here, and what it adds to the training loss: `penalty` of its value. The weights of layers
+    /// ([`Weight`](crate::keras::Weight)) do this by their regularizer.
+    pub fn penalize(&mut self, variable: &Variable, penalty: &dyn Fn(&Tensor) -> Result<Tensor>) {
+        let new = !self.seen.contains(&variable.id());
+        self.variable(variable);
+        if new {
+            (self.visit)(&self.path, Leaf::Penalty(variable, penalty));
+        }
+    }
+
     /// A variable with a penalty, which may not exist yet.
     pub(crate) fn penalized(&mut self, slot: &Slot, penalty: Penalty<'_>) {
         let new = !self.seen.contains(&slot.id());

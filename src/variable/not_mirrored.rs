@@ -2,7 +2,7 @@
 
 use std::sync::MutexGuard;
 
-use super::{Holder, Variable};
+use super::{Holder, Variable, VariableOptions};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -15,11 +15,29 @@ impl Holder for Mirrored {
 }
 
 impl Mirrored {
-    pub(super) fn variable(_: u64, _: bool, _: &Tensor) -> Option<Variable> {
+    pub(super) fn variable(_: u64, _: VariableOptions, _: &Tensor) -> Option<Variable> {
         None
     }
 
     pub(super) fn value(&self) -> Tensor {
+        match *self {}
+    }
+
+    pub(super) fn check_update(&self, _: &'static str) -> Result<()> {
+        match *self {}
+    }
+
+    pub(super) fn is_joint_now(&self) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn assign_together(
+        &self,
+        _: u64,
+        _: &'static str,
+        _: &Tensor,
+        _: Option<fn(&Tensor, Tensor) -> Result<Tensor>>,
+    ) -> Result<()> {
         match *self {}
     }
 

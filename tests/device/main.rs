@@ -14,6 +14,7 @@ mod faults;
 mod functions;
 mod inspect;
 mod memory;
+mod pacing;
 #[cfg(feature = "saved-plans")]
 mod saved_plans;
 mod sessions;

@@ -1,13 +1,17 @@
 //! Keras loads feature spaces and models with lookups that wgrad wrote, with the same results, and vice versa: `cargo xtask judge`.
 
 use std::process::Command;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wgrad::keras::layers::{
-    Cross, Dense, Embedding, Feature, FeatureSpace, Flatten, GlobalAveragePooling1D, HostLayer,
-    IntegerLookup, Layer, OutputMode, Table, TextVectorization,
+    Concatenate, Cross, Dense, Embedding, Feature, FeatureSpace, Flatten, GlobalAveragePooling1D,
+    HashedCrossing, Hashing, HostLayer, IntegerLookup, Layer, OutputMode, StringLookup, Table,
+    TextVectorization,
 };
-use wgrad::keras::{FrontModel, INFERENCE, Sequential, saving};
+use wgrad::keras::{
+    FrontModel, Functional, HostSymbol, INFERENCE, Input, LayerExt, Sequential, saving,
+};
 
 use crate::support::folder::Folder;
 
@@ -78,6 +82,7 @@ fn keras_and_wgrad_read_each_others_vocabularies() {
         model.save(folder.path(&format!("{name}.keras"))).unwrap();
         wanted[name] = text(&y);
     }
+    wanted["graph"] = text(&graph(&folder));
     folder.write("wanted.json", wanted.to_string().as_bytes());
 
     let python = std::env::var("WGRAD_JUDGE_PYTHON").expect("WGRAD_JUDGE_PYTHON names a Python");
@@ -86,7 +91,7 @@ fn keras_and_wgrad_read_each_others_vocabularies() {
     let (said, reported) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{reported}");
-    assert!(said.contains("5 files agree"), "{said}");
+    assert!(said.contains("6 files agree"), "{said}");
 
     let made: Value =
         serde_json::from_slice(&std::fs::read(folder.path("made.json")).unwrap()).unwrap();
@@ -102,6 +107,16 @@ fn keras_and_wgrad_read_each_others_vocabularies() {
         let model = FrontModel::load(folder.path(&format!("made_{name}.keras"))).unwrap();
         close(name, &model.call_host(&TEXTS, INFERENCE).unwrap().to_vec::<f32>().unwrap());
     }
+    let model = FrontModel::load_functional(folder.path("made_graph.keras")).unwrap();
+    assert_eq!(model.input_names(), ["size", "text", "first", "second", "kind"]);
+    let y = model.call_host(&graph_inputs(), INFERENCE).unwrap();
+    close("graph", &y[0].to_vec::<f32>().unwrap());
+    // Written again, it is the same.
+    model.save(folder.path("again.keras")).unwrap();
+    let again = FrontModel::load_functional(folder.path("again.keras")).unwrap();
+    assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
+    let y = again.call_host(&graph_inputs(), INFERENCE).unwrap();
+    close("graph", &y[0].to_vec::<f32>().unwrap());
     for name in ["numbers_int", "numbers_tf_idf"] {
         let model = saving::load_model(folder.path(&format!("made_{name}.keras"))).unwrap();
         let x = wgrad::constant([[4, 9], [1000, 7], [8, 8]]).unwrap();
@@ -110,4 +125,54 @@ fn keras_and_wgrad_read_each_others_vocabularies() {
             &model.sequential().unwrap().call(&x, INFERENCE).unwrap().to_vec::<f32>().unwrap(),
         );
     }
+}
+
+fn graph_inputs() -> Table {
+    let names = ["ann", "bob", "cid", "ann"];
+    Table::new()
+        .column("text", &TEXTS)
+        .column("first", &names)
+        .column("second", &names)
+        .column("kind", &[3, 5, 3, 9])
+        .column("size", &[1.0f32, 2.0, 3.0, 4.0])
+}
+
+/// Writes a functional model in which layers for strings are shared, crossed and called on several inputs; returns its results.
+fn graph(folder: &Folder) -> Vec<f32> {
+    let [text, first, second] = ["text", "first", "second"].map(HostSymbol::input);
+    let kind = HostSymbol::integers("kind");
+    let counts = |ngrams: usize| {
+        let words = TextVectorization::new().output_mode(OutputMode::TfIdf).ngrams(ngrams);
+        words.adapt(&TEXTS).unwrap();
+        (words.vocabulary_size().unwrap(), text.then(Arc::new(words)))
+    };
+    let ((size_1, words), (size_2, pairs)) = (counts(1), counts(2));
+    let names: Arc<dyn HostLayer> =
+        Arc::new(StringLookup::new().vocabulary(["ann", "bob"]).output_mode(OutputMode::MultiHot));
+    let cross = HostSymbol::cross(&[&first, &kind], HashedCrossing::new(8));
+    let hashed = kind.then(Arc::new(Hashing::new(4).output_mode(OutputMode::OneHot)));
+
+    let input = |size: usize, name: &str| Input::new([size]).with_name(name);
+    let (x, z, size) = (input(size_1, "words_in"), input(size_2, "pairs_in"), input(1, "size"));
+    let (a, b, h) = (input(3, "a"), input(3, "b"), input(4, "h"));
+    let crossed = input(1, "crossed").with_dtype(wgrad::DType::I32);
+    let embedded = Flatten::new().on(&Embedding::new(8, 3).on(&crossed).unwrap()).unwrap();
+    let joined = Concatenate::new().on_all([&x, &z, &a, &b, &embedded, &h, &size]).unwrap();
+    let y = Dense::new(2).on(&joined).unwrap();
+    let model = Functional::new([&x, &z, &a, &b, &crossed, &h, &size], &y).unwrap();
+    let feeds = [
+        ("words_in", &words),
+        ("pairs_in", &pairs),
+        ("a", &first.then(names.clone())),
+        ("b", &second.then(names)),
+        ("crossed", &cross),
+        ("h", &hashed),
+    ];
+    let model = FrontModel::functional(model, feeds).unwrap();
+    model.save(folder.path("graph.keras")).unwrap();
+    let y = model.call_host(&graph_inputs(), INFERENCE).unwrap()[0].to_vec::<f32>().unwrap();
+    let again = FrontModel::load_functional(folder.path("graph.keras")).unwrap();
+    let z = again.call_host(&graph_inputs(), INFERENCE).unwrap();
+    assert_eq!(z[0].to_vec::<f32>().unwrap(), y);
+    y
 }

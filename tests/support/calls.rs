@@ -23,6 +23,8 @@ type AnyOp = fn(&Call) -> Answer;
 /// Functions that are not ops of the inventory: random draws, and combinations of several ops.
 const FUNCTIONS: &[(&str, AnyOp)] = &[
     ("tf.where", choose),
+    // The case multiplies, so that a gradient remains.
+    ("tf.stop_gradient", |c| one(c.x()?.multiply(c.x()?.stop_gradient()))),
     ("tf.range", |c| match c.need("args", c.scalars("args")?)?.as_slice() {
         [limit] => one(wgrad::range(0, *limit, 1)),
         [start, limit, delta] => one(wgrad::range(*start, *limit, *delta)),

@@ -20,6 +20,9 @@ from keras.utils import FeatureSpace  # noqa: E402
 folder = pathlib.Path(sys.argv[1])
 wanted = json.loads((folder / "wanted.json").read_text())
 TEXTS = tf.constant(["A good film", "a bad, bad film!", "the film", "no words known"])
+NAMES = tf.constant([["ann"], ["bob"], ["cid"], ["ann"]])
+SIZES = np.array([[1.0], [2.0], [3.0], [4.0]], "float32")
+KINDS = np.array([[3], [5], [3], [9]])
 NUMBERS = np.array([[4, 9], [1000, 7], [8, 8]])
 AGES = [1.0, 2.0, 4.0, 9.0]
 WORDS = ["x", "y", "x", "z"]
@@ -32,6 +35,10 @@ TABLE = {k: tf.constant(v) for k, v in TABLE.items()}
 def result(name, model):
     if name == "space":
         return np.asarray(model({k: TABLE[k] for k in model.features})).reshape(-1)
+    if name.startswith("graph"):
+        # The order of the inputs is part of the file.
+        inputs = {"text": TEXTS[:, None], "first": NAMES, "second": NAMES, "kind": tf.constant(KINDS), "size": tf.constant(SIZES)}
+        return np.asarray(model([inputs[x.name] for x in model.inputs])).reshape(-1)
     return np.asarray(model(TEXTS[:, None] if name.startswith("front") else tf.constant(NUMBERS))).reshape(-1)
 
 
@@ -72,4 +79,17 @@ for mode in ["int", "tf_idf"]:
     lookup.adapt(np.array([[4, 7], [7, 1000], [4, 4]]))
     inner = [layers.Embedding(lookup.vocabulary_size(), 3), layers.Flatten()] if mode == "int" else []
     keep(f"numbers_{mode}", keras.Sequential([keras.Input((2,), dtype="int32"), lookup, *inner, layers.Dense(2)]))
+# Layers that are shared, chained, crossed, and called on several inputs.
+text, first, second = (keras.Input((1,), dtype="string", name=name) for name in ("text", "first", "second"))
+kind, size = keras.Input((1,), dtype="int64", name="kind"), keras.Input((1,), name="size")
+words = layers.TextVectorization(output_mode="tf_idf", name="all_words")
+words.adapt(TEXTS)
+pairs = layers.TextVectorization(output_mode="tf_idf", ngrams=2, name="pairs")
+pairs.adapt(TEXTS)
+names = layers.StringLookup(vocabulary=["ann", "bob"], output_mode="multi_hot", name="names")
+embedded = layers.Embedding(8, 3)(layers.HashedCrossing(8)([first, kind]))
+joined = layers.Concatenate()([
+    layers.Flatten()(words(text)), layers.Flatten()(pairs(text)), names(first), names(second), layers.Flatten()(embedded), layers.Hashing(4, output_mode="one_hot")(kind), size,
+])
+keep("graph", keras.Model([size, text, first, second, kind], layers.Dense(2)(joined)))
 (folder / "made.json").write_text(json.dumps(made))
