@@ -16,12 +16,12 @@ pub struct Draw {
 
 impl Draw {
     /// Parses the arguments of `cargo xtask` `command`, which supports these flags besides `--sample` and `--seed N`. The
-    /// default seed is the day. `None` means that help was requested.
+    /// default seed is the day. `None` means that help was requested, with arguments that exist.
     pub fn of(command: &str, arguments: &[String], flags: &[&str]) -> Result<Option<Self>> {
-        if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-            return Ok(None);
-        }
-        parsed(command, arguments, flags, today()?).map(Some)
+        let (help, rest): (Vec<_>, Vec<_>) =
+            arguments.iter().cloned().partition(|argument| argument == "--help" || argument == "-h");
+        let draw = parsed(command, &rest, flags, today()?)?;
+        Ok(help.is_empty().then_some(draw))
     }
 
     pub fn has(&self, flag: &str) -> bool {

@@ -318,6 +318,29 @@ mod tests {
         }
     }
 
+    /// Parts run on few days, so a wrong argument would be noticed late.
+    #[test]
+    fn continuous_integration_passes_arguments_that_exist() {
+        let script = run::workspace_root().join(".ci/run");
+        let script = std::fs::read_to_string(script).expect("the repository has .ci/run");
+        let lines = script.lines().filter_map(|line| line.split_once("cargo xtask "));
+        let lines: Vec<_> = lines.map(|(_, line)| words(&line.replace("\"$turn\"", "7"))).collect();
+        let parsing = ["hostile", "races", "adapters", "embed", "targets", "check", "web"];
+        for parsing in parsing {
+            assert!(lines.iter().any(|line| line[0] == parsing), "CI does not run {parsing}");
+        }
+        for line in lines {
+            let Action::Run(command, rest) = dispatch(&line) else {
+                panic!("`cargo xtask` does not support {line:?}");
+            };
+            if parsing.contains(&command.name) {
+                // All arguments are parsed before the help is printed.
+                let result = (command.run)(&[rest, &["--help".to_owned()]].concat());
+                assert!(result.is_ok(), "{line:?}: {:?}", result.err());
+            }
+        }
+    }
+
     #[test]
     fn the_help_has_one_line_for_each_command() {
         let text = help();

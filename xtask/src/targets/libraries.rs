@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::lacks;
-use crate::run::{CommandLine, Status, target_folder, today};
+use super::{HELP, lacks};
+use crate::draw::Draw;
+use crate::run::{CommandLine, Status, target_folder};
 use crate::system::Packages;
 
 /// A target, and how it is linked here.
@@ -82,37 +83,38 @@ type Sizes = [Option<u64>; 2];
 
 /// Compiles faster, and not as released.
 const DEV: &str = "--dev";
-/// One target, by the day.
-const SAMPLE: &str = "--sample";
 
-/// Builds for the targets with these names, or for all.
+/// Builds for the targets with these names, for the drawn one, or for all.
 pub fn run(arguments: &[String]) -> Result<Status> {
-    let given = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let mut names: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|name| ![DEV, SAMPLE].contains(name)).collect();
-    if let Some(name) = names.iter().find(|name| TARGETS.iter().all(|it| it.triple != **name)) {
-        let known = TARGETS.map(|target| target.triple).join(", ");
-        bail!("there is no target '{name}'; the C library is built for {known}");
-    }
-    if given(SAMPLE) && names.is_empty() {
-        names.push(TARGETS[(today()? % TARGETS.len() as u64) as usize].triple);
+    let triples = TARGETS.map(|target| target.triple);
+    let Some(draw) = Draw::of("targets --libraries", arguments, &[&[DEV][..], &triples].concat())?
+    else {
+        print!("{HELP}");
+        return Ok(Status::SUCCESS);
+    };
+    let mut names = triples.to_vec();
+    names.retain(|triple| draw.has(triple));
+    match (draw.sample, names.is_empty()) {
+        (true, _) => names = vec![triples[draw.pick(triples.len())]],
+        (false, true) => names = triples.to_vec(),
+        (false, false) => {}
     }
     let mut rows = Vec::new();
     let mut worst = Status::SUCCESS;
     for target in &TARGETS {
-        if !names.is_empty() && !names.contains(&target.triple) {
+        if !names.contains(&target.triple) {
             continue;
         }
         let built = match lacks(target.triple)? {
             Some(why) => Err(why),
-            None => build(target, given(DEV))?,
+            None => build(target, draw.has(DEV))?,
         };
         if built.is_err() {
             worst = Status::FAILURE;
         }
         rows.push((target.triple, built));
     }
-    if given(DEV) {
+    if draw.has(DEV) {
         println!("Not as released: compiled without optimization.");
     }
     print!("{}", table(&rows));
@@ -220,6 +222,6 @@ mod tests {
     #[test]
     fn unknown_targets_are_refused() {
         let error = run(&["sparc".to_owned()]).map(drop).unwrap_err().to_string();
-        assert!(error.contains("there is no target 'sparc'"), "{error}");
+        assert!(error.contains("`cargo xtask targets --libraries` has no sparc"), "{error}");
     }
 }
