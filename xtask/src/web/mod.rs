@@ -36,8 +36,8 @@ Options:
   --test [BROWSER]            then run the tests in chromium, in firefox, or in both; `drawn`: in one of them, and a part of the
                               tests, depending on the day; implies --check
   --only TEXT                 run only tests whose name contains TEXT
-  --draft                     compile the package in a third of the time, for tests: it is larger and slower; the page is as
-                              released
+  --draft                     compile the package in a fifth of the time, for tests: it is larger and slower, and both of its
+                              modules load models; the page is as released
   --no-build                  serve or test the existing build
   --address URL               the page's future address, which link previews need
   --source URL, --package URL where the source and the npm package are, for the links at the top of the page
@@ -117,20 +117,28 @@ fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Res
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
     let (plain, models, page) = (project.pkg(), project.models_pkg(), project.page_pkg());
-    let compile = |pkg: &Path, profile: &str, features: &[&str]| -> Result<Status> {
+    let compile = |pkgs: &[&Path], profile: &str, features: &[&str]| -> Result<Status> {
         let line = cargo.build(package::CRATE, profile, features);
         let status = line.env("CARGO_ENCODED_RUSTFLAGS", &target::remapped_paths()).run()?;
         if !status.is_success() {
             return Ok(status);
         }
-        let status = package::bind(project, profile, pkg)?;
-        // The page's calls are type-checked.
-        let guarded = pkg != page;
-        if status.is_success() && guarded { package::guard(project, pkg) } else { Ok(status) }
+        for pkg in pkgs {
+            let status = package::bind(project, profile, pkg)?;
+            // The page's calls are type-checked.
+            let guarded = *pkg != page;
+            let status =
+                if status.is_success() && guarded { package::guard(project, pkg)? } else { status };
+            if !status.is_success() {
+                return Ok(status);
+            }
+        }
+        Ok(Status::SUCCESS)
     };
-    let compile_plain = || compile(&plain, profile, &[]);
-    let compile_models = || compile(&models, profile, &["--features", "models"]);
-    let compile_page = || compile(&page, package::PROFILE, &["--no-default-features"]);
+    let with_models = ["--features", "models"];
+    let compile_plain = || compile(&[&plain], profile, &[]);
+    let compile_models = || compile(&[&models], profile, &with_models);
+    let compile_page = || compile(&[&page], package::PROFILE, &["--no-default-features"]);
     type Job<'a> = &'a (dyn Fn() -> Result<Status> + Sync);
     let both = |one: Job<'_>, other: Job<'_>| -> Result<[Status; 2]> {
         thread::scope(|scope| {
@@ -144,11 +152,8 @@ fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Res
     // load only that part. What is optimized as a whole uses one core most of the time, and so does shrinking a wasm; hence two
     // at a time.
     let statuses = if profile == package::DRAFT {
-        let package = || match compile_plain()? {
-            status if status.is_success() => compile_models(),
-            failed => Ok(failed),
-        };
-        both(&compile_page, &package)?
+        // Both modules of a draft have everything. Writing the first empties the folder that holds the second.
+        both(&compile_page, &|| compile(&[&plain, &models], profile, &with_models))?
     } else {
         let shrink = |pkg: &Path| package::shrink(project, pkg, false);
         let first = compile_plain()?;
