@@ -36,8 +36,9 @@ Options:
   --test [BROWSER]            then run the tests in chromium, in firefox, or in both; `drawn`: in one of them, and a part of the
                               tests, depending on the day; implies --check
   --only TEXT                 run only tests whose name contains TEXT
-  --draft                     compile the package in a fifth of the time, for tests: it is larger and slower, and both of its
-                              modules load models; the page is as released
+  --draft [package]           compile in a fraction of the time, for tests: what is compiled is larger and slower, and both
+                              modules of the package load models. `package`: the page is as released. Otherwise it is a
+                              draft, too, and its size is not checked
   --no-build                  serve or test the existing build
   --address URL               the page's future address, which link previews need
   --source URL, --package URL where the source and the npm package are, for the links at the top of the page
@@ -53,9 +54,8 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
     if options.build {
-        let check = options.check || options.test.is_some();
-        let profile = if options.draft { package::DRAFT } else { package::PROFILE };
-        let status = build(&project, profile, check, &options.links)?;
+        let check = options.check || options.test.is_some() && options.draft != Draft::All;
+        let status = build(&project, options.draft, check, &options.links)?;
         if !status.is_success() {
             return Ok(status);
         }
@@ -84,7 +84,7 @@ const MODELS: &str = "--models";
 pub fn bench(arguments: &[String]) -> Result<Status> {
     let project = Project::read()?;
     node::require()?;
-    let status = build(&project, package::PROFILE, false, &[])?;
+    let status = build(&project, Draft::None, false, &[])?;
     if !status.is_success() {
         return Ok(status);
     }
@@ -111,9 +111,10 @@ pub fn bench(arguments: &[String]) -> Result<Status> {
         .run()
 }
 
-/// All steps from the compiler to `web/dist`, with the package compiled as `profile` says; with `check`, fails if the page is too
-/// large.
-fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Result<Status> {
+/// All steps from the compiler to `web/dist`; with `check`, fails if the page is too large.
+fn build(project: &Project, draft: Draft, check: bool, links: &[String]) -> Result<Status> {
+    let profile = if draft == Draft::None { package::PROFILE } else { package::DRAFT };
+    let page_profile = if draft == Draft::All { package::DRAFT } else { package::PROFILE };
     let cargo = target::WasmCargo::find(&project.scratch())?;
     node::install_modules(&project.web())?;
     let (plain, models, page) = (project.pkg(), project.models_pkg(), project.page_pkg());
@@ -138,7 +139,7 @@ fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Res
     let with_models = ["--features", "models"];
     let compile_plain = || compile(&[&plain], profile, &[]);
     let compile_models = || compile(&[&models], profile, &with_models);
-    let compile_page = || compile(&[&page], package::PROFILE, &["--no-default-features"]);
+    let compile_page = || compile(&[&page], page_profile, &["--no-default-features"]);
     type Job<'a> = &'a (dyn Fn() -> Result<Status> + Sync);
     let both = |one: Job<'_>, other: Job<'_>| -> Result<[Status; 2]> {
         thread::scope(|scope| {
@@ -151,9 +152,18 @@ fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Res
     // The package has a module that also loads models of other programs. The page uses a part of the package, and its visitors
     // load only that part. What is optimized as a whole uses one core most of the time, and so does shrinking a wasm; hence two
     // at a time.
-    let statuses = if profile == package::DRAFT {
+    let statuses = if draft != Draft::None {
         // Both modules of a draft have everything. Writing the first empties the folder that holds the second.
-        both(&compile_page, &|| compile(&[&plain, &models], profile, &with_models))?
+        let package = || compile(&[&plain, &models], profile, &with_models);
+        // A draft of the page is compiled into the same folder as that of the package, so one waits for the other.
+        if draft == Draft::All {
+            match package()? {
+                status if status.is_success() => [status, compile_page()?],
+                failed => [failed, failed],
+            }
+        } else {
+            both(&compile_page, &package)?
+        }
     } else {
         let shrink = |pkg: &Path| package::shrink(project, pkg, false);
         let first = compile_plain()?;
@@ -170,9 +180,11 @@ fn build(project: &Project, profile: &str, check: bool, links: &[String]) -> Res
     if !status.is_success() {
         return Ok(status);
     }
-    let status = package::shrink(project, &page, true)?;
-    if !status.is_success() {
-        return Ok(status);
+    if draft != Draft::All {
+        let status = package::shrink(project, &page, true)?;
+        if !status.is_success() {
+            return Ok(status);
+        }
     }
     let status = package::pack(&project.page_pkg())?;
     if !status.is_success() {
@@ -187,13 +199,21 @@ fn report(what: &str, result: &str) {
     eprintln!("web: {what}: {result}");
 }
 
+/// What is compiled faster, and becomes larger and slower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Draft {
+    None,
+    Package,
+    /// The package and the page.
+    All,
+}
+
 /// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
     help: bool,
     build: bool,
-    /// Whether the package is compiled faster and larger.
-    draft: bool,
+    draft: Draft,
     check: bool,
     serve: bool,
     port: u16,
@@ -210,7 +230,7 @@ impl Options {
         let mut options = Self {
             help: false,
             build: true,
-            draft: false,
+            draft: Draft::None,
             check: false,
             serve: false,
             port: PORT,
@@ -223,7 +243,10 @@ impl Options {
         while let Some(argument) = rest.next() {
             match argument {
                 "--help" | "-h" => options.help = true,
-                "--draft" => options.draft = true,
+                "--draft" => {
+                    let package = rest.next_if_eq(&"package").is_some();
+                    options.draft = if package { Draft::Package } else { Draft::All };
+                }
                 "--no-build" => options.build = false,
                 "--check" => options.check = true,
                 "--serve" => options.serve = true,
@@ -357,7 +380,9 @@ mod tests {
                 && plain.test.is_none()
                 && plain.port == PORT
         );
-        assert!(!plain.draft && parse("--test --draft").unwrap().draft);
+        assert_eq!(plain.draft, Draft::None);
+        assert_eq!(parse("--draft --test").unwrap().draft, Draft::All);
+        assert_eq!(parse("--test --draft package").unwrap().draft, Draft::Package);
         let serve = parse("--serve --port 0 --no-build").unwrap();
         assert!(serve.serve && serve.port == 0 && !serve.build);
         assert_eq!(parse("--test").unwrap().test, Some(vec![Browser::Chromium, Browser::Firefox]));
