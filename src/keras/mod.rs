@@ -77,6 +77,8 @@ pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
 pub use front::load_with_front;
 #[cfg(feature = "preprocessing")]
 pub use front::{FrontBatch, FrontModel, Fronted, HostInputs, HostSymbol, IntoFrontData};
+#[cfg(all(feature = "json", feature = "preprocessing", feature = "saved-model"))]
+pub(crate) use front::{FrontInput, HostCall, HostGraph, host_graph_of_plan};
 #[cfg(all(feature = "json", feature = "preprocessing"))]
 #[doc(hidden)]
 pub use front::{front_into_json, front_of_json};

@@ -38,6 +38,9 @@ pub use load::{
 #[cfg(not(target_family = "wasm"))]
 pub use load::{import_graph_def, load, load_with};
 #[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+#[doc(hidden)]
+pub use save::FrontPlan;
 pub use save::save;
 pub use saved_function::{Outputs, SavedFunction, SavedValue};
 pub use spec::SavedSpec;

@@ -13,6 +13,8 @@ mod control_flow;
 mod datasets;
 #[cfg(feature = "estimator")]
 mod estimators;
+#[cfg(all(feature = "preprocessing", feature = "json", feature = "saved-model"))]
+mod exported_fronts;
 #[cfg(all(feature = "keras-files", feature = "npy"))]
 mod keras_files;
 #[cfg(feature = "saved-model")]

@@ -17,6 +17,27 @@ pub(super) struct Front {
     pub(super) feeds: Vec<usize>,
 }
 
+/// A [`Front`] for writers of other formats, which know its layers by their configs.
+#[cfg(all(feature = "json", feature = "saved-model"))]
+#[derive(Debug)]
+pub(crate) struct HostGraph {
+    pub(crate) inputs: Vec<FrontInput>,
+    pub(crate) calls: Vec<HostCall>,
+    /// The value that each input of the model gets.
+    pub(crate) feeds: Vec<usize>,
+}
+
+/// A call of a layer of a [`HostGraph`].
+#[cfg(all(feature = "json", feature = "saved-model"))]
+#[derive(Debug)]
+pub(crate) struct HostCall {
+    pub(crate) config: crate::keras::Config,
+    /// The words by index, special ones included.
+    pub(crate) vocabulary: Option<HostArray<'static>>,
+    /// The values that the layer takes.
+    pub(crate) from: Vec<usize>,
+}
+
 /// A call of a layer.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
@@ -29,6 +50,22 @@ pub(super) struct Call {
 }
 
 impl Front {
+    #[cfg(all(feature = "json", feature = "saved-model"))]
+    pub(super) fn host_graph(&self) -> Result<HostGraph> {
+        let call = |call: &Call| {
+            let (config, vocabulary) = match &call.layer {
+                FrontLayer::One(layer) => (layer.describe()?, layer.vocabulary_array()?),
+                FrontLayer::Crossing(layer) => (layer.describe()?, None),
+            };
+            Ok(HostCall { config, vocabulary, from: call.from.clone() })
+        };
+        Ok(HostGraph {
+            inputs: self.inputs.clone(),
+            calls: self.calls.iter().map(call).collect::<Result<_>>()?,
+            feeds: self.feeds.clone(),
+        })
+    }
+
     /// The front of a stack of layers.
     pub(super) fn of_stack() -> Self {
         let shape = vec![None, Some(1)];

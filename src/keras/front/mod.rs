@@ -17,12 +17,20 @@ use std::sync::Arc;
 #[doc(hidden)]
 pub use files::load_with_front;
 use graph::Front;
+#[cfg(all(feature = "json", feature = "saved-model"))]
+pub(crate) use graph::{HostCall, HostGraph};
 pub use inputs::{FrontBatch, HostInputs, IntoFrontData};
 #[cfg(feature = "json")]
 #[doc(hidden)]
 pub use plan::{front_into_json, front_of_json};
+#[cfg(all(feature = "json", feature = "saved-model"))]
+pub(crate) use plan::host_graph_of_plan;
+#[cfg(all(feature = "json", feature = "saved-model"))]
+pub(crate) use symbol::FrontInput;
+#[cfg(not(all(feature = "json", feature = "saved-model")))]
+use symbol::FrontInput;
+use symbol::FrontLayer;
 pub use symbol::HostSymbol;
-use symbol::{FrontInput, FrontLayer};
 
 use crate::data::ModelData;
 use crate::dtype::DType;
@@ -227,6 +235,11 @@ impl<M: Fronted> FrontModel<M> {
     /// The model behind them, for instance to compile it.
     pub fn model(&self) -> &M {
         &self.model
+    }
+
+    #[cfg(all(feature = "json", feature = "saved-model"))]
+    pub(crate) fn host_graph(&self) -> Result<HostGraph> {
+        self.front.host_graph()
     }
 
     /// The names of the inputs, in order.

@@ -46,6 +46,15 @@ pub fn front_into_json(model: &str, plan: &str) -> Result<String> {
     Ok(python_json::text(&config))
 }
 
+/// The layers that a plan describes, for writers of other formats.
+///
+/// # Errors
+/// [`Error::Data`] if the text is not valid JSON or no plan, or if a layer is unknown.
+#[cfg(feature = "saved-model")]
+pub(crate) fn host_graph_of_plan(plan: &str) -> Result<super::HostGraph> {
+    Front::from_plan(&crate::keras::saving::parse(plan)?)?.host_graph()
+}
+
 /// The class of a layer; those of a program are registered as `package>Class`.
 fn class_of(layer: &Value) -> &str {
     let class = layer.get("class_name").and_then(Value::as_str).unwrap_or_default();

@@ -48,12 +48,12 @@ pub(super) enum Origin {
 
 /// An input of a model with a front.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct FrontInput {
-    pub(super) name: String,
+pub(crate) struct FrontInput {
+    pub(crate) name: String,
     /// The sizes, that of the batch first.
-    pub(super) shape: Vec<Option<usize>>,
+    pub(crate) shape: Vec<Option<usize>>,
     /// Keras's name of its dtype, `string` for strings.
-    pub(super) dtype: String,
+    pub(crate) dtype: String,
 }
 
 /// A layer in front of a model.

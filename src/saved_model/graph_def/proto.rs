@@ -272,7 +272,7 @@ pub(crate) struct SavedObjectGraph {
 pub(crate) struct SavedObject {
     #[prost(message, repeated, tag = "1")]
     pub(crate) children: Vec<ObjectReference>,
-    #[prost(oneof = "SavedObjectKind", tags = "4, 6, 7, 8, 9")]
+    #[prost(oneof = "SavedObjectKind", tags = "4, 6, 7, 8, 9, 10")]
     pub(crate) kind: Option<SavedObjectKind>,
 }
 
@@ -298,6 +298,15 @@ pub(crate) enum SavedObjectKind {
     BareConcreteFunction(BareConcreteFunction),
     #[prost(message, tag = "9")]
     Constant(SavedConstant),
+    #[prost(message, tag = "10")]
+    Resource(SavedResource),
+}
+
+/// What functions make, fill and free, such as a lookup table.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SavedResource {
+    #[prost(string, tag = "1")]
+    pub(crate) device: String,
 }
 
 /// An object of a class of a program, which `identifier` names.

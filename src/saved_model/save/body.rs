@@ -82,12 +82,8 @@ pub(super) fn variables_of(
     }
 }
 
-pub(super) fn argument(name: &str, dtype: DType) -> ArgDef {
-    ArgDef {
-        name: name.to_string(),
-        r#type: HostDType::from(dtype).number(),
-        handle_data: Vec::new(),
-    }
+pub(super) fn argument(name: &str, dtype: HostDType) -> ArgDef {
+    ArgDef { name: name.to_string(), r#type: dtype.number(), handle_data: Vec::new() }
 }
 
 /// The argument that is a variable.
@@ -339,7 +335,7 @@ impl Library {
         let add = |out: Out, dtype: DType, inputs: &mut Vec<Out>, arguments: &mut Vec<ArgDef>| {
             let name = format!("in{}", inputs.len());
             inputs.push(out);
-            arguments.push(argument(&name, dtype));
+            arguments.push(argument(&name, dtype.into()));
             name
         };
         if is_loop {

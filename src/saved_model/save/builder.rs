@@ -71,7 +71,8 @@ fn result_of(op: &str) -> &'static str {
         "Relu" | "Elu" | "Selu" | "Softplus" | "Softsign" => "activations",
         "MatMul" => "product",
         "ReadVariableOp" => "value",
-        "TopKV2" => "values",
+        "TopKV2" | "LookupTableFindV2" => "values",
+        "RaggedTensorToTensor" => "result",
         "Cumsum" | "Cumprod" | "Complex" => "out",
         "MatrixBandPart" => "band",
         "MatrixDiagPartV3" => "diagonal",
@@ -129,6 +130,7 @@ impl Builder {
             dtype: array.dtype().number(),
             tensor_shape: Some(TensorShapeProto::new(array.shape())),
             tensor_content: array.bytes().to_vec(),
+            string_val: array.strings().unwrap_or_default().to_vec(),
             ..TensorProto::default()
         };
         self.tensor(value)

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::builder::{dtype_attr, function, shape_proto, types};
 use super::number_of;
-use super::objects::{Named, SavedSignature, object_graph};
+use super::objects::{Named, SavedSignature, object_graph, table_object};
+use super::tables::Table;
 use crate::error::Result;
 use crate::files::protobuf::{TensorShapeProto, VersionDef};
 use crate::host_array::HostDType;
@@ -78,6 +79,7 @@ impl Names {
 
 pub(super) fn saved_model(
     objects: &ObjectsToStore,
+    tables: &[Table],
     signatures: &[SavedSignature],
     functions: Vec<FunctionDef>,
 ) -> Result<SavedModelProto> {
@@ -97,12 +99,27 @@ pub(super) fn saved_model(
         nodes.push(node(&name, "VarHandleOp", Vec::new(), attrs));
         handles.insert(*at, name);
     }
+    let mut filled = Vec::new();
+    for (place, table) in tables.iter().enumerate() {
+        let name = names.take("hash_table");
+        nodes.push(node(&name, "HashTableV2", Vec::new(), table.attrs()));
+        let [_, initializer, _] = table.functions();
+        let call = names.take("initialize_table");
+        let attrs = [
+            ("f", function(&initializer)),
+            ("Tin", types([RESOURCE])),
+            ("Tout", types([HostDType::I32.number()])),
+        ];
+        nodes.push(node(&call, "StatefulPartitionedCall", vec![name.clone()], attrs));
+        filled.push(format!("^{call}"));
+        handles.insert(table_object(objects.children.len(), place), name);
+    }
     let mut signature_def = BTreeMap::new();
     for signature in signatures {
         let own = call_of(signature, &handles, &mut names, &mut nodes);
         signature_def.insert(signature.name.clone(), own);
     }
-    nodes.push(node("NoOp", "NoOp", Vec::new(), []));
+    nodes.push(node("NoOp", "NoOp", filled, []));
     let init = TensorInfo {
         name: "NoOp".to_string(),
         dtype: 0,
@@ -136,7 +153,12 @@ pub(super) fn saved_model(
         .into(),
         signature_def,
         asset_file_def: Vec::new(),
-        object_graph_def: Some(object_graph(&objects.children, &objects.variables, signatures)),
+        object_graph_def: Some(object_graph(
+            &objects.children,
+            &objects.variables,
+            tables,
+            signatures,
+        )),
     };
     Ok(SavedModelProto { saved_model_schema_version: 1, meta_graphs: vec![meta] })
 }
@@ -144,8 +166,8 @@ pub(super) fn saved_model(
 fn info(name: String, named: &Named) -> TensorInfo {
     TensorInfo {
         name,
-        dtype: number_of(named.spec.dtype()),
-        tensor_shape: Some(shape_proto(named.spec.shape())),
+        dtype: named.dtype.number(),
+        tensor_shape: Some(shape_proto(&named.shape)),
     }
 }
 
@@ -162,11 +184,11 @@ fn call_of(
     for named in sorted {
         let name = names.take(&format!("{}_{}", signature.name, named.name));
         let attrs = [
-            ("dtype", Attr::Type(number_of(named.spec.dtype()))),
-            ("shape", Attr::Shape(shape_proto(named.spec.shape()))),
+            ("dtype", dtype_attr(named.dtype)),
+            ("shape", Attr::Shape(shape_proto(&named.shape))),
         ];
         nodes.push(node(&name, "Placeholder", Vec::new(), attrs));
-        kinds.push(number_of(named.spec.dtype()));
+        kinds.push(named.dtype.number());
         inputs.insert(named.name.clone(), info(format!("{name}:0"), named));
         input.push(name);
     }
@@ -175,7 +197,7 @@ fn call_of(
         kinds.push(RESOURCE);
     }
     let call = names.take("StatefulPartitionedCall");
-    let results = signature.outputs.iter().map(|named| number_of(named.spec.dtype()));
+    let results = signature.outputs.iter().map(|named| named.dtype.number());
     let attrs =
         [("f", function(&signature.wrapper)), ("Tin", types(kinds)), ("Tout", types(results))];
     nodes.push(node(&call, "StatefulPartitionedCall", input, attrs));

@@ -34,6 +34,17 @@ impl Sequential {
     /// # Errors
     /// [`Error::Data`] if the model was neither built nor called; otherwise as [`saved_model::save`](crate::saved_model::save).
     pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(self, path, &[self.served()?])
+    }
+}
+
+/// A model with a function that computes what it does in inference.
+trait Served {
+    fn served(&self) -> Result<Signature<'_>>;
+}
+
+impl Served for Sequential {
+    fn served(&self) -> Result<Signature<'_>> {
         let spec = self.input_spec().ok_or_else(|| {
             Error::Data(
                 "export: the model was never called, so the shape of its input is not known. Call it or build it first, or write \
@@ -43,7 +54,7 @@ impl Sequential {
         })?;
         let call = |inputs: &[Tensor]| self.call(&inputs[0], INFERENCE);
         let signature = Signature::new(SIGNATURE, [("inputs", spec)], call);
-        save(self, path, &[signature.function_name(FUNCTION)])
+        Ok(signature.function_name(FUNCTION))
     }
 }
 
@@ -53,11 +64,117 @@ impl Functional {
     /// # Errors
     /// As [`saved_model::save`](crate::saved_model::save).
     pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+        save(self, path, &[self.served()?])
+    }
+}
+
+impl Served for Functional {
+    fn served(&self) -> Result<Signature<'_>> {
         let names = self.input_names().into_iter().map(String::from);
         let specs = self.inputs().iter().map(|input| TensorSpec::new(input.shape(), input.dtype()));
         let call =
             |inputs: &[Tensor]| Layer::<[Tensor], Vec<Tensor>>::call(self, inputs, INFERENCE);
         let signature = Signature::new(SIGNATURE, names.zip(specs), call);
-        save(self, path, &[signature.function_name(FUNCTION)])
+        Ok(signature.function_name(FUNCTION))
     }
 }
+
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+mod fronted {
+    use std::path::Path;
+
+    use super::Served;
+    use crate::error::Result;
+    use crate::keras::{FrontModel, Functional, HostGraph, Sequential};
+    use crate::saved_model::save::builder::{Builder, Out};
+    use crate::saved_model::save::objects::Named;
+    use crate::saved_model::save::tables::Tables;
+    use crate::saved_model::save::{Before, front, write};
+    use crate::trackable::Trackable;
+
+    impl FrontModel<Sequential> {
+        /// Writes the model with its front as a SavedModel whose inputs are strings: Keras's `model.export`. Vocabularies become
+        /// lookup tables; so TensorFlow and TensorFlow Serving need no other file. Needs the features `json`, `preprocessing` and
+        /// `saved-model`.
+        ///
+        /// ```no_run
+        /// # fn main() -> wgrad::Result<()> {
+        /// use wgrad::keras::layers::{Dense, HostLayer, TextVectorization};
+        /// use wgrad::keras::layers::OutputMode;
+        /// use wgrad::keras::{FrontModel, INFERENCE, Sequential};
+        /// let words = TextVectorization::new().output_mode(OutputMode::MultiHot);
+        /// words.adapt(&["a good film", "a bad film"])?;
+        /// let model = FrontModel::new(Sequential::new().add(Dense::new(1))).front(words);
+        /// model.call_host(&["a good film"], INFERENCE)?;
+        /// model.export("exported/1")?;
+        /// # Ok(())
+        /// # }
+        /// ```
+        ///
+        /// ```python
+        /// model = tf.saved_model.load('exported/1')
+        /// scores = model.serve(tf.constant([['a good film']]))
+        /// ```
+        ///
+        /// # Errors
+        /// [`Error::Data`](crate::Error::Data) if a layer in front is a function of the program, or makes strings; otherwise as
+        /// [`Sequential::export`].
+        pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+            export(self.model(), &self.host_graph()?, path.as_ref())
+        }
+    }
+
+    impl FrontModel<Functional> {
+        /// Same as for a front of a [`Sequential`]; the signature's tensors have the names of
+        /// [`input_names`](FrontModel::input_names).
+        ///
+        /// # Errors
+        /// Same as for a front of a [`Sequential`].
+        pub fn export(&self, path: impl AsRef<Path>) -> Result<()> {
+            export(self.model(), &self.host_graph()?, path.as_ref())
+        }
+    }
+
+    /// A plan of a front, as [`front_of_json`](crate::keras::front_of_json) makes it. For other languages, which compute the layers
+    /// themselves.
+    #[doc(hidden)]
+    #[derive(Debug)]
+    pub struct FrontPlan(HostGraph);
+
+    impl FrontPlan {
+        /// # Errors
+        /// [`Error::Data`](crate::Error::Data) if the text is no plan, or if a layer is unknown.
+        pub fn new(plan: &str) -> Result<Self> {
+            crate::keras::host_graph_of_plan(plan).map(FrontPlan)
+        }
+
+        /// # Errors
+        /// As [`FrontModel::export`].
+        pub fn export_sequential(&self, model: &Sequential, path: &Path) -> Result<()> {
+            export(model, &self.0, path)
+        }
+
+        /// # Errors
+        /// As [`FrontModel::export`].
+        pub fn export_functional(&self, model: &Functional, path: &Path) -> Result<()> {
+            export(model, &self.0, path)
+        }
+    }
+
+    fn export<M: Served + Trackable>(model: &M, graph: &HostGraph, path: &Path) -> Result<()> {
+        let signature = model.served()?;
+        let specs: Vec<_> = signature.inputs.iter().map(|(_, spec)| spec.clone()).collect();
+        let mut inputs = Vec::new();
+        for input in &graph.inputs {
+            let (name, shape) = (input.name.clone(), input.shape.clone());
+            inputs.push(Named { name, shape, dtype: front::dtype_of(input)? });
+        }
+        let nodes = |arguments: &[String],
+                     builder: &mut Builder,
+                     tables: &mut Tables|
+         -> Result<Vec<Out>> { front::write(graph, arguments, &specs, builder, tables) };
+        write(model, path, &[signature], Some(&Before { inputs, write: &nodes }))
+    }
+}
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+pub use fronted::FrontPlan;

@@ -1,17 +1,23 @@
 //! [`save`]: writes TensorFlow's SavedModels.
 //!
 //! `body.rs` writes the calls of a trace (`traced/`) as TensorFlow's ops, of which `ops/` has those for each op of this crate;
-//! `builder.rs` collects nodes. `objects.rs` has the objects of the file, `graph.rs` the nodes that load and call them.
-//! `folder.rs` replaces a folder in one step. `keras.rs` has `export` of Keras models.
+//! `builder.rs` collects nodes. `objects.rs` has the objects of the file, `graph.rs` the nodes that load and call them, `tables.rs`
+//! lookup tables. `folder.rs` replaces a folder in one step. `keras.rs` has `export` of Keras models, `front/` the layers for strings
+//! in front of them.
 
 mod body;
 mod builder;
 mod folder;
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+mod front;
 mod graph;
 #[cfg(feature = "keras")]
 mod keras;
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+pub use keras::FrontPlan;
 mod objects;
 mod ops;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -29,8 +35,9 @@ use crate::runtime::Device;
 use crate::trackable::Trackable;
 use crate::train::{ObjectsToStore, index_path};
 use body::{Library, argument, define, handle, variables_of};
-use builder::{Builder, Out, function, shape_proto, type_of, types};
-use objects::{Named, SavedSignature};
+use builder::{Builder, Out, dtype_attr, function, shape_proto, types};
+use objects::{Named, SavedSignature, table_object};
+use tables::{Table, Tables};
 
 /// Writes `model` with functions of it as a SavedModel, the folder that TensorFlow, Keras (`TFSMLayer`), TensorFlow Serving and
 /// TensorFlow.js's converter read. TensorFlow's `tf.saved_model.save`.
@@ -71,7 +78,23 @@ pub fn save(
     path: impl AsRef<Path>,
     signatures: &[Signature<'_>],
 ) -> Result<()> {
-    let path = path.as_ref();
+    write(model, path.as_ref(), signatures, None)
+}
+
+/// What is computed in front of the only signature's function, such as indices of words.
+struct Before<'a> {
+    /// What the signature takes in place of the function's inputs.
+    inputs: Vec<Named>,
+    /// Writes the nodes that compute the function's inputs from these arguments.
+    write: &'a dyn Fn(&[String], &mut Builder, &mut Tables) -> Result<Vec<Out>>,
+}
+
+fn write(
+    model: &dyn Trackable,
+    path: &Path,
+    signatures: &[Signature<'_>],
+    before: Option<&Before<'_>>,
+) -> Result<()> {
     check_names(signatures)?;
     let device = Device::current()?;
     let traced: Vec<(Vec<TensorSpec>, Traces)> = signatures
@@ -98,12 +121,22 @@ pub fn save(
     let places: HashMap<u64, usize> =
         objects.variables.iter().map(|(at, stored)| (stored.variable.id(), *at)).collect();
     let mut library = Library::default();
+    let mut tables = Tables::default();
     let mut saved = Vec::new();
     for (number, (signature, (specs, traces))) in signatures.iter().zip(&traced).enumerate() {
-        let one = write_signature(signature, specs, traces, number, &places, &mut library)?;
-        saved.push(one);
+        let inputs = match before {
+            Some(before) => before.inputs.clone(),
+            None => {
+                let names = signature.inputs.iter().zip(specs);
+                names.map(|((name, _), spec)| Named::new(name, spec)).collect()
+            }
+        };
+        let objects = objects.children.len();
+        let one = Written { signature, inputs, traces, number, places: &places, objects };
+        saved.push(one.write(before, &mut library, &mut tables)?);
     }
-    let model = graph::saved_model(&objects, &saved, library.functions)?;
+    library.functions.extend(tables.all.iter().flat_map(Table::written));
+    let model = graph::saved_model(&objects, &tables.all, &saved, library.functions)?;
     let bytes = model.encode_to_vec();
     // Protobuf's readers take no larger message.
     if bytes.len() > i32::MAX as usize {
@@ -175,150 +208,166 @@ fn argument_names<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Vec<S
 }
 
 /// The attribute by which TensorFlow knows the shapes of a function's arguments.
-fn input_shapes(inputs: &[&TensorSpec], handles: usize) -> BTreeMap<String, AttrValue> {
-    let shapes = inputs.iter().map(|spec| shape_proto(spec.shape()));
+fn input_shapes(inputs: &[&Named], handles: usize) -> BTreeMap<String, AttrValue> {
+    let shapes = inputs.iter().map(|input| shape_proto(&input.shape));
     let scalars = (0..handles).map(|_| TensorShapeProto::new(&[]));
     let list = ListValue { shape: shapes.chain(scalars).collect(), ..ListValue::default() };
     let attr = AttrValue { value: Some(Attr::List(list)) };
     [("_input_shapes".to_string(), attr)].into()
 }
 
-fn write_signature(
-    signature: &Signature<'_>,
-    specs: &[TensorSpec],
-    traces: &Traces,
+/// A signature that is being written.
+struct Written<'a> {
+    signature: &'a Signature<'a>,
+    /// In the order of positions.
+    inputs: Vec<Named>,
+    traces: &'a Traces,
     number: usize,
-    places: &HashMap<u64, usize>,
-    library: &mut Library,
-) -> Result<SavedSignature> {
-    let name = &signature.name;
-    let variables = &traces.graphs[0].variables;
-    let (mut used, mut assigned) = (BTreeSet::new(), BTreeSet::new());
-    variables_of(&traces.graphs[0].body, &mut used, &mut assigned);
-    let mut bound = Vec::new();
-    for variable in &used {
-        let variable = &variables[*variable];
-        bound.push(*places.get(&variable.id()).ok_or_else(|| {
-            Error::Checkpoint(message!(
-                "save: {name} uses a variable {} that is no part of the model that is saved. Pass an object that contains it, too.",
-                variable.spec()
-            ))
-        })?);
-    }
-    let names = argument_names(signature.inputs.iter().map(|(name, _)| &name[..]), "input");
-    let handle_names: Vec<String> =
-        (0..used.len()).map(|at| format!("variable_handle_{at}")).collect();
-    let handles: HashMap<usize, Out> =
-        used.iter().copied().zip(handle_names.iter().cloned()).collect();
-    let mut body = Builder::default();
-    let written = library.body(&mut body, traces, &names, handles);
-    if !library.problems.is_empty() {
-        return Err(Error::Trace(message!(
-            "save: {name} cannot be written as a SavedModel: {}. Export a function of inference (call layers with INFERENCE), or \
-             compute these parts outside of it.",
-            library.problems.join("; ")
-        )));
-    }
-    if written.results.is_empty() {
-        return Err(Error::Data(message!(
-            "save: {name} returns no tensor, and a signature needs at least one."
-        )));
-    }
-    let outputs = match &signature.outputs {
-        Some(names) if names.len() == written.results.len() => names.clone(),
-        Some(names) => {
-            return Err(Error::Data(message!(
-                "save: {name} returns {} tensors, and {} names are given ({}).",
-                written.results.len(),
-                names.len(),
-                names.join(", ")
+    /// The objects that are variables, by the variables' numbers.
+    places: &'a HashMap<u64, usize>,
+    /// The number of objects of the checkpoint.
+    objects: usize,
+}
+
+impl Written<'_> {
+    fn write(
+        self,
+        before: Option<&Before<'_>>,
+        library: &mut Library,
+        tables: &mut Tables,
+    ) -> Result<SavedSignature> {
+        let Written { signature, inputs, traces, number, places, objects } = self;
+        let name = &signature.name;
+        let variables = &traces.graphs[0].variables;
+        let (mut used, mut assigned) = (BTreeSet::new(), BTreeSet::new());
+        variables_of(&traces.graphs[0].body, &mut used, &mut assigned);
+        let mut bound = Vec::new();
+        for variable in &used {
+            let variable = &variables[*variable];
+            bound.push(*places.get(&variable.id()).ok_or_else(|| {
+                Error::Checkpoint(message!(
+                    "save: {name} uses a variable {} that is no part of the model that is saved. Pass an object that contains it, too.",
+                    variable.spec()
+                ))
+            })?);
+        }
+        let names = argument_names(inputs.iter().map(|input| &input.name[..]), "input");
+        let mut handles: Vec<ArgDef> = used
+            .iter()
+            .enumerate()
+            .map(|(at, variable)| handle(&format!("variable_handle_{at}"), &variables[*variable]))
+            .collect();
+        let handle_names = handles.iter().map(|arg| arg.name.clone());
+        let known: HashMap<usize, Out> = used.iter().copied().zip(handle_names).collect();
+        let mut body = Builder::default();
+        tables.used.clear();
+        let fed = match before {
+            Some(before) => (before.write)(&names, &mut body, tables)?,
+            None => names.clone(),
+        };
+        for (at, place) in tables.used.iter().enumerate() {
+            handles.push(tables::argument(at));
+            bound.push(table_object(objects, *place));
+        }
+        let written = library.body(&mut body, traces, &fed, known);
+        if !library.problems.is_empty() {
+            return Err(Error::Trace(message!(
+                "save: {name} cannot be written as a SavedModel: {}. Export a function of inference (call layers with INFERENCE), or \
+                 compute these parts outside of it.",
+                library.problems.join("; ")
             )));
         }
-        None => (0..written.results.len()).map(|at| format!("output_{at}")).collect(),
-    };
-    // TensorFlow sorts the keys of dictionaries.
-    let mut order: Vec<usize> = (0..outputs.len()).collect();
-    order.sort_by(|a, b| outputs[*a].cmp(&outputs[*b]));
-    let named: Vec<Named> = order
-        .iter()
-        .map(|at| Named { name: outputs[*at].clone(), spec: merged(&written.specs[*at]) })
-        .collect();
-    let result_names = argument_names(named.iter().map(|output| &output.name[..]), "output");
-    let handle_args: Vec<ArgDef> = used
-        .iter()
-        .zip(&handle_names)
-        .map(|(variable, name)| handle(name, &variables[*variable]))
-        .collect();
-    let stateful = !used.is_empty();
-    let results: Vec<(ArgDef, Out)> = order
-        .iter()
-        .zip(&named)
-        .zip(&result_names)
-        .map(|((at, output), arg)| {
-            let dtype = output.spec.dtype();
-            let out = body.op("Identity", &[&written.results[*at]], [("T", type_of(dtype))]);
-            (argument(arg, dtype), out)
+        if written.results.is_empty() {
+            return Err(Error::Data(message!(
+                "save: {name} returns no tensor, and a signature needs at least one."
+            )));
+        }
+        let outputs = match &signature.outputs {
+            Some(names) if names.len() == written.results.len() => names.clone(),
+            Some(names) => {
+                return Err(Error::Data(message!(
+                    "save: {name} returns {} tensors, and {} names are given ({}).",
+                    written.results.len(),
+                    names.len(),
+                    names.join(", ")
+                )));
+            }
+            None => (0..written.results.len()).map(|at| format!("output_{at}")).collect(),
+        };
+        // TensorFlow sorts the keys of dictionaries.
+        let mut order: Vec<usize> = (0..outputs.len()).collect();
+        order.sort_by(|a, b| outputs[*a].cmp(&outputs[*b]));
+        let named: Vec<Named> = order
+            .iter()
+            .map(|at| Named::new(&outputs[*at], &merged(&written.specs[*at])))
+            .collect();
+        let result_names = argument_names(named.iter().map(|output| &output.name[..]), "output");
+        let stateful = !handles.is_empty();
+        let results: Vec<(ArgDef, Out)> = order
+            .iter()
+            .zip(&named)
+            .zip(&result_names)
+            .map(|((at, output), arg)| {
+                let kind = [("T", dtype_attr(output.dtype))];
+                let out = body.op("Identity", &[&written.results[*at]], kind);
+                (argument(arg, output.dtype), out)
+            })
+            .collect();
+        let arguments: Vec<ArgDef> = names
+            .iter()
+            .zip(&inputs)
+            .map(|(name, input)| argument(name, input.dtype))
+            .chain(handles.iter().cloned())
+            .collect();
+        let positional = format!("__inference_{}_{number}", signature.function);
+        let kinds: Vec<i32> = arguments.iter().map(|arg| arg.r#type).collect();
+        let result_args: Vec<ArgDef> = results.iter().map(|(arg, _)| arg.clone()).collect();
+        let all: Vec<&Named> = inputs.iter().collect();
+        library.functions.push(FunctionDef {
+            attr: input_shapes(&all, handles.len()),
+            ..define(&positional, arguments, results, body, &written.effects, stateful)
+        });
+        // The signature's function has the arguments sorted by their names.
+        let mut sorted: Vec<usize> = (0..names.len()).collect();
+        sorted.sort_by(|a, b| inputs[*a].name.cmp(&inputs[*b].name));
+        let mut call = Builder::default();
+        let calls = call.node(
+            "StatefulPartitionedCall",
+            names.iter().cloned().chain(handles.iter().map(|arg| arg.name.clone())),
+            [
+                ("f", function(&positional)),
+                ("Tin", types(kinds)),
+                ("Tout", types(result_args.iter().map(|arg| arg.r#type))),
+            ],
+        );
+        let results: Vec<(ArgDef, Out)> = result_args
+            .into_iter()
+            .enumerate()
+            .map(|(at, arg)| {
+                let from = format!("{calls}:output:{at}");
+                let out = call.op("Identity", &[&from], [("T", Attr::Type(arg.r#type))]);
+                (arg, out)
+            })
+            .collect();
+        let count = handles.len();
+        let arguments =
+            sorted.iter().map(|at| argument(&names[*at], inputs[*at].dtype)).chain(handles).collect();
+        let wrapper = format!("__inference_signature_wrapper_{}_{number}", signature.function);
+        let all: Vec<&Named> = sorted.iter().map(|at| &inputs[*at]).collect();
+        library.functions.push(FunctionDef {
+            attr: input_shapes(&all, count),
+            ..define(&wrapper, arguments, results, call, &[calls], true)
+        });
+        Ok(SavedSignature {
+            name: name.clone(),
+            function: signature.function.clone(),
+            inputs,
+            outputs: named,
+            positional,
+            wrapper,
+            bound,
         })
-        .collect();
-    let arguments: Vec<ArgDef> = names
-        .iter()
-        .zip(specs)
-        .map(|(name, spec)| argument(name, spec.dtype()))
-        .chain(handle_args.iter().cloned())
-        .collect();
-    let positional = format!("__inference_{}_{number}", signature.function);
-    let kinds: Vec<i32> = arguments.iter().map(|arg| arg.r#type).collect();
-    let result_args: Vec<ArgDef> = results.iter().map(|(arg, _)| arg.clone()).collect();
-    let all: Vec<&TensorSpec> = specs.iter().collect();
-    library.functions.push(FunctionDef {
-        attr: input_shapes(&all, used.len()),
-        ..define(&positional, arguments, results, body, &written.effects, stateful)
-    });
-    // The signature's function has the arguments sorted by their names.
-    let mut sorted: Vec<usize> = (0..names.len()).collect();
-    sorted.sort_by(|a, b| signature.inputs[*a].0.cmp(&signature.inputs[*b].0));
-    let mut call = Builder::default();
-    let calls = call.node(
-        "StatefulPartitionedCall",
-        names.iter().chain(&handle_names).cloned(),
-        [
-            ("f", function(&positional)),
-            ("Tin", types(kinds)),
-            ("Tout", types(result_args.iter().map(|arg| arg.r#type))),
-        ],
-    );
-    let results: Vec<(ArgDef, Out)> = result_args
-        .into_iter()
-        .enumerate()
-        .map(|(at, arg)| {
-            let from = format!("{calls}:output:{at}");
-            let out = call.op("Identity", &[&from], [("T", Attr::Type(arg.r#type))]);
-            (arg, out)
-        })
-        .collect();
-    let arguments = sorted
-        .iter()
-        .map(|at| argument(&names[*at], specs[*at].dtype()))
-        .chain(handle_args)
-        .collect();
-    let wrapper = format!("__inference_signature_wrapper_{}_{number}", signature.function);
-    let all: Vec<&TensorSpec> = sorted.iter().map(|at| &specs[*at]).collect();
-    library.functions.push(FunctionDef {
-        attr: input_shapes(&all, used.len()),
-        ..define(&wrapper, arguments, results, call, &[calls], true)
-    });
-    let inputs = signature.inputs.iter();
-    Ok(SavedSignature {
-        name: name.clone(),
-        function: signature.function.clone(),
-        inputs: inputs
-            .map(|(name, spec)| Named { name: name.clone(), spec: spec.clone() })
-            .collect(),
-        outputs: named,
-        positional,
-        wrapper,
-        bound,
-    })
+    }
 }
 
 /// The number of a dtype in TensorFlow.

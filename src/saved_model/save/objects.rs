@@ -2,22 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use super::body::RESOURCE;
 use super::builder::shape_proto;
+use super::tables::{self, Table};
 use crate::files::protobuf::{TensorShapeProto, VersionDef};
 use crate::function::TensorSpec;
 use crate::host_array::HostDType;
 use crate::saved_model::graph_def::proto::{
     BareConcreteFunction, FunctionSpec, NamedField, NamedTuple, NoneValue, ObjectReference,
     SavedConcreteFunction, SavedFunctionProto, SavedObject, SavedObjectGraph, SavedObjectKind,
-    SavedVariable, Structured, StructuredDict, StructuredList, StructuredValue, TensorSpecProto,
+    SavedResource, SavedVariable, Structured, StructuredDict, StructuredList, StructuredValue, TensorSpecProto,
     UserObject,
 };
 use crate::train::StoredVariable;
 
 /// The name, shape and dtype of what a function takes or returns.
+#[derive(Clone)]
 pub(super) struct Named {
     pub(super) name: String,
-    pub(super) spec: TensorSpec,
+    pub(super) shape: Vec<Option<usize>>,
+    pub(super) dtype: HostDType,
 }
 
 /// A function of the model, of which the file has two forms: one for calls with positions, and the signature, whose
@@ -34,7 +38,7 @@ pub(super) struct SavedSignature {
     /// The functions in the graph.
     pub(super) positional: String,
     pub(super) wrapper: String,
-    /// The objects that are its variables, which follow its arguments.
+    /// The objects that are its variables and its tables, which follow its arguments.
     pub(super) bound: Vec<usize>,
 }
 
@@ -63,13 +67,24 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> StructuredValue {
 }
 
 impl Named {
+    pub(super) fn new(name: &str, spec: &TensorSpec) -> Self {
+        let (shape, dtype) = (spec.shape().to_vec(), spec.dtype().into());
+        Named { name: name.to_string(), shape, dtype }
+    }
+
     fn structured(&self, name: &str) -> StructuredValue {
         value(Structured::TensorSpec(TensorSpecProto {
             name: name.to_string(),
-            shape: Some(shape_proto(self.spec.shape())),
-            dtype: HostDType::from(self.spec.dtype()).number(),
+            shape: Some(shape_proto(&self.shape)),
+            dtype: self.dtype.number(),
         }))
     }
+}
+
+/// What a function of a table returns.
+fn scalar(dtype: i32) -> StructuredValue {
+    let shape = Some(TensorShapeProto::new(&[]));
+    value(Structured::TensorSpec(TensorSpecProto { name: String::new(), shape, dtype }))
 }
 
 /// What Python shows of a function's parameters: those with positions, and those with names only.
@@ -113,10 +128,17 @@ fn reference(node: usize, name: &str) -> ObjectReference {
     }
 }
 
-/// The objects: those of the checkpoint, in its order, then the functions. `variables` are those objects that are variables.
+/// The object that is a table, by its place, where the checkpoint has `objects`.
+pub(super) fn table_object(objects: usize, place: usize) -> usize {
+    objects + place * tables::OBJECTS
+}
+
+/// The objects: those of the checkpoint, in its order, then the tables and the functions. `variables` are those objects that are
+/// variables.
 pub(super) fn object_graph(
     children: &[Vec<(String, usize)>],
     variables: &BTreeMap<usize, StoredVariable>,
+    tables: &[Table],
     signatures: &[SavedSignature],
 ) -> SavedObjectGraph {
     let mut nodes: Vec<SavedObject> = children
@@ -136,6 +158,39 @@ pub(super) fn object_graph(
         })
         .collect();
     let mut concrete_functions = BTreeMap::new();
+    for (place, table) in tables.iter().enumerate() {
+        let at = table_object(children.len(), place);
+        // An object's names are Python's attributes; a model has none that begin so.
+        nodes[0].children.push(reference(at, &format!("_lookup_table_{place}")));
+        let own = ["_create_resource", "_initialize", "_destroy_resource"];
+        let children =
+            own.iter().enumerate().map(|(number, name)| reference(at + 1 + number, name)).collect();
+        let kind = Some(SavedObjectKind::Resource(SavedResource::default()));
+        nodes.push(SavedObject { children, kind });
+        let results = [RESOURCE, HostDType::I32.number(), HostDType::I32.number()];
+        for ((name, result), is_bound) in
+            table.functions().into_iter().zip(results).zip([false, true, false])
+        {
+            nodes.push(SavedObject {
+                children: Vec::new(),
+                kind: Some(SavedObjectKind::Function(SavedFunctionProto {
+                    concrete_functions: vec![name.clone()],
+                    function_spec: Some(function_spec(&[], &[], tuple(Vec::new()))),
+                })),
+            });
+            concrete_functions.insert(
+                name,
+                SavedConcreteFunction {
+                    bound_inputs: is_bound.then_some(at as i32).into_iter().collect(),
+                    canonicalized_input_signature: Some(tuple(vec![
+                        tuple(Vec::new()),
+                        dict(BTreeMap::new()),
+                    ])),
+                    output_signature: Some(scalar(result)),
+                },
+            );
+        }
+    }
     let mut map = Vec::new();
     for signature in signatures {
         let bound: Vec<i32> = signature.bound.iter().map(|at| *at as i32).collect();
