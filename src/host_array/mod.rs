@@ -1,11 +1,13 @@
 //! [`HostArray`]: an array on the host, of any dtype that a file may contain.
 //!
-//! `dtype` has the table of dtypes, `element` the conversions from and to `ndarray`, `convert` those from one dtype to another.
-//! Tensors of arrays, and arrays of tensors, are made in `tensor/host_array.rs`.
+//! `dtype` has the table of dtypes, `element` the conversions from and to `ndarray`, `convert` those from one dtype to another,
+//! `hashes` TensorFlow's hashes of strings. Tensors of arrays, and arrays of tensors, are made in `tensor/host_array.rs`.
 
 mod convert;
 mod dtype;
 mod element;
+#[cfg(any(feature = "preprocessing", feature = "saved-model"))]
+pub(crate) mod hashes;
 #[cfg(test)]
 mod tests;
 

@@ -9,17 +9,45 @@ use wgrad::keras::layers::{
     OutputMode, StringLookup, Table, TextVectorization,
 };
 use wgrad::keras::{
-    CompileOptions, EvaluateOptions, FitOptions, FrontModel, Functional, HostSymbol, INFERENCE,
-    Initializer, Input, Layer, LayerExt, Model, PredictOptions, Sequential, front_into_json,
-    front_of_json, saving,
+    CompileOptions, Context, EvaluateOptions, FitOptions, FrontModel, Functional, HostSymbol,
+    INFERENCE, Initializer, Input, Layer, LayerExt, Model, PredictOptions, Sequential,
+    front_into_json, front_of_json, saving,
 };
-use wgrad::{DType, Device, DeviceStats, Error, Tensor};
+use wgrad::{DType, Device, DeviceStats, Error, Parts, Tensor, Trackable};
 
 use crate::support::folder::Folder;
 
 const TEXTS: [&str; 6] =
     ["good film", "bad film", "a good one", "so bad", "very good", "bad bad bad"];
 const LABELS: [[f32; 1]; 6] = [[1.0], [0.0], [1.0], [0.0], [1.0], [0.0]];
+
+/// Passes its input on, which must be indices.
+struct Indices(std::sync::Arc<std::sync::Mutex<Vec<DType>>>);
+
+impl Trackable for Indices {
+    fn track(&self, _parts: &mut Parts<'_>) {}
+}
+
+impl Layer for Indices {
+    fn call(&self, x: &Tensor, _cx: Context<'_>) -> wgrad::Result<Tensor> {
+        self.0.lock().unwrap().push(x.dtype());
+        x.cast(DType::F32)
+    }
+}
+
+#[test]
+fn indices_reach_a_model_as_integers_and_counts_as_floats() {
+    for (mode, dtype) in [(OutputMode::Int, DType::I32), (OutputMode::Count, DType::F32)] {
+        let texts = TextVectorization::new().vocabulary(["good", "film"]).output_mode(mode);
+        let words = StringLookup::new().vocabulary(["good", "film"]).output_mode(mode);
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let model = || Sequential::new().add(Indices(seen.clone()));
+        FrontModel::new(model()).front(texts).call_host(&["good"], INFERENCE).unwrap();
+        FrontModel::new(model()).front(words).call_host(&["good"], INFERENCE).unwrap();
+        assert!(seen.lock().unwrap().iter().all(|own| *own == dtype), "{mode:?}: {seen:?}");
+        assert!(seen.lock().unwrap().len() >= 2);
+    }
+}
 
 fn stack() -> FrontModel {
     let words = TextVectorization::new().output_sequence_length(4);

@@ -8,6 +8,8 @@
 mod support;
 
 mod errors;
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+mod fronts;
 mod functions;
 #[cfg(feature = "keras-files")]
 mod keras_2;

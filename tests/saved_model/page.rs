@@ -173,3 +173,25 @@ fn models_of_tensorflow_js() -> tf::Result<()> {
     assert_eq!(layers.layers().count(), 7);
     Ok(())
 }
+
+#[cfg(all(feature = "json", feature = "preprocessing"))]
+#[test]
+fn a_model_of_texts_is_exported() -> tf::Result<()> {
+    use wgrad::keras::FrontModel;
+    use wgrad::keras::layers::{HostLayer, OutputMode, TextVectorization};
+
+    let folder = Folder::new("exported-texts");
+    let texts = folder.path("texts");
+    let words = TextVectorization::new().output_mode(OutputMode::MultiHot);
+    words.adapt(&["a good film", "a bad film"])?;
+    let model = FrontModel::new(Sequential::new().add(Dense::new(1))).front(words);
+    model.call_host(&["a good film"], INFERENCE)?;
+    model.export(&texts)?;
+
+    let loaded = tf::saved_model::load(&texts)?;
+    let given = HostArray::from_strings([2, 1], vec![b"good!".to_vec(), b"a film".to_vec()])?;
+    let y = loaded.signature("serving_default")?.predict(given)?;
+    let wanted = model.call_host(&["good!", "a film"], INFERENCE)?;
+    assert_eq!(y.to_vec::<f32>()?, wanted.to_vec::<f32>()?);
+    Ok(())
+}

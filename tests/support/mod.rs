@@ -6,6 +6,8 @@ pub mod child;
 pub mod compare;
 pub mod datasets;
 pub mod driver;
+#[cfg(all(feature = "json", feature = "preprocessing", feature = "saved-model"))]
+pub mod exported_fronts;
 pub mod folder;
 #[cfg(feature = "saved-model")]
 pub mod node_tests;

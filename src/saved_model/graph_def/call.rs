@@ -82,6 +82,9 @@ pub(super) trait Model {
     /// The contents of a file of the model's assets.
     fn asset(&self, name: &[u8]) -> Result<Vec<u8>>;
 
+    /// An array of the checkpoint.
+    fn stored(&self, key: &str) -> Result<HostArray<'static>>;
+
     /// Counts a turn of a loop.
     fn turn(&self) -> Result<()>;
 }

@@ -159,14 +159,19 @@ impl Session {
     /// Reads the value of a variable, if it is in the checkpoint.
     pub(crate) fn fill(&self, cell: &Cell, trainable: &dyn Fn(&str) -> bool) -> Result<()> {
         let CellState::Stored(key) = cell.state() else { return Ok(()) };
-        let checkpoint = self.checkpoint.as_ref().ok_or_else(|| {
-            Error::Data(message!("the model has variables, and no checkpoint with their values."))
-        })?;
-        let array = checkpoint.array(&key)?;
+        let array = self.stored(&key)?;
         let named = |error: Error| {
             error.reworded(|text| message!("the variable \"{}\": {text}", cell.name))
         };
         self.device.scope(|| cell.fill(Arc::new(array), trainable(&key))).map_err(named)
+    }
+
+    /// An array of the checkpoint.
+    fn stored(&self, key: &str) -> Result<HostArray<'static>> {
+        let checkpoint = self.checkpoint.as_ref().ok_or_else(|| {
+            Error::Data(message!("the model has variables, and no checkpoint with their values."))
+        })?;
+        checkpoint.array(key)
     }
 
     /// Adds the variable that the node of this name is, with its value.
@@ -294,6 +299,10 @@ impl Model for Execution<'_> {
             )));
         }
         Ok(self.session.files.read(&format!("assets/{name}"))?.into_owned())
+    }
+
+    fn stored(&self, key: &str) -> Result<HostArray<'static>> {
+        self.session.stored(key)
     }
 
     fn turn(&self) -> Result<()> {

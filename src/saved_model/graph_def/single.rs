@@ -8,7 +8,7 @@ use super::ops;
 use super::proto::Attr;
 use super::value::{Cell, Table, Value};
 use crate::error::{Error, Result, message};
-use crate::host_array::HostDType;
+use crate::host_array::{HostArray, HostDType};
 
 /// The results of the op `op` of TensorFlow.
 pub(in crate::saved_model) fn run_op(
@@ -41,6 +41,10 @@ impl Model for NoModel {
 
     fn asset(&self, name: &[u8]) -> Result<Vec<u8>> {
         Err(Error::Data(message!("there is no file \"{}\".", String::from_utf8_lossy(name))))
+    }
+
+    fn stored(&self, key: &str) -> Result<HostArray<'static>> {
+        Err(Error::Data(message!("there is no checkpoint with the value \"{key}\".")))
     }
 
     fn turn(&self) -> Result<()> {

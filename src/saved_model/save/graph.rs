@@ -164,11 +164,7 @@ pub(super) fn saved_model(
 }
 
 fn info(name: String, named: &Named) -> TensorInfo {
-    TensorInfo {
-        name,
-        dtype: named.dtype.number(),
-        tensor_shape: Some(shape_proto(&named.shape)),
-    }
+    TensorInfo { name, dtype: named.dtype.number(), tensor_shape: Some(shape_proto(&named.shape)) }
 }
 
 /// Adds the nodes that call a signature's function.
@@ -183,10 +179,8 @@ fn call_of(
     let (mut inputs, mut input, mut kinds) = (BTreeMap::new(), Vec::new(), Vec::new());
     for named in sorted {
         let name = names.take(&format!("{}_{}", signature.name, named.name));
-        let attrs = [
-            ("dtype", dtype_attr(named.dtype)),
-            ("shape", Attr::Shape(shape_proto(&named.shape))),
-        ];
+        let attrs =
+            [("dtype", dtype_attr(named.dtype)), ("shape", Attr::Shape(shape_proto(&named.shape)))];
         nodes.push(node(&name, "Placeholder", Vec::new(), attrs));
         kinds.push(named.dtype.number());
         inputs.insert(named.name.clone(), info(format!("{name}:0"), named));

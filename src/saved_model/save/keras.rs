@@ -172,7 +172,9 @@ mod fronted {
         let nodes = |arguments: &[String],
                      builder: &mut Builder,
                      tables: &mut Tables|
-         -> Result<Vec<Out>> { front::write(graph, arguments, &specs, builder, tables) };
+         -> Result<Vec<Out>> {
+            front::write(graph, arguments, &specs, builder, tables)
+        };
         write(model, path, &[signature], Some(&Before { inputs, write: &nodes }))
     }
 }

@@ -350,8 +350,11 @@ impl Written<'_> {
             })
             .collect();
         let count = handles.len();
-        let arguments =
-            sorted.iter().map(|at| argument(&names[*at], inputs[*at].dtype)).chain(handles).collect();
+        let arguments = sorted
+            .iter()
+            .map(|at| argument(&names[*at], inputs[*at].dtype))
+            .chain(handles)
+            .collect();
         let wrapper = format!("__inference_signature_wrapper_{}_{number}", signature.function);
         let all: Vec<&Named> = sorted.iter().map(|at| &inputs[*at]).collect();
         library.functions.push(FunctionDef {

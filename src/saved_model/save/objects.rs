@@ -11,8 +11,8 @@ use crate::host_array::HostDType;
 use crate::saved_model::graph_def::proto::{
     BareConcreteFunction, FunctionSpec, NamedField, NamedTuple, NoneValue, ObjectReference,
     SavedConcreteFunction, SavedFunctionProto, SavedObject, SavedObjectGraph, SavedObjectKind,
-    SavedResource, SavedVariable, Structured, StructuredDict, StructuredList, StructuredValue, TensorSpecProto,
-    UserObject,
+    SavedResource, SavedVariable, Structured, StructuredDict, StructuredList, StructuredValue,
+    TensorSpecProto, UserObject,
 };
 use crate::train::StoredVariable;
 

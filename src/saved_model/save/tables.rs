@@ -70,7 +70,8 @@ impl Table {
 
     /// The names of the functions that make, fill and free the table.
     pub(super) fn functions(&self) -> [String; OBJECTS - 1] {
-        ["creator", "initializer", "destroyer"].map(|what| format!("__inference__{what}_{}", self.name))
+        ["creator", "initializer", "destroyer"]
+            .map(|what| format!("__inference__{what}_{}", self.name))
     }
 
     pub(super) fn written(&self) -> [FunctionDef; OBJECTS - 1] {

@@ -333,8 +333,20 @@ def tensorflow_1(name):
                 file.write(frozen.SerializeToString())
 
 
-def text(name):
+def unknown(name):
     """Ops that wgrad lacks."""
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="s")])
+    def scripts(s):
+        head = tf.strings.substr(tf.strings.unicode_transcode(s, "UTF-8", "UTF-16-BE"), 0, 3)
+        return {"y": tf.strings.unicode_script(tf.strings.to_number(head, tf.int32))}
+
+    own = tf.Module()
+    own.f = scripts
+    tf.saved_model.save(own, at(name), signatures={"serving_default": own.f}, options=STRIPPED)
+
+
+def text(name):
+    """Texts in front of a model."""
     x = L.Input((1,), dtype="string")
     words = L.TextVectorization(vocabulary=["a", "b"], output_mode="int", output_sequence_length=4)
     archive = keras.export.ExportArchive()
@@ -359,6 +371,7 @@ TENSORFLOW = {
     "functions": functions,
     "tensorflow_1": tensorflow_1,
     "text": text,
+    "unknown": unknown,
 }
 
 os.makedirs(FOLDER, exist_ok=True)

@@ -1,11 +1,11 @@
 //! [`HashedCrossing`]: bins of combinations of values.
 
 use super::category_encoding::OutputMode;
-use super::hashes;
 use super::hashing::check_bins;
 use super::host_encoding::Encoding;
 use super::host_layer::integers;
 use crate::error::{Error, Result, message};
+use crate::host_array::hashes::{self, CROSS_KEY};
 use crate::host_array::{HostArray, HostDType};
 use crate::trackable::{Parts, Trackable};
 
@@ -80,7 +80,7 @@ impl HashedCrossing {
         let columns: Vec<Vec<u64>> = inputs.iter().map(hashed).collect::<Result<_>>()?;
         let bins = self.num_bins as u64;
         let ids = (0..first.len())
-            .map(|row| hashes::cross(columns.iter().map(|column| column[row]), bins))
+            .map(|row| hashes::cross(columns.iter().map(|column| column[row]), CROSS_KEY, bins))
             .collect();
         let dtype =
             if self.output_mode == OutputMode::Int { HostDType::I64 } else { HostDType::F32 };

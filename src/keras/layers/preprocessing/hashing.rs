@@ -1,10 +1,11 @@
 //! [`Hashing`]: bins of strings and integers, without a vocabulary.
 
 use super::category_encoding::OutputMode;
-use super::hashes::{self, Salt};
 use super::host_encoding::Encoding;
 use super::host_layer::{HostLayer, integers, strings};
+use super::salt::Salt;
 use crate::error::{Error, Result, message};
+use crate::host_array::hashes;
 use crate::host_array::{HostArray, HostDType, Number};
 use crate::trackable::{Parts, Trackable};
 

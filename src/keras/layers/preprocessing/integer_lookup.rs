@@ -1,11 +1,11 @@
 //! [`IntegerLookup`]: indices of integers.
 
 use super::category_encoding::{OutputMode, encode};
-use super::hashes::Salt;
 use super::host_encoding;
 use super::host_layer::{HostLayer, integers};
 use super::lookup::OovMethod;
 use super::lookup_layer::lookup_layer;
+use super::salt::Salt;
 use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};

@@ -3,10 +3,11 @@
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use super::category_encoding::OutputMode;
-use super::hashes::{self, Salt};
 use super::host_encoding::{DROPPED, Encoding};
+use super::salt::Salt;
 use super::vocabulary::{Counts, Table, Token};
 use crate::error::{Error, Result, message};
+use crate::host_array::hashes;
 use crate::host_array::{HostArray, HostDType};
 
 /// How a word outside the vocabulary gets one of several indices.

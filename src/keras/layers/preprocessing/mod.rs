@@ -20,8 +20,6 @@ mod feature_space;
 #[cfg(feature = "preprocessing")]
 mod hashed_crossing;
 #[cfg(feature = "preprocessing")]
-mod hashes;
-#[cfg(feature = "preprocessing")]
 mod hashing;
 #[cfg(feature = "preprocessing")]
 mod host_encoding;
@@ -38,6 +36,8 @@ mod lookup_layer;
 #[cfg(feature = "preprocessing")]
 mod quantiles;
 #[cfg(feature = "preprocessing")]
+mod salt;
+#[cfg(feature = "preprocessing")]
 mod string_lookup;
 #[cfg(feature = "preprocessing")]
 mod text;
@@ -53,8 +53,6 @@ pub use discretization::{Boundaries, Discretization};
 pub use feature_space::{Cross, Feature, FeatureMode, FeatureSpace, Table};
 #[cfg(feature = "preprocessing")]
 pub use hashed_crossing::HashedCrossing;
-#[cfg(feature = "preprocessing")]
-pub use hashes::Salt;
 #[cfg(feature = "preprocessing")]
 pub use hashing::{Hashing, MaskValue};
 #[cfg(feature = "preprocessing")]
@@ -73,6 +71,8 @@ pub use random_flip::{FlipMode, RandomFlip};
 pub use random_moves::{RandomRotation, RandomTranslation, RandomZoom};
 pub use rescaling::Rescaling;
 pub use resizing::Resizing;
+#[cfg(feature = "preprocessing")]
+pub use salt::Salt;
 pub use solarization::Solarization;
 #[cfg(feature = "preprocessing")]
 pub use string_lookup::StringLookup;

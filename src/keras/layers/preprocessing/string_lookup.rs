@@ -1,9 +1,9 @@
 //! [`StringLookup`]: indices of strings.
 
 use super::category_encoding::OutputMode;
-use super::hashes::Salt;
 use super::host_layer::{HostLayer, integers, strings, utf8};
 use super::lookup_layer::lookup_layer;
+use super::salt::Salt;
 use crate::error::Result;
 use crate::host_array::HostArray;
 use crate::shape::Shape;

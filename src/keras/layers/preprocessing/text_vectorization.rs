@@ -305,6 +305,11 @@ impl HostLayer for TextVectorization {
         self.lookup.set(strings(NAME, words)?.to_vec(), idf_weights)
     }
 
+    fn cardinality(&self) -> Result<Option<usize>> {
+        let indices = self.lookup.output_mode == OutputMode::Int;
+        indices.then(|| self.lookup.size()).transpose()
+    }
+
     #[cfg(feature = "json")]
     fn describe(&self) -> Result<crate::keras::Config> {
         crate::keras::layers::Configured::config(self)

@@ -7,10 +7,12 @@ mod images;
 mod lists;
 mod matrices;
 mod neural;
+mod ragged;
 mod random;
 mod reductions;
 mod resources;
 mod shapes;
+mod texts;
 
 pub(super) use control::FUNCTIONS;
 use std::collections::HashMap;
@@ -23,7 +25,7 @@ use crate::error::Result;
 
 /// The tables of all files.
 fn tables() -> impl Iterator<Item = &'static [Entry]> {
-    let all: [&'static [Entry]; 11] = [
+    let all: [&'static [Entry]; 13] = [
         arrays::OPS,
         control::OPS,
         elementwise::OPS,
@@ -31,10 +33,12 @@ fn tables() -> impl Iterator<Item = &'static [Entry]> {
         lists::OPS,
         matrices::OPS,
         neural::OPS,
+        ragged::OPS,
         random::OPS,
         reductions::OPS,
         resources::OPS,
         shapes::OPS,
+        texts::OPS,
     ];
     all.into_iter()
 }

@@ -181,7 +181,12 @@ fn values(dtype: HostDType, shape: &[usize], keys: &[Key]) -> Result<HostArray<'
 }
 
 fn insert(call: &mut Call<'_>, clear: bool) -> Result<Results> {
-    let (new_keys, new_values) = (keys(&*call.host(1)?)?, keys(&*call.host(2)?)?);
+    // Those of a table that a program changes are in the checkpoint.
+    let given = |at: usize| match call.input(at)? {
+        Value::Stored(key) => keys(&call.model.stored(key)?),
+        _ => keys(&*call.host(at)?),
+    };
+    let (new_keys, new_values) = (given(1)?, given(2)?);
     if new_keys.len() != new_values.len() {
         return Err(Error::Shape(message!(
             "it has {} keys and {} values.",

@@ -31,10 +31,7 @@ impl Writer<'_> {
             _ if ids.shape.len() > 2 => {
                 return wrong(
                     config,
-                    format_args!(
-                        "its input has {} axes, and rows need up to two",
-                        ids.shape.len()
-                    ),
+                    format_args!("its input has {} axes, and rows need up to two", ids.shape.len()),
                 );
             }
             _ if ids.shape.is_empty() => self.reshaped(&ids, &[1]),
@@ -79,8 +76,13 @@ impl Writer<'_> {
             // As in Keras, one index in a row is not a list of one.
             [lead @ .., Some(1)] if !lead.is_empty() => {
                 let lead = lead.to_vec();
-                let attrs = [("T", dtype_attr(ids.dtype)), ("squeeze_dims", super::integers(&[-1]))];
-                Column { out: self.op("Squeeze", &[&ids.out], attrs), dtype: ids.dtype, shape: lead }
+                let attrs =
+                    [("T", dtype_attr(ids.dtype)), ("squeeze_dims", super::integers(&[-1]))];
+                Column {
+                    out: self.op("Squeeze", &[&ids.out], attrs),
+                    dtype: ids.dtype,
+                    shape: lead,
+                }
             }
             [] => self.reshaped(&ids, &[1]),
             _ => ids,

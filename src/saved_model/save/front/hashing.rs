@@ -6,12 +6,10 @@ use super::encoding::Encoding;
 use super::{Column, Writer, dtype_attr, integers, types, wrong};
 use crate::error::Result;
 use crate::host_array::HostDType;
+use crate::host_array::hashes::CROSS_KEY;
 use crate::keras::Config;
 use crate::keras::layers::OutputMode;
 use crate::saved_model::graph_def::proto::Attr;
-
-/// The key by which `SparseCross` joins hashes in `tf.sparse.cross_hashed`.
-const CROSS_KEY: i64 = 0xDECA_FCAF_FE;
 
 impl Writer<'_> {
     /// The hash of each string, or of each number's digits, from 0 to `bins`. Without a salt it is FarmHash64, with one SipHash.
@@ -49,7 +47,10 @@ impl Writer<'_> {
                     self.cast(&whole, dtype).out
                 }
                 (mask, dtype) => {
-                    return wrong(config, format_args!("mask_value is {mask}, and its input {dtype}"));
+                    return wrong(
+                        config,
+                        format_args!("mask_value is {mask}, and its input {dtype}"),
+                    );
                 }
             };
             let masked = self.op("Equal", &[&x.out, &value], [("T", dtype_attr(x.dtype))]);
@@ -75,7 +76,7 @@ impl Writer<'_> {
             ("N", Attr::Int(0)),
             ("hashed_output", Attr::Bool(true)),
             ("num_buckets", Attr::Int(depth as i64)),
-            ("hash_key", Attr::Int(CROSS_KEY)),
+            ("hash_key", Attr::Int(CROSS_KEY as i64)),
             ("sparse_types", types([])),
             ("dense_types", types(kinds)),
             ("out_type", dtype_attr(HostDType::I64)),
@@ -90,7 +91,9 @@ impl Writer<'_> {
             0 => self.reshaped(&flat, &[]),
             1 => Column { shape, ..flat },
             2 if shape[1] == Some(1) => self.reshaped(&flat, &[-1, 1]),
-            _ => return wrong(config, format_args!("its inputs are {shape:?}, and must be [N, 1]")),
+            _ => {
+                return wrong(config, format_args!("its inputs are {shape:?}, and must be [N, 1]"));
+            }
         };
         let mode = config.get("output_mode")?.unwrap_or(OutputMode::Int);
         self.encoded(config, ids, &Encoding { mode, depth, idf: &[] })

@@ -39,7 +39,11 @@ fn word(value: &Value) -> Option<HostArray<'static>> {
 }
 
 /// One list behind the other, of strings or of `int64`.
-fn joined(first: &HostArray<'_>, second: Option<&HostArray<'_>>, from: usize) -> HostArray<'static> {
+fn joined(
+    first: &HostArray<'_>,
+    second: Option<&HostArray<'_>>,
+    from: usize,
+) -> HostArray<'static> {
     let second = second.into_iter();
     match first.strings() {
         Some(strings) => {

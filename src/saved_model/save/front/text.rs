@@ -39,7 +39,10 @@ impl Writer<'_> {
                 if !matches!(texts.shape[..], [_] | [_, Some(1)]) {
                     return wrong(
                         config,
-                        format_args!("its input is {:?}; texts to be split must be [N, 1]", x.shape),
+                        format_args!(
+                            "its input is {:?}; texts to be split must be [N, 1]",
+                            x.shape
+                        ),
                     );
                 }
                 let list = self.reshaped(&texts, &[-1]);
@@ -172,7 +175,8 @@ impl Writer<'_> {
     fn padded(&mut self, rows: &Rows, length: Option<usize>) -> Column {
         let shape = self.numbers(&[-1, length.map_or(-1, |length| length as i64)]);
         let zero = self.number(0);
-        let kinds = Attr::List(ListValue { s: vec![b"ROW_SPLITS".to_vec()], ..ListValue::default() });
+        let kinds =
+            Attr::List(ListValue { s: vec![b"ROW_SPLITS".to_vec()], ..ListValue::default() });
         let int = || dtype_attr(HostDType::I64);
         let attrs = [
             ("T", int()),

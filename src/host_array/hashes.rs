@@ -6,55 +6,28 @@
 use siphasher::sip::SipHasher24;
 
 /// The key from which crosses start: `_DEFAULT_HASH_KEY` of `tf.sparse.cross_hashed`.
-const CROSS_KEY: u64 = 0x00DE_CAFC_AFFE;
-
-/// The key of a hash that others cannot predict (SipHash-2-4): one number, which counts twice, or two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Salt(pub(super) [i64; 2]);
-
-impl From<i64> for Salt {
-    fn from(salt: i64) -> Self {
-        Salt([salt, salt])
-    }
-}
-
-impl From<[i64; 2]> for Salt {
-    fn from(salt: [i64; 2]) -> Self {
-        Salt(salt)
-    }
-}
-
-#[cfg(feature = "json")]
-impl crate::keras::ConfigValue for Salt {
-    fn to_json(&self) -> std::result::Result<serde_json::Value, String> {
-        self.0.to_json()
-    }
-
-    fn from_json(value: &serde_json::Value) -> std::result::Result<Self, String> {
-        <[i64; 2]>::from_json(value).map(Salt)
-    }
-}
+pub(crate) const CROSS_KEY: u64 = 0x00DE_CAFC_AFFE;
 
 /// `tf.strings.to_hash_bucket_fast`, without the division.
-pub(super) fn fast(text: &[u8]) -> u64 {
+pub(crate) fn fast(text: &[u8]) -> u64 {
     farmhash::fingerprint64(text)
 }
 
 /// `tf.strings.to_hash_bucket_strong`, without the division.
-pub(super) fn strong(text: &[u8], key: [i64; 2]) -> u64 {
+pub(crate) fn strong(text: &[u8], key: [i64; 2]) -> u64 {
     SipHasher24::new_with_keys(key[0] as u64, key[1] as u64).hash(text)
 }
 
 /// The bin of a string.
-pub(super) fn bin(text: &[u8], salt: Option<[i64; 2]>, bins: u64) -> i64 {
+pub(crate) fn bin(text: &[u8], salt: Option<[i64; 2]>, bins: u64) -> i64 {
     let hash = salt.map_or_else(|| fast(text), |key| strong(text, key));
     // Less than `bins`, which is at most i64::MAX.
     (hash % bins) as i64
 }
 
-/// The bin of values that are crossed, each as its integer or the hash of its string.
-pub(super) fn cross(values: impl Iterator<Item = u64>, bins: u64) -> i64 {
-    (values.fold(CROSS_KEY, join) % bins) as i64
+/// The bin of values that are crossed, each as its integer or the hash of its string; `key` is where crosses start.
+pub(crate) fn cross(values: impl Iterator<Item = u64>, key: u64, bins: u64) -> i64 {
+    (values.fold(key, join) % bins) as i64
 }
 
 /// `FingerprintCat64`.
@@ -84,7 +57,7 @@ mod tests {
             assert_eq!(bin(text, Some([1, 2]), 1 << 62), hash);
         }
         // HashedCrossing(1 << 40).
-        let of = |a: u64, b: u64| cross([a, b].into_iter(), 1 << 40);
+        let of = |a: u64, b: u64| cross([a, b].into_iter(), CROSS_KEY, 1 << 40);
         assert_eq!(of(fast(b"x"), fast(b"y")), 483_978_218_192);
         assert_eq!(of(3, -4i64 as u64), 418_543_876_761);
         assert_eq!(of(fast(b"x"), 5), 270_120_273_806);
