@@ -29,6 +29,8 @@ pub(crate) use replica::{
     Replica, Replicas, ScopeTime, enter_scope_of, in_scope_of, index_in, outside_replicas, replica,
     replicas, run_replicas, updates_replicas,
 };
+#[cfg(not(target_family = "wasm"))]
+pub(crate) use sink::forget_assigned;
 pub(crate) use sink::{
     assign_in_trace, branch, in_trace, lifted, placeholder, placeholder_on, release, traced,
     traced_function, traces_function, value_in_trace, variable_made,

@@ -192,6 +192,16 @@ pub(crate) fn branch<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Before a part of the traced program that a run repeats: nothing is known in it of the variables that the program has assigned.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn forget_assigned() {
+    let Some(sink) = open() else { return };
+    for value in sink.assigned.borrow_mut().values_mut() {
+        let unknown = sink.trace.borrow().placeholder(value.spec().clone());
+        *value = Tensor::new(value.device().clone(), unknown);
+    }
+}
+
 /// Records an assignment if this thread traces; otherwise returns false.
 pub(crate) fn assign_in_trace(variable: &Variable, value: &Tensor) -> bool {
     let Some(sink) = open() else { return false };

@@ -581,6 +581,7 @@ impl Recorder {
         let loop_vars = loop_vars.loop_variable()?;
         let given = tensors_of(&loop_vars);
         let start = given.iter().map(|tensor| self.entry_of(tensor)).collect();
+        eager::forget_assigned();
         let (cond, ()) = self
             .block(&given, |symbols| Ok(((), vec![cond(&with_tensors(&loop_vars, symbols))?])))?;
         let (body, result) = self.block(&given, |symbols| {

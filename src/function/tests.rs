@@ -1485,3 +1485,21 @@ fn a_value_of_another_trace_breaks_only_the_function_that_uses_it() -> Result<()
         Ok(())
     })
 }
+
+#[test]
+fn a_loop_knows_no_value_that_was_assigned_before_it() -> Result<()> {
+    let v = Variable::new(constant(5.0)?);
+    let count = function(move |n: Tensor| {
+        v.assign(0.0)?;
+        let body = |i: Tensor| {
+            v.assign_add(1.0)?;
+            // Each iteration has another one.
+            assert!(matches!(v.read().item::<f32>(), Err(Error::Trace(_))));
+            i.add(1)
+        };
+        crate::while_loop(|i: &Tensor| i.less(&n), body, constant(0)?)?;
+        Ok(v.read())
+    });
+    assert_eq!(count(constant(3)?)?.item::<f32>()?, 3.0);
+    Ok(())
+}
