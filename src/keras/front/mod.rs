@@ -20,11 +20,11 @@ use graph::Front;
 #[cfg(all(feature = "json", feature = "saved-model"))]
 pub(crate) use graph::{HostCall, HostGraph};
 pub use inputs::{FrontBatch, HostInputs, IntoFrontData};
+#[cfg(all(feature = "json", feature = "saved-model"))]
+pub(crate) use plan::host_graph_of_plan;
 #[cfg(feature = "json")]
 #[doc(hidden)]
 pub use plan::{front_into_json, front_of_json};
-#[cfg(all(feature = "json", feature = "saved-model"))]
-pub(crate) use plan::host_graph_of_plan;
 #[cfg(all(feature = "json", feature = "saved-model"))]
 pub(crate) use symbol::FrontInput;
 #[cfg(not(all(feature = "json", feature = "saved-model")))]

@@ -13,7 +13,7 @@ mod merging;
 mod noise;
 mod normalization;
 #[cfg(feature = "json")]
-mod options;
+pub(crate) mod options;
 mod pooling;
 mod preprocessing;
 #[cfg(feature = "json")]
@@ -74,6 +74,8 @@ pub use reshaping::{
 };
 #[cfg(feature = "json")]
 pub(crate) use rnn::AnyRnn;
+#[cfg(feature = "json")]
+pub use rnn::cell_from_config;
 pub use rnn::{
     Bidirectional, ConvLstm1D, ConvLstm2D, ConvLstm3D, Gru, GruCell, Lstm, LstmCell, MergeMode,
     Mirror, RecurrentLayer, Rnn, RnnCell, SequenceLayer, SimpleRnn, SimpleRnnCell, StackedRnnCells,

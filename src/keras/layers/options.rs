@@ -35,6 +35,7 @@ macro_rules! words {
         }
     )*};
 }
+pub(crate) use words;
 words! {
     ResizeMethod {
         "nearest" = NearestNeighbor,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::{Error, Result, message};
 use crate::keras::Config;
-use crate::shape::Axis;
+use crate::shape::{Axes, Axis};
 
 fn axis(config: &Config, key: &str) -> Result<Axis> {
     config.need::<i64>(key).map(Axis::from)
@@ -36,7 +36,7 @@ fn reduction(config: &Config) -> Result<Option<Reduction>> {
 
 /// Classes, and the options of each: those of simple types, then `axis` and a whole number that may be absent.
 macro_rules! losses {
-    ($($class:literal => $loss:ident [$($option:ident),*] $($axis:ident)? $(or none $whole:ident)?;)*) => {
+    ($($class:literal => $loss:ident [$($option:ident $(: $type:ty)?),*] $($axis:ident)? $(or none $whole:ident)?;)*) => {
         /// Creates the loss that Keras's config describes. Options that are absent or null have Keras's defaults; the name is ignored.
         ///
         /// ```
@@ -59,7 +59,7 @@ macro_rules! losses {
                     config.only(&["name", "dtype", "reduction", $(stringify!($option),)* $(stringify!($axis),)? $(stringify!($whole))?], &[])?;
                     let mut made = $loss::new();
                     $(if config.get_json(stringify!($option)).is_some() {
-                        made = made.$option(config.need(stringify!($option))?);
+                        made = made.$option(config.need$(::<$type>)?(stringify!($option))?);
                     })*
                     $(if config.get_json("axis").is_some() {
                         made = made.$axis(axis(config, "axis")?);
@@ -90,7 +90,7 @@ losses! {
     "CategoricalHinge" => CategoricalHinge [];
     "Circle" => Circle [gamma, margin, remove_diagonal];
     "CosineSimilarity" => CosineSimilarity [] axis;
-    "Dice" => Dice [];
+    "Dice" => Dice [axis: Axes];
     "Hinge" => Hinge [];
     "Huber" => Huber [delta];
     "KLDivergence" => KlDivergence [];
@@ -102,7 +102,7 @@ losses! {
     "Poisson" => Poisson [];
     "SparseCategoricalCrossentropy" => SparseCategoricalCrossentropy [from_logits] axis or none ignore_class;
     "SquaredHinge" => SquaredHinge [];
-    "Tversky" => Tversky [alpha, beta];
+    "Tversky" => Tversky [alpha, beta, axis: Axes];
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ pub use gru::{Gru, GruCell};
 pub use lstm::{Lstm, LstmCell};
 #[cfg(feature = "json")]
 pub(crate) use over_cells::AnyRnn;
+#[cfg(feature = "json")]
+pub use over_cells::cell_from_config;
 pub use over_cells::{Mirror, RecurrentLayer, Rnn, SequenceLayer};
 pub use simple_rnn::{SimpleRnn, SimpleRnnCell};
 pub use stacked::StackedRnnCells;

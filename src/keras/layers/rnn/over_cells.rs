@@ -308,9 +308,21 @@ impl<L: RecurrentLayer> SequenceLayer for L {
 #[cfg(feature = "json")]
 pub(crate) type AnyRnn = Rnn<Box<dyn RnnCell>>;
 
-/// The cell that `config` describes.
+/// Creates a cell, such as `LSTMCell` or `StackedRNNCells`, from its config.
+///
+/// ```
+/// # fn main() -> wgrad::Result<()> {
+/// use wgrad::keras::layers::{GruCell, RnnCell, cell_from_config};
+/// let config = GruCell::new(4).get_config()?;
+/// assert_eq!(cell_from_config(&config)?.state_sizes(), [4]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Data`] if the class is unknown, or if an option is unknown, missing or invalid.
 #[cfg(feature = "json")]
-pub(super) fn any_cell(config: &Config) -> Result<Box<dyn RnnCell>> {
+pub fn cell_from_config(config: &Config) -> Result<Box<dyn RnnCell>> {
     Ok(match config.class() {
         "LSTMCell" => Box::new(LstmCell::from_config(config)?),
         "GRUCell" => Box::new(GruCell::from_config(config)?),
@@ -358,9 +370,9 @@ impl Configured for AnyRnn {
             Some(serde_json::Value::Array(_)) => {
                 let mut stack = Config::new("StackedRNNCells");
                 stack.set_json("cells", rest.options()["cell"].clone());
-                any_cell(&stack)?
+                cell_from_config(&stack)?
             }
-            _ => any_cell(&rest.inner("cell")?)?,
+            _ => cell_from_config(&rest.inner("cell")?)?,
         };
         let mut rnn = Rnn::new(cell);
         rnn.walk = walk;

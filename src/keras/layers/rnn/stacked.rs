@@ -2,7 +2,7 @@
 
 use super::cell::RnnCell;
 #[cfg(feature = "json")]
-use super::over_cells::any_cell;
+use super::over_cells::cell_from_config;
 use super::walk::Sequence;
 use crate::error::{Error, Result, message};
 #[cfg(feature = "json")]
@@ -154,7 +154,9 @@ impl StackedRnnCells {
     pub(super) fn from_config(config: &Config) -> Result<Self> {
         config.only(&["cells"], &[])?;
         let cells = config.inner_list("cells")?;
-        cells.iter().try_fold(StackedRnnCells::new(), |stack, cell| Ok(stack.add(any_cell(cell)?)))
+        cells
+            .iter()
+            .try_fold(StackedRnnCells::new(), |stack, cell| Ok(stack.add(cell_from_config(cell)?)))
     }
 }
 
