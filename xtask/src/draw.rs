@@ -18,8 +18,10 @@ impl Draw {
     /// Parses the arguments of `cargo xtask` `command`, which supports these flags besides `--sample` and `--seed N`. The
     /// default seed is the day. `None` means that help was requested, with arguments that exist.
     pub fn of(command: &str, arguments: &[String], flags: &[&str]) -> Result<Option<Self>> {
-        let (help, rest): (Vec<_>, Vec<_>) =
-            arguments.iter().cloned().partition(|argument| argument == "--help" || argument == "-h");
+        let (help, rest): (Vec<_>, Vec<_>) = arguments
+            .iter()
+            .cloned()
+            .partition(|argument| argument == "--help" || argument == "-h");
         let draw = parsed(command, &rest, flags, today()?)?;
         Ok(help.is_empty().then_some(draw))
     }
