@@ -3,6 +3,7 @@
 `python stubs.py` writes them, `python stubs.py --check` says which are out of date. Stubs of other modules are written by hand.
 """
 
+import importlib
 import inspect
 import pathlib
 import sys
@@ -12,8 +13,10 @@ sys.path.insert(0, str(PACKAGE.parent))
 
 import wgrad as tf  # noqa: E402
 from wgrad import keras, ops  # noqa: E402
-from wgrad.keras import host_layers, layers, metric, objects  # noqa: E402
-from wgrad.keras.native import AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent  # noqa: E402
+from wgrad.keras import cells, host_layers, layers, metric, metric_functions, objects  # noqa: E402
+from wgrad.keras.native import (  # noqa: E402
+    AdaptedDiscretization, AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent,
+)
 
 HEAD = '# Written by stubs.py from the tables of the package.\n'
 
@@ -141,13 +144,13 @@ def namespace(name):
     elsewhere = {}
     for key, value in public.items():
         module = value.__module__.rpartition(".")[2]
-        if module in ("io", "random_images"):
+        if module in ("boxes", "diagonals", "io", "matrices", "random_images", "special"):
             elsewhere.setdefault(module, []).append(key)
     rest = [key for key in public if key not in table and not any(key in keys for keys in elsewhere.values())]
     imports = "".join(
         f"from .{module} import (\n" + "".join(f"    {key} as {key},\n" for key in sorted(keys)) + ")\n" for module, keys in sorted(elsewhere.items())
     ) + ("\n" if elsewhere else "")
-    pairs = {"normalize": "tuple[Tensor, Tensor]", "svd": "Any"}
+    pairs = {"normalize": "tuple[Tensor, Tensor]", "svd": "Any", "collapse_repeated": "tuple[Tensor, Tensor]", "moments": "Any"}
     return FUNCTION_HEAD + imports + functions(table) + written(getattr(tf, name), rest, pairs).replace("int | SeedGenerator", "int")
 
 
@@ -201,7 +204,7 @@ def required(name, cls):
 
 BASES = {
     Recurrent: "Recurrent", HeadedAttention: "HeadedAttention", ListAttention: "ListAttention",
-    AdaptedNormalization: "AdaptedNormalization", NativeLayer: "NativeLayer",
+    AdaptedDiscretization: "AdaptedDiscretization", AdaptedNormalization: "AdaptedNormalization", NativeLayer: "NativeLayer",
 }
 
 
@@ -210,10 +213,26 @@ def layer_stubs():
 from typing import Any
 
 from ..dtypes import DTypeLike
+from .cells import (
+    RNN as RNN,
+    Cell as Cell,
+    GRUCell as GRUCell,
+    LSTMCell as LSTMCell,
+    SimpleRNNCell as SimpleRNNCell,
+    StackedRNNCells as StackedRNNCells,
+)
+from .composed_layers import (
+    AutoContrast as AutoContrast,
+    InputSpec as InputSpec,
+    Pipeline as Pipeline,
+    ReversibleEmbedding as ReversibleEmbedding,
+    Wrapper as Wrapper,
+)
 from .host_layers import CrossingLayer, HostLayer, LearningLayer, VectorizingLayer
 from .layer import Layer as Layer
-from .native import AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer as NativeLayer, Recurrent
-from .objects import Described, Initializer, Schedule, SeedGenerator
+from .native import AdaptedDiscretization, AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer as NativeLayer, Recurrent
+from .objects import Initializer, Schedule, SeedGenerator
+from .serialization import serialize_keras_object as serialize
 from .symbols import Input as Input, Symbol
 
 _Activation = str | Callable[..., Any] | None
@@ -223,13 +242,15 @@ _Window = int | Sequence[int]
 """
     seen = {}
     for name, cls in vars(layers).items():
-        if not (isinstance(cls, type) and issubclass(cls, NativeLayer)) or cls._class is None:
+        if not (isinstance(cls, type) and issubclass(cls, NativeLayer)) or cls._class is None or name in vars(cells):
             continue
         if cls in seen:
             text += f"{name} = {seen[cls]}\n"
             continue
         seen[cls] = name
         layer, needed = required(cls._class, cls)
+        # It has boundaries, or learns them.
+        needed = [] if name == "Discretization" else needed
         options = [key for key in layer.get_config() if key not in ("name", "trainable", *cls._parameters)]
         ordered = [typed(key, None) if key in needed else None for key in cls._parameters]
         parts = []
@@ -250,9 +271,7 @@ _Window = int | Sequence[int]
     for name, cls in host_layers.LAYERS.items():
         parts = "".join(f", {key}: Any = ..." for key in cls._parameters)
         text += f"class {name}({cls.__mro__[1].__name__}):\n    def __init__(self{parts}, *, name: str | None = None, **options: Any) -> None: ...\n"
-    for name in ("LSTMCell", "GRUCell", "SimpleRNNCell"):
-        text += f"class {name}(Described):\n    def __init__(self, units: int, activation: _Activation = ..., **options: Any) -> None: ...\n"
-    text += "class StackedRNNCells(Described):\n    def __init__(self, cells: Sequence[Described], **options: Any) -> None: ...\n"
+    text += "def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any: ...\n"
     text += "class InputLayer(Layer):\n    def __new__(cls, input_shape: Any = None, shape: Any = None, batch_size: int | None = None, dtype: DTypeLike | None = None, name: str | None = None, batch_shape: Any = None) -> Symbol: ...  # type: ignore[misc]\n"
     text += "class Lambda(Layer):\n    def __init__(self, function: Callable[..., Any], output_shape: Any = None, mask: Any = None, arguments: dict[str, Any] | None = None, name: str | None = None, **options: Any) -> None: ...\n"
     for name in "add subtract multiply average maximum minimum concatenate dot".split():
@@ -272,6 +291,9 @@ def object_stubs(table, base, extra=""):
         seen[cls] = name
         if cls in (metric.Mean, metric.Sum, metric.MeanMetricWrapper):
             text += f"from .metric import {name} as {name}\n"
+            continue
+        if name == "LossScaleOptimizer":
+            text += "from ..policies import LossScaleOptimizer as LossScaleOptimizer\n"
             continue
         parts = [typed(key, "...") for key in cls._parameters]
         keywords = ["**options: Any"] if base in ("Optimizer", "Metric", "Loss", "Initializer") else []
@@ -294,27 +316,46 @@ _Axis = int | Sequence[int]
 
 def objects_modules():
     head = lambda *names: objects_head("..dtypes", "..tensor", ".objects", *(f"{n} as {n}" for n in names))
-    got = "def get(identifier: Any) -> Any: ...\n"
-    losses = [name for name, value in vars(keras.losses).items() if inspect.isfunction(value) and name not in ("get", "deserialize")]
-    finds = got + got.replace("get", "deserialize")
+    both = (
+        "def serialize(obj: Any) -> Any: ...\n"
+        "def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any: ...\n"
+    )
+    finds = "def get(identifier: Any) -> Any: ...\n" + both
+    elsewhere = ("get", "serialize", "deserialize")
+    losses = [name for name, value in vars(keras.losses).items() if inspect.isfunction(value) and name not in elsewhere]
+    listed = lambda module, names: f"from .{module} import (\n" + "".join(f"    {name} as {name},\n" for name in names) + ")\n"
+    settings = sorted(name for name, value in vars(keras.backend).items() if not name.startswith("_") and inspect.isfunction(value))
+    own = [name for name in settings if name not in ("dtype_policy", "set_dtype_policy")]
     of_losses = "".join(f"def {name}(y_true: Any, y_pred: Any, **options: Any) -> Tensor: ...\n" for name in losses)
     schedules = objects_head("...dtypes", "...tensor", "..objects", "Schedule as LearningRateSchedule", "Schedule")
     return {
-        "initializers": head("Initializer", "SeedGenerator") + object_stubs(objects.INITIALIZERS, "Initializer") + got,
-        "regularizers": head("Regularizer") + object_stubs(objects.REGULARIZERS, "Regularizer") + got,
-        "constraints": head("Constraint") + object_stubs(objects.CONSTRAINTS, "Constraint") + got,
-        "optimizers/schedules": schedules + object_stubs(objects.SCHEDULES, "Schedule"),
+        "initializers": head("Initializer", "SeedGenerator") + object_stubs(objects.INITIALIZERS, "Initializer") + finds,
+        "regularizers": head("Regularizer") + object_stubs(objects.REGULARIZERS, "Regularizer") + finds,
+        "constraints": head("Constraint") + object_stubs(objects.CONSTRAINTS, "Constraint") + finds,
+        "optimizers/schedules": schedules + object_stubs(objects.SCHEDULES, "Schedule") + both,
         "optimizers/__init__": objects_head("...dtypes", "...tensor", "..objects", "Optimizer as Optimizer", "Schedule")
-        + "from . import schedules as schedules\n\n" + object_stubs(objects.OPTIMIZERS, "Optimizer") + "def get(value: str | Optimizer) -> Optimizer: ...\n",
+        + "from . import schedules as schedules\n\n" + object_stubs(objects.OPTIMIZERS, "Optimizer") + "def get(value: str | dict[str, Any] | Optimizer) -> Optimizer: ...\n" + both,
         "losses": head("Loss") + object_stubs(objects.LOSSES, "Loss", of_losses) + finds,
-        "metrics": objects_head("..dtypes", "..tensor", ".metric", "Metric as Metric") + object_stubs(metric.METRICS, "Metric", of_losses) + finds,
+        "metrics": objects_head("..dtypes", "..tensor", ".metric", "Metric as Metric") + object_stubs(metric.METRICS, "Metric", of_losses)
+        + listed("metric_functions", metric_functions.NAMES) + finds,
         "activations": FUNCTION_HEAD.replace("from .", "from ..") + functions(
             {name: value for name, value in vars(keras.activations).items() if hasattr(value, "lists")}
-        ) + "def linear(x: TensorLike) -> Any: ...\n" + finds + "def serialize(activation: Any) -> Any: ...\n" + "".join(f"def {name}(x: TensorLike) -> Any: ...\n" for name in layers.ACTIVATIONS),
-        "saving": HEAD + "from .files import load_model as load_model\nfrom .structure import (\n"
-        "    custom_object_scope as custom_object_scope,\n    register_keras_serializable as register_keras_serializable,\n)\n",
+        ) + "def linear(x: TensorLike) -> Any: ...\ndef threshold(x: TensorLike, threshold: Any, default_value: Any) -> Any: ...\n"
+        "def get(identifier: Any) -> Any: ...\ndef deserialize(identifier: Any) -> Any: ...\n"
+        "def serialize(activation: Any) -> Any: ...\n" + "".join(f"def {name}(x: TensorLike) -> Any: ...\n" for name in layers.ACTIVATIONS),
+        "saving": HEAD + listed("files", ("load_model", "load_weights", "save_model", "save_weights")) + listed("serialization", (
+            "deserialize_keras_object", "get_custom_objects", "get_registered_name", "get_registered_object", "serialize_keras_object",
+        )) + "from .structure import (\n    custom_object_scope as CustomObjectScope,\n    custom_object_scope as custom_object_scope,\n"
+        "    register_keras_serializable as register_keras_serializable,\n)\n",
+        "backend": HEAD + listed("config", own) + listed("policies", ("dtype_policy", "set_dtype_policy")),
+        "dtype_policies": HEAD + "from .policies import DTypePolicy as DTypePolicy, DTypePolicy as FloatDTypePolicy, policy_of as get\n"
+        "from typing import Any\n\n" + both,
+        "mixed_precision": HEAD + "from .policies import (\n    DTypePolicy as DTypePolicy,\n    DTypePolicy as Policy,\n"
+        "    LossScaleOptimizer as LossScaleOptimizer,\n    dtype_policy as dtype_policy,\n    dtype_policy as global_policy,\n"
+        "    set_dtype_policy as set_dtype_policy,\n    set_dtype_policy as set_global_policy,\n)\n",
         "models": HEAD + "from .built import Sequential as Sequential\nfrom .model import Model as Model\n"
-        "from .files import clone_model as clone_model, load_model as load_model, model_from_json as model_from_json\n",
+        "from .files import (\n    clone_model as clone_model,\n    load_model as load_model,\n    model_from_json as model_from_json,\n"
+        "    save_model as save_model,\n)\n",
     }
 
 
@@ -355,8 +396,9 @@ def signal_stubs():
 
 
 def strings_stubs():
-    names = [name for name, value in vars(tf.strings).items() if inspect.isfunction(value) and value.__module__ == tf.strings.__name__ and not name.startswith("_") and name != "install"]
-    results = dict.fromkeys(names, "StringTensor") | {"split": "Any", "noted": "Any", "is_text": "bool"}
+    names = [name for name, value in vars(tf.strings).items() if inspect.isfunction(value) and value.__module__ in (tf.strings.__name__, "wgrad.unicode_strings") and not name.startswith("_") and name != "install"]
+    results = dict.fromkeys(names, "StringTensor") | {"noted": "Any", "is_text": "bool"}
+    results |= dict.fromkeys("split bytes_split format ngrams unicode_decode unicode_split".split(), "Any")
     results |= dict.fromkeys("length regex_full_match to_number to_hash_bucket_fast to_hash_bucket_strong".split(), "Tensor")
     head = FUNCTION_HEAD.replace("from .dtypes", "import numpy as np\n\nfrom .dtypes")
     classes = (
@@ -364,6 +406,33 @@ def strings_stubs():
         "class StringScalar(bytes):\n    shape: tuple[()]\n    def numpy(self) -> bytes: ...\n\n"
     )
     return head + classes + "def install(top: dict[str, Any]) -> None: ...\n" + written(tf.strings, names, results)
+
+
+# Modules whose public functions are those that they define, and what they return if it is no tensor.
+MODULES = {
+    "audio": {"decode_wav": "tuple[Tensor, Tensor]", "encode_wav": "Any"},
+    "boxes": {
+        "combined_non_max_suppression": "CombinedNonMaxSuppression", "install": "None",
+        **dict.fromkeys(("non_max_suppression_padded", "non_max_suppression_with_scores"), "tuple[Tensor, Tensor]"),
+    },
+    "diagonals": {"install": "None"},
+    "encoded": dict.fromkeys("decode_base64 decode_compressed encode_base64 parse_tensor serialize_tensor".split(), "Any"),
+    "matrices": {"install": "None", **dict.fromkeys("eig eigh_tridiagonal eigvals logm".split(), "Any")},
+    "special": {"install": "None"},
+    "unicode_strings": dict.fromkeys("unicode_decode unicode_encode unicode_split unicode_transcode".split(), "Any"),
+}
+MODULE_EXTRAS = {
+    "boxes": "from typing import NamedTuple\n\nclass CombinedNonMaxSuppression(NamedTuple):\n"
+    + "".join(f"    {name}: Tensor\n" for name in "nmsed_boxes nmsed_scores nmsed_classes valid_detections".split()) + "\n",
+    "encoded": "NUMBERS: dict[str, int]\n\n",
+}
+
+
+def module_stubs(name, results):
+    module = importlib.import_module(f"wgrad.{name}")
+    names = [key for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__ and key[0] != "_"]
+    tables = "FUNCTIONS: tuple[Any, ...]\n\n" if hasattr(module, "FUNCTIONS") else ""
+    return FUNCTION_HEAD + MODULE_EXTRAS.get(name, "") + tables + written(module, names, results)
 
 
 # ---- the native module ----
@@ -425,9 +494,10 @@ def all_stubs():
     made |= {"_wgrad": native_stubs(), "functions": top_text, "ops": plain_text, **{name: namespace(name) for name in ("math", "nn", "linalg", "image", "bitwise")}}
     made["signal"] = signal_stubs()
     made["strings"] = strings_stubs()
+    made |= {name: module_stubs(name, results) for name, results in MODULES.items()}
     listed = lambda module, names: f"from .{module} import (\n" + "".join(f"    {name} as {name},\n" for name in names) + ")\n"
     plain.remove("confusion_matrix")
-    made["__init__"] = HEAD + INIT + listed("functions", table) + listed("ops", plain) + listed("composed", composed) + INIT_REST
+    made["__init__"] = HEAD + INIT + INIT_OTHERS + listed("functions", table) + listed("ops", plain) + listed("composed", composed) + INIT_REST
     keras_made = {"layers": layer_stubs(), **objects_modules()}
     results = {
         "shape": "tuple[int | None, ...]", "ndim": "int", "size": "int", "convert_to_numpy": "Any", "is_tensor": "bool", "cond": "Any",
@@ -453,7 +523,6 @@ from . import autograph as autograph, bitwise as bitwise, data as data, debuggin
 from . import io as io, keras as keras, linalg as linalg, lookup as lookup, math as math, nest as nest, nn as nn, random as random
 from . import saved_model as saved_model, train as train
 from .control_flow import (
-    TensorArray as TensorArray,
     case as case,
     cond as cond,
     switch_case as switch_case,
@@ -486,6 +555,7 @@ from .tape import (
     function as function,
     gradients_function as gradients_function,
 )
+from .tensor_array import TensorArray as TensorArray
 from .tensor import (
     Tensor as Tensor,
     TensorLike,
@@ -495,11 +565,62 @@ from .tensor import (
     is_tensor as is_tensor,
 )
 '''
-INIT_REST = '''
+INIT_OTHERS = '''from . import audio as audio, dtypes as dtypes, signal as signal, strings as strings, test as test
+from .absent import compat as compat
 from .complex_numbers import complex as complex
-from . import signal as signal, strings as strings
-
-complex64: DType
+from .debugging import (
+    Assert as Assert,
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_less as assert_less,
+    assert_rank as assert_rank,
+)
+from .dtypes import (
+    bfloat16 as bfloat16,
+    complex64 as complex64,
+    complex128 as complex128,
+    double as double,
+    int8 as int8,
+    int16 as int16,
+    uint16 as uint16,
+    uint64 as uint64,
+)
+from .encoded import bitcast as bitcast
+from .graphs import (
+    AggregationMethod as AggregationMethod,
+    VariableAggregation as VariableAggregation,
+    VariableSynchronization as VariableSynchronization,
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    control_dependencies as control_dependencies,
+    get_logger as get_logger,
+    get_static_value as get_static_value,
+    group as group,
+    identity_n as identity_n,
+    init_scope as init_scope,
+    is_symbolic_tensor as is_symbolic_tensor,
+    no_op as no_op,
+    shape_n as shape_n,
+    timestamp as timestamp,
+)
+from .keras import initializers as initializers, losses as losses, metrics as metrics, optimizers as optimizers
+from .keras.initializers import (
+    Constant as constant_initializer,
+    Ones as ones_initializer,
+    RandomNormal as random_normal_initializer,
+    RandomUniform as random_uniform_initializer,
+    Zeros as zeros_initializer,
+)
+from .matrices import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
+from .strings import as_string as as_string
+from .tape import (
+    grad_pass_through as grad_pass_through,
+    gradients as gradients,
+    hessians as hessians,
+    recompute_grad as recompute_grad,
+)
+'''
+INIT_REST = '''
 __version__: str
 newaxis: None
 

@@ -7,24 +7,31 @@ use wgrad::{DType, HostElement, HostOptions};
 
 use crate::error::{Raise, invalid, raise};
 use crate::interpreter::Release;
-use crate::process;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::{policy, process};
 
 /// A dtype from its name, as NumPy and TensorFlow have it.
 pub fn dtype(name: &str) -> PyResult<DType> {
     Ok(match name {
         "float32" | "float64" => DType::F32,
         "float16" => DType::F16,
-        "int32" | "int64" | "int16" | "int8" => DType::I32,
-        "uint32" | "uint64" | "uint16" => DType::U32,
+        "int32" | "int64" => DType::I32,
+        "uint32" | "uint64" => DType::U32,
         "uint8" => DType::U8,
         "bool" => DType::Bool,
         _ => {
+            // The narrowest dtype that has all of its values.
+            let instead = match name {
+                "int8" | "int16" => "; use int32",
+                "uint16" => "; use uint32",
+                "bfloat16" => "; use float32",
+                _ => "",
+            };
             return Err(raise(wgrad::Error::DType(
                 format!(
-                    "dtype: there is no '{name}'. A device holds float32, float16, int32, uint32, uint8 and bool; 64 bits are \
-                     narrowed to 32."
+                    "dtype: there is no '{name}'{instead}. A device holds float32, float16, int32, uint32, uint8 and bool; 64 bits \
+                     are narrowed to 32."
                 )
                 .into(),
             )));
@@ -32,11 +39,16 @@ pub fn dtype(name: &str) -> PyResult<DType> {
     })
 }
 
-/// A dtype from its name or from an object with a name.
+/// The dtype that an array of NumPy has as a tensor, from its name or from an object with a name.
 pub fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<DType> {
-    match value.extract::<String>() {
-        Ok(name) => dtype(&name),
-        Err(_) => dtype(&value.getattr("name")?.extract::<String>()?),
+    let name = match value.extract::<String>() {
+        Ok(name) => name,
+        Err(_) => value.getattr("name")?.extract::<String>()?,
+    };
+    match name.as_str() {
+        "int8" | "int16" => Ok(DType::I32),
+        "uint16" => Ok(DType::U32),
+        name => dtype(name),
     }
 }
 
@@ -51,7 +63,7 @@ pub fn to_tensor(value: &Bound<'_, PyAny>, wanted: Option<DType>) -> PyResult<wg
     let made = if let Ok(tensor) = value.cast::<Tensor>() {
         tensor.get().0.clone()
     } else if let Ok(variable) = value.cast::<Variable>() {
-        variable.get().0.read()
+        policy::read(variable)?
     } else if let Some(value) = inner(value)? {
         return to_tensor(&value, wanted);
     } else {

@@ -227,7 +227,8 @@ pub fn options(
     loss_weights: &[(Option<String>, f32)],
     run_eagerly: bool,
 ) -> PyResult<CompileOptions> {
-    let mut options = CompileOptions::new().run_eagerly(run_eagerly);
+    // The package wraps the optimizer of a model that computes in half precision, so that the program sees it.
+    let mut options = CompileOptions::new().run_eagerly(run_eagerly).auto_scale_loss(false);
     for (weighted, of) in [(false, metrics), (true, weighted_metrics)] {
         for (output, list) in of {
             let list =

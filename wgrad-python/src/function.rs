@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::prelude::*;
 use wgrad::Tensor as Native;
 
-use crate::arrays::to_tensor;
+use crate::arrays::{dtype, to_tensor};
 use crate::error::{Raise, keep};
 use crate::interpreter::{Release, attached};
 use crate::tensor::Tensor;
@@ -144,6 +144,35 @@ pub fn while_loop(
     let made =
         py.released(|| wgrad::while_loop(test, |variables| call(&body, &variables), variables));
     Ok(made.raised()?.into_iter().map(Tensor).collect())
+}
+
+/// `tf.py_function` with results of known shapes and dtypes: `f` takes a list of tensors and returns one. In a function, each run
+/// calls it.
+#[pyfunction]
+pub fn host_call(
+    py: Python<'_>,
+    f: Py<PyAny>,
+    inputs: Vec<Bound<'_, PyAny>>,
+    tout: Vec<(Vec<usize>, String)>,
+) -> PyResult<Vec<Tensor>> {
+    let inputs = inputs.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
+    let kinds = tout
+        .into_iter()
+        .map(|(shape, name)| Ok((shape, dtype(&name)?)))
+        .collect::<PyResult<Vec<_>>>()?;
+    let made = py.released(|| {
+        let inputs: Vec<&Native> = inputs.iter().collect();
+        let tout: Vec<_> = kinds.iter().map(|(shape, dtype)| (&shape[..], *dtype)).collect();
+        wgrad::host_call(move |tensors| call(&f, tensors), &inputs, &tout)
+    });
+    Ok(made.raised()?.into_iter().map(Tensor).collect())
+}
+
+/// Reports an error with this message unless all of `holds` is true; in a function, each run does. The next read raises it.
+#[pyfunction]
+pub fn check(holds: &Bound<'_, PyAny>, message: &str) -> PyResult<()> {
+    let holds = to_tensor(holds, None)?.cast(wgrad::DType::I32).raised()?;
+    wgrad::debugging::assert_equal(&holds, 1, message).raised()
 }
 
 /// `tf.vectorized_map`: `f` takes a list of tensors, those of one row, and returns a list of tensors.

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wgrad::keras::layers::{
-    AttendCall, AttentionLayer, Normalization, SequenceLayer, attention_layer_from_config,
-    layer_from_config, merging_layer_from_config, recurrent_layer_from_config,
+    AttendCall, AttentionLayer, Discretization, HostLayer, Normalization, OutputMode,
+    SequenceLayer, attention_layer_from_config, layer_from_config, merging_layer_from_config,
+    recurrent_layer_from_config,
 };
-use wgrad::keras::{Config, Context, Layer, LayerExt, SymbolicTensor};
+use wgrad::keras::{
+    Config, Context, DTypePolicy, Layer, LayerExt, Model, Sequential, SymbolicTensor,
+};
 use wgrad::{Parts, Trackable};
 
 use crate::arrays::to_tensor;
 use crate::error::{Raise, invalid};
+use crate::host_layer::Given;
 use crate::interpreter::Release;
 use crate::parts::variables_of;
 use crate::python_layer::{PyLayer, one};
@@ -177,8 +181,14 @@ pub fn config_of(text: &str) -> wgrad::Result<Config> {
     Ok(Config::with_options(class, options.clone()))
 }
 
+/// A layer that learns from data before training.
+enum Learning {
+    Normalization(Arc<Normalization>),
+    Discretization(Arc<Discretization>),
+}
+
 #[pyclass(frozen, module = "wgrad")]
-pub struct NativeLayer(pub Shared, Option<Arc<Normalization>>);
+pub struct NativeLayer(pub Shared, Option<Learning>);
 
 impl From<Shared> for NativeLayer {
     fn from(layer: Shared) -> Self {
@@ -229,15 +239,52 @@ impl NativeLayer {
             layer = layer.variance(variance);
         }
         let layer = Arc::new(layer);
-        NativeLayer(Shared::One(layer.clone()), Some(layer))
+        NativeLayer(Shared::One(layer.clone()), Some(Learning::Normalization(layer)))
+    }
+
+    /// `Discretization` with the options of a config, which learns its boundaries from data if it has `num_bins`.
+    #[staticmethod]
+    fn discretization(config: &str) -> PyResult<Self> {
+        let config = config_of(config).raised()?;
+        let made = || {
+            let bounds = config.get::<Vec<f32>>("bin_boundaries")?.unwrap_or_default();
+            let mut layer = Discretization::new(bounds).num_bins(config.get::<usize>("num_bins")?);
+            if let Some(epsilon) = config.get("epsilon")? {
+                layer = layer.epsilon(epsilon);
+            }
+            if let Some(mode) = config.get::<OutputMode>("output_mode")? {
+                layer = layer.output_mode(mode);
+            }
+            if let Some(policy) = config.get::<DTypePolicy>("dtype")? {
+                layer = layer.dtype(policy);
+            }
+            Ok(Arc::new(layer))
+        };
+        let layer = made().raised()?;
+        Ok(NativeLayer(Shared::One(layer.clone()), Some(Learning::Discretization(layer))))
+    }
+
+    /// Lets a `Discretization` learn from an iterator of arrays on the host.
+    fn adapt_on_host(&self, py: Python<'_>, batches: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(Learning::Discretization(layer)) = &self.1 else {
+            return Err(no_learning(&self.0));
+        };
+        layer.reset_state();
+        for batch in batches.try_iter()? {
+            let batch = batch?.extract::<Given<'_>>()?.array()?;
+            py.released(|| layer.update_state(&batch)).raised()?;
+        }
+        py.released(|| layer.finalize_state()).raised()
     }
 
     /// Adapts a `Normalization` to batches.
     fn adapt(&self, py: Python<'_>, batches: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let batches = batches.iter().map(|x| to_tensor(x, None)).collect::<PyResult<Vec<_>>>()?;
         match &self.1 {
-            Some(layer) => py.released(|| layer.adapt_batches(&batches)).raised(),
-            None => Err(invalid(format!("adapt: {} does not learn from data.", self.0.kind()))),
+            Some(Learning::Normalization(layer)) => {
+                py.released(|| layer.adapt_batches(&batches)).raised()
+            }
+            _ => Err(no_learning(&self.0)),
         }
     }
 
@@ -360,6 +407,11 @@ impl NativeLayer {
         self.0.set_trainable(trainable);
     }
 
+    /// Sets the states of all stateful layers in this one to those before the first call.
+    fn reset_states(&self) {
+        Model::<wgrad::Tensor>::reset_states(&Sequential::new().add(self.0.clone()));
+    }
+
     /// The penalties of regularized weights.
     fn penalties(&self) -> PyResult<Vec<Tensor>> {
         Ok(self.0.regularization_losses().raised()?.into_iter().map(Tensor).collect())
@@ -381,6 +433,10 @@ impl NativeLayer {
     fn identity(&self) -> (usize, usize) {
         self.0.identity()
     }
+}
+
+fn no_learning(layer: &Shared) -> PyErr {
+    invalid(format!("adapt: {} does not learn from data.", layer.kind()))
 }
 
 /// Options of a call as a dictionary.

@@ -4,6 +4,7 @@
 //! crate. A call that waits for the device or the disk releases the interpreter's lock.
 
 mod arrays;
+mod cell;
 mod checkpoint;
 mod compile;
 mod device;
@@ -20,6 +21,7 @@ mod model;
 mod ops;
 mod optimizer;
 mod parts;
+mod policy;
 mod process;
 mod python_layer;
 mod python_model;
@@ -48,6 +50,8 @@ fn _wgrad(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(random::initial_values, module)?)?;
     module.add_function(wrap_pyfunction!(function::cond, module)?)?;
     module.add_function(wrap_pyfunction!(function::while_loop, module)?)?;
+    module.add_function(wrap_pyfunction!(function::host_call, module)?)?;
+    module.add_function(wrap_pyfunction!(function::check, module)?)?;
     module.add_function(wrap_pyfunction!(random::random_by, module)?)?;
     module.add_function(wrap_pyfunction!(random::random_categorical, module)?)?;
     module.add_function(wrap_pyfunction!(random::stateless, module)?)?;
@@ -72,6 +76,10 @@ fn _wgrad(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device::logical_devices, module)?)?;
     module.add_function(wrap_pyfunction!(device::configure_device, module)?)?;
     module.add_class::<layer::NativeLayer>()?;
+    module.add_class::<cell::NativeCell>()?;
+    module.add_function(wrap_pyfunction!(policy::dtype_policy, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::set_dtype_policy, module)?)?;
+    module.add_function(wrap_pyfunction!(policy::set_autocast, module)?)?;
     module.add_class::<symbol::Symbol>()?;
     module.add_class::<host_layer::NativeHostLayer>()?;
     module.add_class::<feature_space::NativeFeatureSpace>()?;

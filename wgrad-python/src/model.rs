@@ -1,11 +1,13 @@
 //! Models of all kinds, with `compile`, `fit` and files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wgrad::keras::saving::{LoadModelOptions, LoadedModel, SaveModelOptions, restore_optimizer};
 use wgrad::keras::{Context, CustomObjects, Functional, Layer, Model, Sequential, load_with_front};
+use wgrad::saved_model::FrontPlan;
 use wgrad::{Parts, Trackable};
 
 use crate::arrays::to_tensor;
@@ -258,7 +260,7 @@ impl NativeModel {
             }
             Kind::Python(model) => model.trainer().optimizer(),
         };
-        optimizer.ok().map(NativeOptimizer)
+        optimizer.ok().map(NativeOptimizer::from)
     }
 
     /// Trains; the history as names with their values, and the epochs.
@@ -345,12 +347,21 @@ impl NativeModel {
         py.released(|| restore_optimizer(self, &*optimizer, path)).raised()
     }
 
-    /// A SavedModel with the function `serve`.
-    fn export(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        match &self.0 {
-            Kind::Sequential(model) => py.released(|| model.export(path)).raised(),
-            Kind::Functional(model) => py.released(|| model.export(path)).raised(),
-            Kind::Python(_) => Err(invalid(
+    /// A SavedModel with the function `serve`, which also computes the front that a plan describes.
+    #[pyo3(signature = (path, plan = None))]
+    fn export(&self, py: Python<'_>, path: &str, plan: Option<&str>) -> PyResult<()> {
+        let front = plan.map(FrontPlan::new).transpose().raised()?;
+        let to = Path::new(path);
+        match (&self.0, front) {
+            (Kind::Sequential(model), None) => py.released(|| model.export(path)).raised(),
+            (Kind::Functional(model), None) => py.released(|| model.export(path)).raised(),
+            (Kind::Sequential(model), Some(front)) => {
+                py.released(|| front.export_sequential(model, to)).raised()
+            }
+            (Kind::Functional(model), Some(front)) => {
+                py.released(|| front.export_functional(model, to)).raised()
+            }
+            (Kind::Python(_), _) => Err(invalid(
                 "export: a model whose class is written in Python has no shapes of its own; use tf.saved_model.save with a \
                  tf.function that has an input_signature.",
             )),

@@ -108,7 +108,7 @@ fn first_dtype<'a, 'py: 'a>(
             return Some(tensor.get().0.dtype());
         }
         if let Ok(variable) = value.cast::<crate::variable::Variable>() {
-            return Some(variable.get().0.dtype());
+            return Some(crate::policy::dtype_of(variable));
         }
         if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
             return None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use wgrad::keras::losses::Loss;
 use wgrad::keras::metrics::Metric;
-use wgrad::keras::optimizers::Optimizer;
+use wgrad::keras::optimizers::{LossScaleOptimizer, Optimizer};
 use wgrad::keras::{losses, metrics, optimizers};
 use wgrad::{Parts, Trackable};
 
@@ -18,7 +18,16 @@ use crate::variable::Variable;
 
 /// An optimizer from its name, or from the JSON of Keras's config.
 #[pyclass(frozen, module = "wgrad")]
-pub struct NativeOptimizer(pub Arc<dyn Optimizer>);
+pub struct NativeOptimizer(pub Arc<dyn Optimizer>, Option<Arc<Scaling>>);
+
+/// An optimizer of a model that computes in half precision.
+type Scaling = LossScaleOptimizer<Arc<dyn Optimizer>>;
+
+impl From<Arc<dyn Optimizer>> for NativeOptimizer {
+    fn from(optimizer: Arc<dyn Optimizer>) -> Self {
+        NativeOptimizer(optimizer, None)
+    }
+}
 
 #[pymethods]
 impl NativeOptimizer {
@@ -28,7 +37,32 @@ impl NativeOptimizer {
             true => config_of(config).and_then(|config| optimizers::from_config(&config)),
             false => optimizers::get(config),
         };
-        Ok(NativeOptimizer(Arc::from(made.raised()?)))
+        Ok(NativeOptimizer(Arc::from(made.raised()?), None))
+    }
+
+    /// The same optimizer for losses that are scaled.
+    fn scaling(&self, initial_scale: f64, dynamic_growth_steps: u32) -> Self {
+        let scaling = LossScaleOptimizer::new(self.0.clone())
+            .initial_scale(initial_scale)
+            .dynamic_growth_steps(dynamic_growth_steps);
+        let scaling = Arc::new(scaling);
+        NativeOptimizer(scaling.clone(), Some(scaling))
+    }
+
+    /// The loss of which gradients are computed.
+    fn scale_loss(&self, loss: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        self.0.scale_loss(&to_tensor(loss, None)?).map(Tensor).raised()
+    }
+
+    /// The scale of the next step, if losses are scaled.
+    fn dynamic_scale(&self) -> PyResult<Option<Tensor>> {
+        let scale = self.1.as_ref().map(|scaling| scaling.dynamic_scale());
+        Ok(scale.transpose().raised()?.map(Tensor))
+    }
+
+    /// Names, variables, and whether training changes them.
+    fn variables(&self) -> Vec<(String, Variable, bool)> {
+        crate::parts::variables_of(&self.0)
     }
 
     fn apply(

@@ -4,6 +4,7 @@ use pyo3::PyClass;
 use pyo3::prelude::*;
 use wgrad::{Parts, Trackable};
 
+use crate::cell::NativeCell;
 use crate::layer::NativeLayer;
 use crate::ops::NativeRegularizer;
 use crate::python_layer::PyLayer;
@@ -54,6 +55,9 @@ pub fn part_of(value: &Bound<'_, PyAny>) -> Option<Box<dyn Trackable>> {
     }
     if let Ok(generator) = value.cast::<crate::random::NativeGenerator>() {
         return Some(Box::new(Held(generator.clone().unbind())));
+    }
+    if let Ok(cell) = value.cast::<NativeCell>() {
+        return Some(Box::new(cell.get().0.clone()));
     }
     if let Ok(layer) = value.cast::<NativeLayer>() {
         return Some(Box::new(layer.get().0.clone()));

@@ -99,16 +99,21 @@ impl PyLayer {
                 y.try_iter()?.map(|y| to_tensor(&y?, None)).collect()
             };
             let results = run().map_err(keep)?;
-            // The losses that the layer added in its call.
-            let losses = || -> PyResult<Vec<wgrad::Tensor>> {
-                let list = self.get(py)?.call_method0("_wgrad_take_losses")?;
-                list.try_iter()?.map(|loss| to_tensor(&loss?, None)).collect()
-            };
-            for loss in losses().map_err(keep)? {
-                cx.add_loss(loss)?;
-            }
+            self.give_losses(py, cx)?;
             Ok(results)
         })
+    }
+
+    /// Passes on the losses that the layer added in its call.
+    pub fn give_losses(&self, py: Python<'_>, cx: Context<'_>) -> wgrad::Result<()> {
+        let losses = || -> PyResult<Vec<wgrad::Tensor>> {
+            let list = self.get(py)?.call_method0("_wgrad_take_losses")?;
+            list.try_iter()?.map(|loss| to_tensor(&loss?, None)).collect()
+        };
+        for loss in losses().map_err(keep)? {
+            cx.add_loss(loss)?;
+        }
+        Ok(())
     }
 
     /// The mask of the result, which the layer computes, passes on, or ends.

@@ -9,6 +9,7 @@ use wgrad::{TensorSpec, onnx};
 
 use crate::arrays::to_tensor;
 use crate::error::{Raise, invalid, keep};
+use crate::host_layer::{Given, numpy};
 use crate::interpreter::{Release, attached};
 use crate::parts::part_of;
 use crate::tensor::Tensor;
@@ -21,6 +22,9 @@ fn specs(specs: &[SavedSpec]) -> Vec<Spec> {
     let spec = |spec: &SavedSpec| (spec.name.clone(), spec.dtype.to_string(), spec.shape.clone());
     specs.iter().map(spec).collect()
 }
+
+/// Arrays of strings by their names.
+type Texts<'py> = BTreeMap<String, Bound<'py, PyAny>>;
 
 /// A function of a loaded model.
 #[pyclass(frozen, module = "wgrad")]
@@ -41,21 +45,31 @@ impl NativeSavedFunction {
         specs(self.0.outputs())
     }
 
-    /// The results by name for inputs by name.
-    fn call(
+    /// The results by name for inputs by name: tensors, and strings.
+    fn call<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         inputs: &Bound<'_, PyDict>,
-    ) -> PyResult<BTreeMap<String, Tensor>> {
-        let mut given = Vec::new();
+        texts: BTreeMap<String, Given<'_>>,
+    ) -> PyResult<(BTreeMap<String, Tensor>, Texts<'py>)> {
+        let mut given: Vec<(String, SavedValue)> = Vec::new();
         for (name, value) in inputs {
-            given.push((name.extract::<String>()?, to_tensor(&value, None)?));
+            given.push((name.extract::<String>()?, to_tensor(&value, None)?.into()));
+        }
+        for (name, text) in texts {
+            given.push((name, text.array()?.into()));
         }
         let results = py.released(|| self.0.call(given)).raised()?;
-        results
-            .into_iter()
-            .map(|(name, value): (String, SavedValue)| Ok((name, Tensor(value.tensor().raised()?))))
-            .collect()
+        let (mut tensors, mut texts) = (BTreeMap::new(), Texts::new());
+        for (name, value) in results {
+            match value {
+                SavedValue::Host(array) if array.strings().is_some() => {
+                    texts.insert(name, numpy(py, &array)?);
+                }
+                value => drop(tensors.insert(name, Tensor(value.tensor().raised()?))),
+            }
+        }
+        Ok((tensors, texts))
     }
 }
 

@@ -56,10 +56,28 @@ fn next_to(tensor: &wgrad::Tensor, value: &Bound<'_, PyAny>) -> PyResult<Operand
 
 type Binary = fn(&wgrad::Tensor, Operand) -> wgrad::Result<wgrad::Tensor>;
 
+/// The result of an operator. Bytes are computed in 32 bits, and the result is cut to bytes, as in TensorFlow.
+fn binary(a: &wgrad::Tensor, b: Operand, op: Binary) -> wgrad::Result<wgrad::Tensor> {
+    use wgrad::DType::{I32, U8};
+    let b = match b {
+        Operand::Tensor(b) if a.dtype() == U8 && b.dtype() == U8 => Operand::Tensor(b.cast(I32)?),
+        Operand::Scalar(number) if a.dtype() == U8 => Operand::Scalar(number),
+        // What differs is refused by the op, which names both dtypes.
+        b => return op(a, b),
+    };
+    let made = op(&a.cast(I32)?, b)?;
+    if made.dtype() == I32 { made.cast(U8) } else { Ok(made) }
+}
+
 impl Tensor {
     fn with(&self, other: &Bound<'_, PyAny>, op: Binary) -> PyResult<Self> {
         crate::process::check()?;
-        op(&self.0, next_to(&self.0, other)?).map(Tensor).raised()
+        binary(&self.0, next_to(&self.0, other)?, op).map(Tensor).raised()
+    }
+
+    /// An operator of truth values, or of the bits of integers.
+    fn logical(&self, other: &Bound<'_, PyAny>, truth: Binary, bits: Binary) -> PyResult<Self> {
+        self.with(other, if self.0.dtype() == wgrad::DType::Bool { truth } else { bits })
     }
 
     /// The operator with the operands exchanged.
@@ -71,7 +89,7 @@ impl Tensor {
             }
             _ => return Err(invalid("operator: the operand is neither a tensor nor a number.")),
         };
-        op(&first, Operand::Tensor(self.0.clone())).map(Tensor).raised()
+        binary(&first, Operand::Tensor(self.0.clone()), op).map(Tensor).raised()
     }
 
     /// The one value of the tensor, for `float(x)` and the like.
@@ -232,19 +250,27 @@ impl Tensor {
     }
 
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |x, y| x.logical_and(y))
+        self.logical(other, |x, y| x.logical_and(y), |x, y| x.bitwise_and(y))
     }
 
     fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |x, y| x.logical_or(y))
+        self.logical(other, |x, y| x.logical_or(y), |x, y| x.bitwise_or(y))
     }
 
     fn __xor__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |x, y| x.logical_xor(y))
+        self.logical(other, |x, y| x.logical_xor(y), |x, y| x.bitwise_xor(y))
     }
 
     fn __invert__(&self) -> PyResult<Self> {
-        self.0.logical_not().map(Tensor).raised()
+        match self.0.dtype() {
+            wgrad::DType::I32 | wgrad::DType::U32 => self.0.invert(),
+            wgrad::DType::U8 => {
+                self.0.cast(wgrad::DType::I32).and_then(|x| x.invert()?.cast(wgrad::DType::U8))
+            }
+            _ => self.0.logical_not(),
+        }
+        .map(Tensor)
+        .raised()
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
@@ -281,7 +307,14 @@ impl Tensor {
                     let mask = mask.get().0.clone();
                     return index
                         .py()
-                        .released(|| self.0.boolean_mask(&mask, 0))
+                        .released(|| match self.0.dtype() {
+                            wgrad::DType::U8 => self
+                                .0
+                                .cast(wgrad::DType::I32)?
+                                .boolean_mask(&mask, 0)?
+                                .cast(wgrad::DType::U8),
+                            _ => self.0.boolean_mask(&mask, 0),
+                        })
                         .map(Tensor)
                         .raised();
                 }

@@ -6,6 +6,7 @@ use crate::arrays::{self, to_numpy, to_tensor};
 use crate::error::{Raise, keep};
 use crate::interpreter::{Release, attached};
 use crate::ops::NativeConstraint;
+use crate::policy;
 use crate::tensor::Tensor;
 
 /// A value that training updates. The package derives `tf.Variable` from it.
@@ -61,8 +62,8 @@ impl Variable {
     }
 
     /// The value as a tensor.
-    fn read_value(&self) -> Tensor {
-        Tensor(self.0.read())
+    fn read_value(this: &Bound<'_, Self>) -> PyResult<Tensor> {
+        policy::read(this).map(Tensor)
     }
 
     fn _assign(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -106,7 +106,418 @@ def many_returns(x, y):
     return x * 10.0
 
 
+def break_while(n):
+    total, i = 0, 0
+    while i < n:
+        total += i
+        if total > 8:
+            break
+        i += 1
+    return total, i
+
+
+def continue_while(n):
+    total, i = 0, 0
+    while i < n:
+        i += 1
+        if i % 3 == 0:
+            total -= 1
+            continue
+        total += i
+        if total > 50:
+            total = total * 2
+            break
+        total += 1
+    return total, i
+
+
+def jumps_in_nested_loops(n):
+    total = 0
+    for i in tf.range(n):
+        for j in tf.range(n):
+            if j > i:
+                break
+            if (i + j) % 2 == 0:
+                continue
+            total += i * j
+        if total > 100:
+            break
+    return total
+
+
+def jumps_in_branches(n):
+    total = 0
+    for i in tf.range(n):
+        if i > 3:
+            total += 100
+            if total > 500:
+                break
+            else:
+                total += 1
+        elif i == 2:
+            total -= 1
+            continue
+        else:
+            total += 10
+        total += 2
+    return total
+
+
+def rows(x):
+    total = tf.constant(0.0)
+    for row in x:
+        if row[0] > 7.0:
+            break
+        if row[1] == 3.0:
+            continue
+        total += tf.reduce_sum(row)
+    return total
+
+
+def numbered_rows(x):
+    total = tf.constant(0)
+    for i, value in enumerate(x, 10):
+        if value > 2.0:
+            return total + i
+        total += i
+    return total
+
+
+def last(n):
+    for i in tf.range(n):
+        y = i * 2
+        if y > 6:
+            break
+    return y, i
+
+
+def temporary_shapes(n):
+    part = tf.zeros([3])
+    total = tf.reduce_sum(part)
+    for i in tf.range(n):
+        part = tf.ones([2, 2]) * tf.cast(i, tf.float32)
+        total += tf.reduce_sum(part)
+    for i in tf.range(n):
+        part = tf.cast(i, tf.float32)
+        total += part
+    return total
+
+
+def with_else(n):
+    total = 1
+    for i in tf.range(n):
+        if i > 10:
+            break
+        total += 1
+    else:
+        total = -total
+    return total
+
+
+def with_finally(n):
+    total = 0
+    for i in tf.range(n):
+        try:
+            if i == 2:
+                continue
+            if i == 5:
+                break
+            total += 1
+        finally:
+            total += 10
+        total += 100
+    return total
+
+
+def returns_in_loops(n):
+    total = 0
+    for i in tf.range(n):
+        for j in tf.range(i):
+            if i * j > 20:
+                return {"a": i, "b": [j]}
+            if j > 4:
+                break
+            total += 1
+        total += 10
+    return {"b": [total], "a": n}
+
+
+def returns_of_two_kinds(n):
+    for i in tf.range(n):
+        if i == 7:
+            return tf.cast(i, tf.float32)
+    for j in tf.range(n):
+        if j == 2:
+            return 0.5
+    return 2.5
+
+
+def returns_from_endless(n):
+    count = 0
+    while True:
+        n = n + 1
+        count += 1
+        if n > 20:
+            return n, count
+
+
+def returns_in_with(x):
+    with tf.name_scope("scope"):
+        if x > 3:
+            return x * 2
+        try:
+            if x == 1:
+                return x - 10
+            x += 1
+        finally:
+            x += 100
+    return x
+
+
+def returns_that_never_happen(n):
+    c, i = 5, 0
+    while i < n:
+        i += 1
+        if c > 22 and i != 1:
+            if i % 4 == 1:
+                return i, c
+    return n, i
+
+
+def over_a_list(n):
+    for bound in [1, 5, 10]:
+        if bound > n:
+            return bound
+    return -1
+
+
 class Autograph(unittest.TestCase):
+    def values(self, function, argument):
+        """What a function returns for a number or an array, traced, and called by Python."""
+        traced, plain = tf.function(function)(tf.constant(argument)), function(tf.constant(argument))
+        tf.nest.assert_same_structure(traced, plain)
+        read = lambda made: [np.asarray(leaf).tolist() for leaf in tf.nest.flatten(made)]
+        self.assertEqual(read(traced), read(plain), f"{function.__name__}({argument})")
+        return read(traced)
+
+    def test_jumps_out_of_loops(self):
+        # The numbers are TensorFlow's.
+        for function, wanted in (
+            (break_while, {0: [0, 0], 1: [0, 1], 3: [3, 3], 10: [10, 4]}),
+            (continue_while, {0: [0, 0], 1: [2, 1], 3: [4, 3], 30: [104, 11]}),
+            (jumps_in_nested_loops, {0: [0], 4: [8], 9: [108]}),
+            (jumps_in_branches, {0: [0], 2: [24], 30: [547]}),
+            (last, {1: [0, 0], 4: [6, 3], 9: [8, 4]}),
+            (temporary_shapes, {3: [15.0], 8: [140.0]}),
+            (with_else, {0: [-1], 3: [-4], 25: [12]}),
+            (with_finally, {1: [111], 4: [343], 9: [464]}),
+        ):
+            for argument, values in wanted.items():
+                self.assertEqual(self.values(function, argument), values)
+        x = np.arange(12, dtype="float32").reshape(6, 2)
+        self.assertEqual([self.values(rows, x), self.values(rows, x[::-1] + 1.0)], [[23.0], [0.0]])
+
+    def test_returns_out_of_loops(self):
+        for function, wanted in (
+            (returns_in_loops, {0: [0, 0], 3: [3, 33], 9: [6, 4]}),
+            (returns_of_two_kinds, {0: [2.5], 3: [0.5], 9: [7.0]}),
+            (returns_from_endless, {0: [21, 21], 3: [21, 18], 25: [26, 1]}),
+            (returns_in_with, {9: [18], 1: [-9], 2: [103]}),
+            (returns_that_never_happen, {0: [0, 0], 6: [6, 6]}),
+            (over_a_list, {0: [1], 3: [5], 12: [-1]}),
+        ):
+            for argument, values in wanted.items():
+                self.assertEqual(self.values(function, argument), values)
+        self.assertEqual([self.values(numbered_rows, np.arange(n, dtype="float32")) for n in (6, 3)], [[46], [33]])
+
+    def test_lambdas_are_converted(self):
+        absolute = tf.function(lambda x: x if x > 0.0 else -x)
+        self.assertEqual([float(absolute(tf.constant(x))) for x in (2.0, -3.0)], [2.0, 3.0])
+        pair = [tf.function(lambda x: 1.0 if x > 0.0 else 2.0), tf.function(lambda y: 3.0 if y > 0.0 else 4.0)]
+        self.assertEqual([float(function(tf.constant(-1.0))) for function in pair], [2.0, 4.0])
+
+    def test_one_trace_serves_all_jumps(self):
+        step = tf.function(continue_while)
+        self.assertEqual([int(step(tf.constant(n))[0]) for n in (0, 1, 3, 30)], [0, 2, 4, 104])
+        self.assertEqual(step.experimental_get_tracing_count(), 1)
+
+    def test_gradients_pass_through_loops_with_jumps(self):
+        w = tf.Variable(1.5)
+
+        def loss(x):
+            for i in tf.range(8):
+                if tf.reduce_sum(x) > 20.0:
+                    break
+                if i == 1:
+                    continue
+                x = x * w
+            return tf.reduce_sum(x)
+
+        for x, value, slope in (([1.0, 2.0], 22.78125, 75.9375), ([0.1, 0.2], 5.1257816, 23.920311)):
+            for function in (loss, tf.function(loss)):
+                with tf.GradientTape() as tape:
+                    y = function(tf.constant(x))
+                np.testing.assert_allclose([float(y), float(tape.gradient(y, w))], [value, slope], rtol=1e-5)
+
+    def test_conditions_are_computed_as_often_as_in_python(self):
+        count = tf.Variable(0.0)
+
+        def counted(n):
+            count.assign(0.0)
+            while count.assign_add(1.0) < 5.0 and n > 0:
+                n -= 1
+                if n == 7:
+                    break
+            return count.read_value(), n
+
+        def skipped(n):
+            count.assign(0.0)
+            if n > 100 and count.assign_add(1.0) > 0.0:
+                n = -n
+            return count.read_value(), n
+
+        for argument, wanted in ((20, [5.0, 16]), (2, [3.0, 0]), (8, [1.0, 7])):
+            self.assertEqual(self.values(counted, argument), wanted)
+        for argument, wanted in ((10, [0.0, 10]), (101, [1.0, -101])):
+            self.assertEqual(self.values(skipped, argument), wanted)
+
+    def test_work_grows_with_the_source_only(self):
+        calls = []
+
+        def count(x):
+            calls.append(None)
+            return x
+
+        def converted(lines):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "deep.py")
+                with open(path, "w") as file:
+                    file.write("\n".join(["import wgrad as tf", "def f(n, count):", "    t = n", "    while t < 100:", *lines, ""]))
+                function = runpy.run_path(path)["f"]
+                calls.clear()
+                return int(tf.function(lambda n: function(n, count))(tf.constant(3))), len(calls)
+
+        def nested(depth):
+            lines = []
+            for at in range(depth):
+                space = " " * (8 + 4 * at)
+                lines += [f"{space}if t > {at}:", f"{space}    t = count(t + 1)", f"{space}    if t > {90 + at}:", f"{space}        return t"]
+            return [*lines, "        t += 1", "    return -t"]
+
+        results = {depth: converted(nested(depth)) for depth in (1, 2, 4, 8)}
+        self.assertEqual([value for value, _ in results.values()], [92, 91, 94, 94])
+        # Each branch that returns is tried once more for each branch around it.
+        self.assertLess(results[8][1], 8 * results[4][1])
+        lines = []
+        for at in range(30):
+            lines += [f"        if t == {200 + at}:", "            break", "        t = count(t + 1)"]
+        self.assertEqual(converted([*lines, "    return t"]), (123, 30))
+
+    def test_assertions_are_checked_in_each_run(self):
+        @tf.function
+        def small(n):
+            assert n < 5, ("too large", n)
+            return n + 1
+
+        self.assertEqual(int(small(tf.constant(3))), 4)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "too large"):
+            small(tf.constant(9)).numpy()
+        self.assertEqual(int(small(tf.constant(4))), 5)
+
+        @tf.function
+        def never(n):
+            for i in tf.range(n):
+                y = i * 2
+            return y
+
+        self.assertEqual(int(never(tf.constant(3))), 4)
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "at least once to give a value to 'y'"):
+            never(tf.constant(0)).numpy()
+
+    def test_branches_must_fit_each_other(self):
+        n = tf.constant(10)
+
+        def pair(n):
+            for i in tf.range(n):
+                if i > 3:
+                    return i, i
+            return n
+
+        def number(n):
+            for i in tf.range(n):
+                if i > 3:
+                    return i
+            return 1.5
+
+        def nothing(n):
+            for i in tf.range(n):
+                if i > 3:
+                    return i
+
+        def keys(n):
+            if n > 3:
+                return {"a": n}
+            return {"b": n}
+
+        def grows(n):
+            x = tf.zeros([1])
+            for _ in tf.range(n):
+                x = tf.concat([x, x], 0)
+            return x
+
+        def changes(n):
+            x = 0
+            while n > 0:
+                n, x = n - 1, tf.constant(0.5)
+            return x
+
+        def assigns(n):
+            made = {"n": n}
+            if n > 3:
+                made["n"] = -n
+            return made["n"]
+
+        def used_before(n):
+            y = tf.constant(0.0)
+            twice = lambda: y * 2.0
+            for i in tf.range(n):
+                y = y + twice() + 1.0
+            return y
+
+        for function, kind, text in (
+            (pair, TypeError, r"same nested structure; it is \. in the else branch and \(\., \.\) in the main branch"),
+            (number, TypeError, "dtype float32 in the else branch, but dtype int32 in the main branch"),
+            (nothing, ValueError, "returned in the main branch, and None in the else branch"),
+            (keys, TypeError, "same nested structure"),
+            (grows, ValueError, r"'x' has shape \[1\] before the loop, but shape \[2\] after one iteration"),
+            (changes, TypeError, "'x' has dtype int32 before the loop, but dtype float32 after one iteration"),
+            (assigns, tf.errors.FailedPreconditionError, r"assigns to made\['n'\]"),
+            (used_before, tf.errors.FailedPreconditionError, "a function that is defined before uses 'y'"),
+        ):
+            with self.assertRaisesRegex(kind, text):
+                tf.function(function)(n)
+        with self.assertRaisesRegex(TypeError, "must return the same structure"):
+            tf.function(lambda x: tf.cond(x > 0.0, lambda: (x, x), lambda: [x, x]))(tf.constant(1.0))
+
+        # The order of the keys is no difference.
+        def order(n):
+            if n > 3:
+                return {"a": n, "b": n * 2}
+            return {"b": n * 3, "a": n * 4}
+
+        self.assertEqual([self.values(order, argument) for argument in (10, 1)], [[10, 20], [4, 3]])
+
+    def test_a_break_over_a_generator_is_refused(self):
+        @tf.function
+        def endless(n):
+            for i in iter(int, 1):
+                if n > i:
+                    break
+            return n
+
+        with self.assertRaisesRegex(NotImplementedError, "over a generator"):
+            endless(tf.constant(1))
+
     def check(self, function, *arguments):
         tensors = [tf.constant(argument) for argument in arguments]
         wanted = tf.convert_to_tensor(function(*tensors)).numpy()
@@ -223,17 +634,6 @@ class Autograph(unittest.TestCase):
 
         with self.assertRaisesRegex(TypeError, "'name' is 'a' and 'b'"):
             texts(tf.constant(1.0))
-
-        @tf.function
-        def jumps(x):
-            while x < 10.0:
-                x = x + 1.0
-                if x > 5.0:
-                    break
-            return x
-
-        with self.assertRaises(tf.errors.FailedPreconditionError):
-            jumps(tf.constant(1.0))
 
         @tf.function(autograph=False)
         def plain(x):

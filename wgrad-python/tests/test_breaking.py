@@ -49,7 +49,7 @@ class WrongKinds(unittest.TestCase):
             (lambda: layers.NativeLayer(), TypeError, "base of layers"),
             (lambda: layers.Normalization(mean=1.0, variance=2.0).adapt(X), ValueError, "set"),
             (lambda: layers.Layer(colour=3), TypeError, "colour"),
-            (lambda: layers.Layer(dtype="float16"), TypeError, "float32"),
+            (lambda: layers.Layer(dtype="bfloat16"), ValueError, "float32"),
             (lambda: layers.Layer()(), TypeError, "without a tensor"),
             (lambda: layers.Layer()(tf.ones([1])), NotImplementedError, "call"),
             (lambda: layers.Layer().add_weight((None, 2)), ValueError, "open size"),

@@ -41,7 +41,7 @@ def wrong_calls():
     yield lambda: tf.reshape(x, [4, 4]), ValueError, "[4, 4]"
     yield lambda: tf.reduce_sum(x, axis=7), ValueError, "7"
     yield lambda: tf.concat([x, tf.ones([2])], 0), ValueError, "Concat"
-    yield lambda: tf.one_hot([0, 1]), ValueError, "is missing"
+    yield lambda: tf.one_hot([0, 1]), TypeError, "depth"
     yield lambda: tf.nn.conv2d(x, x, strides=1, padding="SAME"), ValueError, ""
     yield lambda: tf.nn.softmax(tf.constant([1, 2])), TypeError, "i32"
     yield lambda: tf.reduce_sum(x, ax=1), TypeError, "ax"

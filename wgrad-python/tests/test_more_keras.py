@@ -133,8 +133,16 @@ class TextModels(unittest.TestCase):
             model.predict(np.zeros((2, 4)), verbose=0)
         with self.assertRaisesRegex(TypeError, "before all layers"):
             keras.Sequential([layers.Dense(2), layers.StringLookup(vocabulary=["a"])])
-        with self.assertRaisesRegex(TypeError, "SavedModel"):
+        with self.assertRaisesRegex(ValueError, "never called"):
             model.export("never")
+
+    def test_exported_models_take_strings(self):
+        model = self.made()
+        wanted = model.predict(WORDS, verbose=0)
+        with tempfile.TemporaryDirectory() as folder:
+            model.export(folder)
+            serve = tf.saved_model.load(folder).signatures["serving_default"]
+            np.testing.assert_allclose(serve(WORDS[:, None])["output_0"].numpy(), wanted, atol=1e-6)
 
 
 class SymbolsOfStrings(unittest.TestCase):
@@ -233,8 +241,14 @@ class SymbolsOfStrings(unittest.TestCase):
             keras.Model(text, lookup(text))
         with self.assertRaisesRegex(ValueError, "not among its inputs"):
             keras.Model(size, layers.Dense(1)(lookup(text)))
-        with self.assertRaisesRegex(TypeError, "SavedModel"):
-            model.export("never")
+
+    def test_exported_models_take_strings(self):
+        model, x = self.made()
+        with tempfile.TemporaryDirectory() as folder:
+            model.export(folder)
+            serve = tf.saved_model.load(folder).signatures["serving_default"]
+            given = {name: column.reshape(-1, 1) for name, column in zip(model.input_names, x)}
+            np.testing.assert_allclose(serve(**given)["output_0"].numpy(), model.predict(x, verbose=0), atol=1e-6)
 
     def test_layers_behind_an_operator_are_found(self):
         x = keras.Input((2,))

@@ -7,7 +7,10 @@ import types as _types
 
 from . import _wgrad, errors
 from ._wgrad import __version__
-from .dtypes import DType, TensorShape, as_dtype, bool, float16, float32, float64, half, int32, int64, string, uint8, uint32
+from .dtypes import (
+    DType, TensorShape, as_dtype, bfloat16, bool, complex64, complex128, double, float16, float32, float64, half, int8, int16, int32, int64,
+    string, uint8, uint16, uint32, uint64,
+)
 from .tensor import Tensor, Variable, constant, convert_to_tensor, is_tensor
 
 newaxis = None
@@ -54,23 +57,32 @@ from .ops import (  # noqa: E402
     zeros_like,
 )
 from . import data, distribute, io, keras, random, saved_model, train  # noqa: E402
-from .data_files import TextLineDataset as _TextLineDataset, TFRecordDataset as _TFRecordDataset  # noqa: E402
+from . import data_files as _data_files, data_options as _data_options  # noqa: E402
 from .saved_model import onnx  # noqa: E402
 from . import debugging, lookup, nest, random_images as _random_images  # noqa: E402
-from .control_flow import (  # noqa: E402
-    TensorArray, case, cond, switch_case, while_loop,
-)
+from .control_flow import case, cond, switch_case, while_loop  # noqa: E402
+from .tensor_array import TensorArray  # noqa: E402
 from . import composed as _composed  # noqa: E402
 
 _composed.install({"": globals(), **{name: globals()[name].__dict__ for name in ("image", "math", "nn", "linalg")}})
 from . import complex_numbers as _complex_numbers, signal, strings  # noqa: E402
 
 _complex_numbers.install(globals(), math.__dict__)
+from . import boxes as _boxes, diagonals as _diagonals, matrices as _matrices, special as _special  # noqa: E402
+
+_special.install(math.__dict__)
+_matrices.install(globals(), linalg.__dict__)
+_boxes.install(image.__dict__)
+_diagonals.install(linalg.__dict__)
 strings.install(globals())
+from .encoded import bitcast  # noqa: E402
+from .strings import as_string  # noqa: E402
 from .loops import foldl, foldr, map_fn, scan, vectorized_map  # noqa: E402
-image.__dict__.update({name: value for name, value in vars(_random_images).items() if name.startswith("random_")})
-image.__dict__.update({name: getattr(io, name) for name in dir(io) if name.startswith(("decode_", "encode_"))})
-data.TextLineDataset, data.TFRecordDataset = _TextLineDataset, _TFRecordDataset
+image.__dict__.update({name: value for name, value in vars(_random_images).items() if name.startswith(("random_", "stateless_random_"))})
+image.__dict__.update({name: getattr(io, name) for name in io.IMAGES})
+for _name in ("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"):
+    setattr(data, _name, getattr(_data_files, _name))
+_data_options.install(data)
 from .tape import (  # noqa: E402
     Function,
     GradientTape,
@@ -79,10 +91,30 @@ from .tape import (  # noqa: E402
     custom_gradient,
     function,
     functions_run_eagerly as _functions_run_eagerly,
+    grad_pass_through,
+    gradients,
     gradients_function,
+    hessians,
+    recompute_grad,
     run_functions_eagerly as _run_functions_eagerly,
 )
-from . import autograph  # noqa: E402
+from . import audio, autograph, dtypes, test  # noqa: E402
+from .graphs import (  # noqa: E402
+    AggregationMethod, VariableAggregation, VariableSynchronization, broadcast_dynamic_shape, broadcast_static_shape,
+    control_dependencies, get_logger, get_static_value, group, identity_n, init_scope, is_symbolic_tensor, no_op, shape_n, timestamp, tuple,
+)
+from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank  # noqa: E402
+from .absent import compat, getter as _getter  # noqa: E402
+
+initializers, losses, metrics, optimizers = keras.initializers, keras.losses, keras.metrics, keras.optimizers
+constant_initializer, ones_initializer, zeros_initializer = initializers.Constant, initializers.Ones, initializers.Zeros
+random_normal_initializer, random_uniform_initializer = initializers.RandomNormal, initializers.RandomUniform
+compat.v2 = _sys.modules[__name__]
+dtypes.cast, dtypes.complex, dtypes.saturate_cast = cast, complex, saturate_cast
+__getattr__ = _getter(__name__)
+for _name in ("math", "nn", "linalg", "io", "strings", "data", "signal", "image", "random"):
+    globals()[_name].__getattr__ = _getter(f"{__name__}.{_name}", _name)
+del _name
 
 
 class Module:
@@ -105,11 +137,11 @@ class Module:
 
     @property
     def variables(self):
-        return tuple(variable for _, variable, _ in self._listing())
+        return (*(variable for _, variable, _ in self._listing()),)
 
     @property
     def trainable_variables(self):
-        return tuple(variable for _, variable, trainable in self._listing() if trainable)
+        return (*(variable for _, variable, trainable in self._listing() if trainable),)
 
 
 class _Capsule:

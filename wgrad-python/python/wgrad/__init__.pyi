@@ -6,7 +6,6 @@ from . import autograph as autograph, bitwise as bitwise, data as data, debuggin
 from . import io as io, keras as keras, linalg as linalg, lookup as lookup, math as math, nest as nest, nn as nn, random as random
 from . import saved_model as saved_model, train as train
 from .control_flow import (
-    TensorArray as TensorArray,
     case as case,
     cond as cond,
     switch_case as switch_case,
@@ -39,6 +38,7 @@ from .tape import (
     function as function,
     gradients_function as gradients_function,
 )
+from .tensor_array import TensorArray as TensorArray
 from .tensor import (
     Tensor as Tensor,
     TensorLike,
@@ -46,6 +46,60 @@ from .tensor import (
     constant as constant,
     convert_to_tensor as convert_to_tensor,
     is_tensor as is_tensor,
+)
+from . import audio as audio, dtypes as dtypes, signal as signal, strings as strings, test as test
+from .absent import compat as compat
+from .complex_numbers import complex as complex
+from .debugging import (
+    Assert as Assert,
+    assert_equal as assert_equal,
+    assert_greater as assert_greater,
+    assert_less as assert_less,
+    assert_rank as assert_rank,
+)
+from .dtypes import (
+    bfloat16 as bfloat16,
+    complex64 as complex64,
+    complex128 as complex128,
+    double as double,
+    int8 as int8,
+    int16 as int16,
+    uint16 as uint16,
+    uint64 as uint64,
+)
+from .encoded import bitcast as bitcast
+from .graphs import (
+    AggregationMethod as AggregationMethod,
+    VariableAggregation as VariableAggregation,
+    VariableSynchronization as VariableSynchronization,
+    broadcast_dynamic_shape as broadcast_dynamic_shape,
+    broadcast_static_shape as broadcast_static_shape,
+    control_dependencies as control_dependencies,
+    get_logger as get_logger,
+    get_static_value as get_static_value,
+    group as group,
+    identity_n as identity_n,
+    init_scope as init_scope,
+    is_symbolic_tensor as is_symbolic_tensor,
+    no_op as no_op,
+    shape_n as shape_n,
+    timestamp as timestamp,
+)
+from .keras import initializers as initializers, losses as losses, metrics as metrics, optimizers as optimizers
+from .keras.initializers import (
+    Constant as constant_initializer,
+    Ones as ones_initializer,
+    RandomNormal as random_normal_initializer,
+    RandomUniform as random_uniform_initializer,
+    Zeros as zeros_initializer,
+)
+from .matrices import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
+from .strings import as_string as as_string
+from .tape import (
+    grad_pass_through as grad_pass_through,
+    gradients as gradients,
+    hessians as hessians,
+    recompute_grad as recompute_grad,
 )
 from .functions import (
     abs as abs,
@@ -62,7 +116,6 @@ from .functions import (
     atan2 as atan2,
     atanh as atanh,
     batch_to_space as batch_to_space,
-    boolean_mask as boolean_mask,
     broadcast_to as broadcast_to,
     ceil as ceil,
     clip_by_norm as clip_by_norm,
@@ -75,7 +128,6 @@ from .functions import (
     exp as exp,
     expand_dims as expand_dims,
     floor as floor,
-    gather as gather,
     gather_nd as gather_nd,
     greater as greater,
     greater_equal as greater_equal,
@@ -92,7 +144,6 @@ from .functions import (
     multiply as multiply,
     negative as negative,
     not_equal as not_equal,
-    one_hot as one_hot,
     pad as pad,
     pow as pow,
     realdiv as realdiv,
@@ -168,19 +219,18 @@ from .ops import (
     zeros_like as zeros_like,
 )
 from .composed import (
+    boolean_mask as boolean_mask,
     dynamic_partition as dynamic_partition,
     dynamic_stitch as dynamic_stitch,
+    gather as gather,
     norm as norm,
     numpy_function as numpy_function,
+    one_hot as one_hot,
     scalar_mul as scalar_mul,
     strided_slice as strided_slice,
     unravel_index as unravel_index,
 )
 
-from .complex_numbers import complex as complex
-from . import signal as signal, strings as strings
-
-complex64: DType
 __version__: str
 newaxis: None
 

@@ -150,10 +150,9 @@ def absolute(x, name=None):
 def _with_complex(function, of_complex):
     """A function of real tensors that also takes complex ones."""
 
-    def call(x, *arguments, **named):
-        if isinstance(x, ComplexTensor):
-            return of_complex(x, *arguments, **named)
-        return function(x, *arguments, **named)
+    def call(*arguments, **named):
+        first = arguments[0] if arguments else next(iter(named.values()), None)
+        return (of_complex if isinstance(first, ComplexTensor) else function)(*arguments, **named)
 
     call.__name__ = call.__qualname__ = function.__name__
     call.__doc__ = function.__doc__

@@ -92,8 +92,6 @@ def dynamic_partition(data, partitions, num_partitions, name=None):
 
 def dynamic_stitch(indices, data, name=None):
     """TensorFlow's `tf.dynamic_stitch`: rows at their indices; later ones replace earlier ones. The indices are read on the host."""
-    import numpy as np
-
     places = [convert_to_tensor(part).numpy() for part in indices]
     parts = [convert_to_tensor(part) for part in data]
     rows = [_F["reshape"](part, [place.size, *part._shape[place.ndim :]]) for place, part in zip(places, parts, strict=True)]
@@ -163,29 +161,226 @@ def strided_slice(input_, begin, end, strides=None, begin_mask=0, end_mask=0, el
     return convert_to_tensor(input_)[tuple(index)]
 
 
-def non_max_suppression(boxes, scores, max_output_size, iou_threshold=0.5, score_threshold=float("-inf"), name=None):
-    """TensorFlow's `tf.image.non_max_suppression`: the indices of boxes `[y1, x1, y2, x2]` with the highest scores, without those that
-    overlap a better one by more than `iou_threshold`. It computes on the host."""
-    boxes, scores = convert_to_tensor(boxes, "float32").numpy(), convert_to_tensor(scores, "float32").numpy()
-    if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
-        raise ValueError(f"non_max_suppression: boxes are {list(boxes.shape)} and scores {list(scores.shape)}; they must be [N, 4] and [N].")
-    if not 0 <= iou_threshold <= 1:
-        raise ValueError(f"non_max_suppression: iou_threshold is {iou_threshold}; it must be from 0 to 1.")
-    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-    areas = np.prod(high - low, axis=1)
-    chosen = []
-    for at in np.argsort(-scores, kind="stable"):
-        if len(chosen) >= int(max_output_size) or not scores[at] > score_threshold:
-            break
-        shared = np.prod(np.maximum(np.minimum(high[chosen], high[at]) - np.maximum(low[chosen], low[at]), 0), axis=1)
-        united = areas[chosen] + areas[at] - shared
-        overlaps = np.divide(shared, united, out=np.zeros_like(shared), where=united > 0)
-        if not (overlaps > iou_threshold).any():
-            chosen.append(at)
-    return convert_to_tensor(np.array(chosen, dtype="int32"))
+# ---- functions of the table, with more of TensorFlow's options ----
 
 
-TOP = [dynamic_partition, dynamic_stitch, norm, numpy_function, scalar_mul, strided_slice, unravel_index]
+@_ops._of_symbols
+def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
+    """TensorFlow's `tf.linalg.matvec`: the product of a matrix and a vector."""
+    if not (transpose_a or adjoint_a):
+        return _F["linalg.matvec"](a, b)
+    return _F["linalg.matmul"](a, convert_to_tensor(b)[..., None], transpose_a=True)[..., 0]
+
+
+@_ops._of_symbols
+def moments(x, axes, shift=None, keepdims=False, name=None):
+    """TensorFlow's `tf.nn.moments`: the mean and the variance over axes; `shift` changes nothing."""
+    made, x = _F["nn.moments"](x, axes), convert_to_tensor(x)
+    if not keepdims:
+        return made
+    gone = {at % len(x._shape) for at in ([axes] if isinstance(axes, int) else axes)}
+    sizes = [1 if at in gone else size for at, size in enumerate(x._shape)]
+    return [_F["reshape"](part, sizes) for part in made]
+
+
+@_ops._of_symbols
+def count_nonzero(input, axis=None, keepdims=False, dtype="int32", name=None):
+    """TensorFlow's `tf.math.count_nonzero`."""
+    x = convert_to_tensor(input)
+    there = x if x._dtype == "bool" else _F["math.not_equal"](x, 0)
+    return _ops.cast(_F["math.reduce_sum"](_ops.cast(there, "int32"), axis, keepdims), dtype)
+
+
+@_ops._of_symbols
+def gather(params, indices, validate_indices=None, axis=None, batch_dims=0, name=None):
+    """TensorFlow's `tf.gather`: the slices of an axis at the indices. Without an axis, it is the one after the `batch_dims` first ones. As on
+    TensorFlow's GPUs, an index out of range gives zeros."""
+    batch_dims = int(batch_dims)
+    if batch_dims < 0:
+        batch_dims += len(convert_to_tensor(indices)._shape)
+    if axis is None:
+        return _F["gather"](params, indices, axis=batch_dims, batch_dims=batch_dims) if batch_dims else _F["gather"](params, indices)
+    return _F["gather"](params, indices, axis=int(axis), batch_dims=batch_dims)
+
+
+@_ops._of_symbols
+def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name=None):
+    """TensorFlow's `tf.nn.batch_normalization`: `scale * (x - mean) / sqrt(variance + variance_epsilon) + offset`, without those that are
+    `None`."""
+    offset = _ops.zeros_like(mean) if offset is None else offset
+    scale = _ops.ones_like(mean) if scale is None else scale
+    return _F["nn.batch_normalization"](x, mean, variance, offset, scale, variance_epsilon)
+
+
+@_ops._of_symbols
+def one_hot(indices, depth, on_value=None, off_value=None, axis=None, dtype=None, name=None):
+    """TensorFlow's `tf.one_hot`: `on_value` at the indices of an axis, and `off_value` at the others. The dtype is that of the values."""
+    made = _F["one_hot"](indices, int(depth), axis=-1 if axis is None else int(axis))
+    if on_value is None and off_value is None:
+        return made if dtype is None else _ops.cast(made, dtype)
+    given = next(convert_to_tensor(value)._dtype for value in (on_value, off_value) if value is not None)
+    of = lambda value, default: _ops.cast(default if value is None else value, given if dtype is None else dtype)
+    return _ops.where(_F["math.equal"](made, 1.0), of(on_value, 1), of(off_value, 0))
+
+
+@_ops._of_symbols
+def boolean_mask(tensor, mask, axis=None, name="boolean_mask"):
+    """TensorFlow's `tf.boolean_mask`: what the mask has at true values, along one or more axes that begin with `axis`."""
+    x, axis = convert_to_tensor(tensor), 0 if axis is None else int(axis)
+    if axis == 0:
+        return _F["boolean_mask"](x, mask)
+    mask = convert_to_tensor(mask).numpy()
+    rank, axis = len(x._shape), axis % max(len(x._shape), 1)
+    if mask.dtype != bool or not 0 < mask.ndim <= rank - axis or list(mask.shape) != list(x._shape[axis : axis + mask.ndim]):
+        raise ValueError(f"boolean_mask: the mask is {mask.dtype}{list(mask.shape)}, and the tensor {list(x._shape)} from axis {axis} on.")
+    flat = _F["reshape"](x, [*x._shape[:axis], mask.size, *x._shape[axis + mask.ndim :]])
+    return _F["gather"](flat, np.flatnonzero(mask).astype("int32"), axis=axis)
+
+
+@_ops._of_symbols
+def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None, axis=None, binary_output=False):
+    """TensorFlow's `tf.math.bincount`: how often each number is there, or the sum of its weights; with `axis=-1` for each row. The largest
+    number is read on the host."""
+    numbers = convert_to_tensor(arr)
+    if numbers._dtype not in ("int32", "uint32", "uint8", "bool"):
+        raise TypeError(f"bincount: the numbers are {numbers._dtype}; they must be integers, and not below 0.")
+    numbers = _ops.cast(numbers, "int32")
+    if axis not in (None, 0, -1) or axis == -1 and len(numbers._shape) not in (1, 2):
+        raise ValueError(f"bincount: axis is {axis} and the numbers {list(numbers._shape)}; the axis must be None, 0, or -1 for one or two axes.")
+    lowest = int(_F["math.reduce_min"](numbers).numpy()) if 0 not in numbers._shape else 0
+    if lowest < 0:
+        raise ValueError(f"bincount: the smallest number is {lowest}; none must be below 0.")
+    bins = max(_ops._above(numbers), int(minlength or 0))
+    bins = bins if maxlength is None else min(bins, int(maxlength))
+    rows = numbers._shape[0] if axis == -1 and len(numbers._shape) == 2 else 1
+    table = _F["reshape"](numbers, [rows, -1] if numbers._shape and 0 not in numbers._shape else [rows, 0])
+    # Numbers that are too large are counted in a place of their own.
+    places = _F["math.minimum"](table, bins) + np.arange(rows, dtype="int32")[:, None] * (bins + 1)
+    if weights is None or binary_output:
+        values = _ops.ones_like(places)
+    else:
+        values = _F["reshape"](convert_to_tensor(weights), list(places._shape))
+    sums = _F["math.unsorted_segment_sum"](_F["reshape"](values, [-1]), _F["reshape"](places, [-1]), rows * (bins + 1))
+    sums = _F["reshape"](sums, [rows, bins + 1])[:, :bins]
+    sums = _F["math.minimum"](sums, 1) if binary_output else sums
+    sums = sums if weights is not None and not binary_output else _ops.cast(sums, dtype)
+    return sums if axis == -1 and len(numbers._shape) == 2 else sums[0]
+
+
+@_ops._of_symbols
+def silu(features, beta=1.0):
+    """TensorFlow's `tf.nn.silu`: `x * sigmoid(beta * x)`."""
+    if isinstance(beta, (int, float)) and beta == 1:
+        return _F["nn.silu"](features)
+    x = convert_to_tensor(features)
+    return x * _F["math.sigmoid"](x * beta)
+
+
+@_ops._of_symbols
+def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
+    """TensorFlow's `tf.nn.softmax_cross_entropy_with_logits`: the loss of each row, whose classes are in an axis."""
+    function, rank = _F["nn.softmax_cross_entropy_with_logits"], len(getattr(logits, "shape", None) or np.shape(logits))
+    if axis in (-1, rank - 1):
+        return function(labels, logits)
+    order = [at for at in range(rank) if at != axis % rank] + [axis % rank]
+    return function(_F["transpose"](labels, order), _F["transpose"](logits, order))
+
+
+@_ops._of_symbols
+def pinv(a, rcond=None, validate_args=False, name=None):
+    """TensorFlow's `tf.linalg.pinv`: the pseudoinverse; singular values up to `rcond` times the largest one count as 0."""
+    if rcond is None:
+        return _F["linalg.pinv"](a)
+    s, u, v = _F["linalg.svd"](a)
+    large = s > _F["math.reduce_max"](s, -1, True) * convert_to_tensor(rcond, s._dtype)[..., None]
+    inverse = _ops.where(large, 1.0 / _ops.where(large, s, 1.0), 0.0)
+    return _F["linalg.matmul"](v * inverse[..., None, :], u, transpose_b=True)
+
+
+@_ops._of_symbols
+def matrix_rank(a, tol=None, validate_args=False, name=None):
+    """TensorFlow's `tf.linalg.matrix_rank`: how many singular values are above `tol`."""
+    if tol is None:
+        return _F["linalg.matrix_rank"](a)
+    s = _F["linalg.svd"](a).s
+    return _F["math.reduce_sum"](_ops.cast(s > convert_to_tensor(tol, s._dtype)[..., None], "int32"), -1)
+
+
+def _image_size(call, x):
+    x = convert_to_tensor(x)
+    if len(x._shape) not in (3, 4):
+        raise ValueError(f"{call}: the images are {list(x._shape)}; they must have 3 or 4 axes.")
+    return x, *x._shape[-3:-1]
+
+
+@_ops._of_symbols
+def resize(images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False, name=None):
+    """TensorFlow's `tf.image.resize`: images of another size, or of the largest one of the same shape that fits into it."""
+    method = getattr(method, "value", method)
+    if not preserve_aspect_ratio:
+        return _F["image.resize"](images, size, method, antialias=antialias)
+    images, height, width = _image_size("resize", images)
+    wanted = _ops._sizes(size)
+    scale = min(np.float32(wanted[0] / height), np.float32(wanted[1] / width))
+    return _F["image.resize"](images, [round(float(scale * side)) for side in (height, width)], method, antialias=antialias)
+
+
+@_ops._of_symbols
+def resize_with_pad(image, target_height, target_width, method="bilinear", antialias=False):
+    """TensorFlow's `tf.image.resize_with_pad`: images as large as fits into a size, with zeros around them."""
+    if method == "bilinear" and not antialias:
+        return _F["image.resize_with_pad"](image, target_height, target_width)
+    image, height, width = _image_size("resize_with_pad", image)
+    ratio = max(np.float32(width / target_width), np.float32(height / target_height))
+    sizes = [int(np.floor(np.float32(side / ratio))) for side in (height, width)]
+    top, left = max(0, (target_height - sizes[0]) // 2), max(0, (target_width - sizes[1]) // 2)
+    made = _F["image.resize"](image, sizes, method, antialias=antialias)
+    return _F["image.pad_to_bounding_box"](made, top, left, target_height, target_width)
+
+
+@_ops._of_symbols
+def lrn(input, depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, name=None):
+    """TensorFlow's `tf.nn.lrn`: `local_response_normalization`."""
+    return _F["nn.local_response_normalization"](input, depth_radius, bias, alpha, beta)
+
+
+@_ops._of_symbols
+def erosion2d(value, filters, strides, padding, data_format="NHWC", dilations=1, name=None):
+    """TensorFlow's `tf.nn.erosion2d`: the smallest differences of windows and filters."""
+    return -dilation2d(-convert_to_tensor(value), _F["reverse"](filters, [0, 1]), strides, padding, data_format, dilations)
+
+
+@_ops._of_symbols
+def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None):
+    """TensorFlow's `tf.nn.conv_transpose`: `conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, by the number of axes."""
+    axes = len(convert_to_tensor(input)._shape) - 2
+    if axes not in (1, 2, 3):
+        raise ValueError(f"conv_transpose: the input has {axes + 2} axes; it must have 3 to 5.")
+    if dilations not in (None, 1) and any(int(one) != 1 for one in np.ravel(dilations)):
+        raise ValueError(f"conv_transpose: dilations are {dilations}; only 1 is supported.")
+    form = ("NWC", "NHWC", "NDHWC")[axes - 1]
+    return _F[f"nn.conv{axes}d_transpose"](input, filters, output_shape, strides, padding, form if data_format is None else data_format)
+
+
+def collapse_repeated(labels, seq_length, name=None):
+    """TensorFlow's `tf.nn.collapse_repeated`: rows without labels that equal the one in front of them, and their lengths. It computes on
+    the host."""
+    rows, lengths = convert_to_tensor(labels).numpy(), convert_to_tensor(seq_length).numpy()
+    kept = [[row[at] for at in range(int(size)) if at == 0 or row[at] != row[at - 1]] for row, size in zip(rows, lengths)]
+    made = np.zeros((len(kept), max(map(len, kept), default=0)), dtype=rows.dtype)
+    for at, row in enumerate(kept):
+        made[at, : len(row)] = row
+    return convert_to_tensor(made), convert_to_tensor(np.array([len(row) for row in kept], dtype="int32"))
+
+
+class ResizeMethod:
+    """The methods of `tf.image.resize`."""
+
+    AREA, BICUBIC, BILINEAR, GAUSSIAN = "area", "bicubic", "bilinear", "gaussian"
+    LANCZOS3, LANCZOS5, MITCHELLCUBIC, NEAREST_NEIGHBOR = "lanczos3", "lanczos5", "mitchellcubic", "nearest"
+
+
+TOP = [boolean_mask, dynamic_partition, dynamic_stitch, gather, norm, numpy_function, one_hot, scalar_mul, strided_slice, unravel_index]
 
 
 def install(namespaces):
@@ -197,8 +392,13 @@ def install(namespaces):
         nn[function.__name__] = function
     for function in (scalar_mul, accumulate_n):
         math[function.__name__] = function
+    for function in (batch_normalization, collapse_repeated, conv_transpose, erosion2d, lrn, moments, silu, softmax_cross_entropy_with_logits):
+        nn[function.__name__] = function
+    nn.update(swish=silu, space_to_batch=_F["space_to_batch"])
+    math.update(bincount=bincount, count_nonzero=count_nonzero)
+    linalg.update(matvec=matvec, pinv=pinv, matrix_rank=matrix_rank)
+    namespaces["image"].update(resize=resize, resize_with_pad=resize_with_pad, ResizeMethod=ResizeMethod)
     nn["in_top_k"] = _F["math.in_top_k"]
-    namespaces["image"]["non_max_suppression"] = non_max_suppression
     linalg.update(svd=svd, norm=norm, normalize=normalize, eye=_ops.eye, einsum=_ops.einsum)
     for name in ("softmax", "log_softmax", "softsign", "zero_fraction"):
         math[name] = _F[f"nn.{name}"]

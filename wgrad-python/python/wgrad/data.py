@@ -9,11 +9,16 @@ import threading
 
 import numpy as np
 
-from .strings import is_text, noted
+from .dtypes import as_name
+from .errors import InvalidArgumentError, OutOfRangeError
+from .graphs import get_logger
+from .strings import is_text, noted, of as _strings_of
 from .tape import _flat
 from .tensor import Tensor, convert_to_tensor
 
 AUTOTUNE = -1
+# What `cardinality` is for datasets that do not end, and for those whose number of elements is not known.
+INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = -1, -2
 
 
 def _rows(structure):
@@ -61,9 +66,12 @@ def _called(function, element):
 
 def _parts(given, count):
     """One value, or a structure of `count` values."""
+    if isinstance(given, dict):
+        given = tuple(given[key] for key in sorted(given))
+        given = given[0] if count == 1 else given
     if count == 1 or isinstance(given, (int, float)):
         return [given[0] if isinstance(given, tuple) and len(given) == 1 and isinstance(given[0], (list, tuple)) else given] * count
-    parts = list(given.values() if isinstance(given, dict) else given)
+    parts = list(given)
     if len(parts) != count:
         raise ValueError(f"padded_batch: {len(parts)} shapes or values are given, and the elements have {count} parts.")
     return parts
@@ -99,21 +107,123 @@ def _arrays(element):
     return element
 
 
+def _typed(element, wanted, kinds):
+    """An element of a generator with the structure and the dtypes that were given."""
+    flat = _flat(wanted)[0]
+    if isinstance(wanted, (tuple, list)):
+        if not isinstance(element, (tuple, list)) or len(element) != len(wanted):
+            raise TypeError(f"from_generator: the generator yielded {element!r}; it must yield tuples of {len(wanted)} parts.")
+        element = tuple(element)
+    leaves, build = _flat(_arrays(element) if isinstance(element, (tuple, dict)) else _arrays_of_leaf(element))
+    if len(leaves) != len(flat):
+        raise TypeError(f"from_generator: the generator yielded {len(leaves)} parts; {len(flat)} were declared.")
+    made = []
+    for leaf, kind, spec in zip(leaves, kinds, flat):
+        shape = getattr(spec, "shape", None)
+        if kind == "string":
+            leaf = _strings_of(leaf) if not isinstance(leaf, (str, bytes)) else leaf
+        elif isinstance(leaf, Tensor):
+            leaf = leaf if leaf.dtype == kind else leaf._cast(kind)
+        else:
+            array = np.asarray(leaf)
+            if array.dtype.kind in "SUO" or array.dtype.kind == "f" and "int" in kind and (array != np.trunc(array)).any():
+                raise TypeError(f"from_generator: the generator yielded {leaf!r}, which is no {kind}.")
+            leaf = array.astype({"int64": "int32", "float64": "float32", "uint64": "uint32"}.get(kind, kind))
+        sizes = np.shape(leaf)
+        if shape is not None and not shape.is_compatible_with(sizes):
+            raise TypeError(f"from_generator: the generator yielded the shape {list(sizes)}; {list(shape)} was declared.")
+        made.append(leaf)
+    return build(iter(made))
+
+
+def _arrays_of_leaf(element):
+    """A list of a generator is an array."""
+    return np.asarray(element) if isinstance(element, list) and not any(isinstance(part, Tensor) for part in element) else element
+
+
 _END = object()
+
+
+def _dataset(value):
+    if not isinstance(value, Dataset):
+        raise TypeError(f"{value!r} is no dataset; tf.data.Dataset.from_tensor_slices makes one.")
+    return value
 
 
 def _begun(dataset):
     """The elements of a dataset as its stages have them."""
-    if not isinstance(dataset, Dataset):
-        raise TypeError(f"{dataset!r} is no dataset; tf.data.Dataset.from_tensor_slices makes one.")
-    return dataset._begin()
+    return _dataset(dataset)._begin()
+
+
+class Iterator:
+    """The elements of one pass over a dataset."""
+
+    def __init__(self, elements):
+        self._elements = elements
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return _tensors(next(self._elements))
+
+    def get_next(self):
+        """The next element. At the end it is an `OutOfRangeError`."""
+        element = next(self._elements, _END)
+        if element is _END:
+            raise OutOfRangeError("End of sequence: the dataset has no more elements.")
+        return _tensors(element)
+
+    def get_next_as_optional(self):
+        """The next element in an object that may have none."""
+        return Optional(next(self._elements, _END))
+
+
+class Optional:
+    """An element, or none at the end of a dataset."""
+
+    def __init__(self, element):
+        self._element = element
+
+    def has_value(self, name=None):
+        """Whether there is an element, as a tensor."""
+        return convert_to_tensor(self._element is not _END)
+
+    def get_value(self, name=None):
+        """The element."""
+        if self._element is _END:
+            raise InvalidArgumentError("Optional.get_value: the dataset has ended, and there is no value.")
+        return _tensors(self._element)
+
+
+def _resized(size, change):
+    """The number of elements after a stage: a function of a number that is known."""
+    return size if size is None or size == INFINITE_CARDINALITY else change(size)
+
+
+def _batches(size, batch_size, drop_remainder):
+    return _resized(size, lambda size: size // batch_size if drop_remainder else -(-size // batch_size))
 
 
 class Dataset:
     """Elements that can be iterated over any number of times. Each method returns a new dataset."""
 
+    # Whether the first axis of the elements is a batch whose last one may be smaller.
+    _open = False
+
     def __init__(self, begin, count=None):
-        self._begin, self._count = begin, count
+        # The number of elements, -1 for one without an end, `None` if it is not known.
+        self._begin, self._size = begin, count
+
+    @property
+    def _count(self):
+        return None if self._size == INFINITE_CARDINALITY else self._size
+
+    def _with(self, begin, size):
+        """A dataset whose elements are shaped as these."""
+        made = Dataset(begin, size)
+        made._open = self._open
+        return made
 
     # ---- sources ----
 
@@ -128,45 +238,73 @@ class Dataset:
         return Dataset(lambda: iter([element]), 1)
 
     @staticmethod
-    def from_generator(generator, output_signature=None, output_types=None, output_shapes=None, args=()):
-        return Dataset(lambda: map(_arrays, generator(*args)))
-
-    @staticmethod
-    def range(*bounds):
-        numbers = range(*bounds)
-        return Dataset(lambda: (np.int32(number) for number in numbers), len(numbers))
-
-    @staticmethod
-    def zip(*datasets):
-        datasets = datasets[0] if len(datasets) == 1 else datasets
-        counts = [dataset._count for dataset in (datasets.values() if isinstance(datasets, dict) else datasets)]
-        count = None if None in counts else min(counts)
-        if isinstance(datasets, dict):
-            return Dataset(lambda: (dict(zip(datasets, row)) for row in zip(*(_begun(part) for part in datasets.values()))), count)
-        return Dataset(lambda: zip(*(_begun(dataset) for dataset in datasets)), count)
-
-    # ---- stages ----
-
-    def map(self, map_func, num_parallel_calls=None, deterministic=None):
-        """Calls `map_func` with each element, whose arrays are tensors."""
+    def from_generator(generator, output_types=None, output_shapes=None, args=(), output_signature=None, name=None):
+        """What a function yields. `output_signature`, or `output_types`, are the dtypes of the parts."""
+        # A signature in the second place, where it was in earlier versions of this package.
+        if output_signature is None and output_types is not None and any(hasattr(leaf, "_accepts") for leaf in _flat(output_types)[0]):
+            output_signature, output_types = output_types, None
+        wanted = output_types if output_signature is None else output_signature
+        if wanted is None:
+            return Dataset(lambda: map(_arrays, generator(*args)))
+        kinds = [as_name(getattr(leaf, "dtype", leaf)) for leaf in _flat(wanted)[0]]
+        arguments = tuple(map(_tensors, args))
 
         def begin():
-            for element in self._begin():
-                element = _tensors(element)
-                yield map_func(*element) if isinstance(element, tuple) else map_func(element)
-
-        return Dataset(begin, self._count)
-
-    def filter(self, predicate):
-        def begin():
-            for element in self._begin():
-                made = _tensors(element)
-                if predicate(*made) if isinstance(made, tuple) else predicate(made):
-                    yield element
+            for element in generator(*arguments):
+                yield _typed(element, wanted, kinds)
 
         return Dataset(begin)
 
-    def batch(self, batch_size, drop_remainder=False, **options):
+    @staticmethod
+    def range(*bounds, output_type="int32", name=None):
+        """The numbers of Python's `range`."""
+        numbers = range(*[int(bound) for bound in bounds])
+        kind = {"int64": "int32", "float64": "float32"}.get(as_name(output_type), as_name(output_type))
+        of = np.dtype(kind).type
+        return Dataset(lambda: (of(number) for number in numbers), len(numbers))
+
+    @staticmethod
+    def counter(start=0, step=1, dtype="int32", name=None):
+        """Numbers without an end, from `start`."""
+        of = np.dtype({"int64": "int32"}.get(as_name(dtype), as_name(dtype))).type
+        return Dataset(lambda: map(of, itertools.count(start, step)), INFINITE_CARDINALITY)
+
+    @staticmethod
+    def random(seed=None, rerandomize_each_iteration=None, name=None):
+        """Random integers of 31 bits, without an end; those of a `seed` repeat in each pass, and are not TensorFlow's."""
+
+        def begin():
+            source = _random.Random(seed)
+            while True:
+                yield np.int32(source.getrandbits(31))
+
+        return Dataset(begin, INFINITE_CARDINALITY)
+
+    @staticmethod
+    def zip(*args, datasets=None, name=None):
+        """Elements of several datasets, in tuples or dicts as the datasets are given."""
+        if datasets is None:
+            datasets = args[0] if len(args) == 1 else args
+        leaves, build = _flat(datasets)
+        sizes = [_dataset(leaf)._size for leaf in leaves]
+        ends = [size for size in sizes if size != INFINITE_CARDINALITY]
+        size = None if None in sizes else min(ends, default=INFINITE_CARDINALITY)
+        return Dataset(lambda: (build(iter(row)) for row in zip(*map(_begun, leaves))), size)
+
+    # ---- stages ----
+
+    def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=False, name=None):
+        """Calls `map_func` with each element, whose arrays are tensors."""
+        # Python's own map goes on after an exception, for `ignore_errors`.
+        return self._with(lambda: map(functools.partial(_called, map_func), self._begin()), self._size)
+
+    def filter(self, predicate, name=None):
+        """The elements for which `predicate` is true."""
+        return self._with(lambda: filter(functools.partial(_called, predicate), self._begin()), None)
+
+    def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
+        """Stacks `batch_size` elements; the last batch may be smaller, or is left out."""
+        batch_size = int(batch_size)
         if batch_size < 1:
             raise ValueError(f"batch: the size is {batch_size}; it must be at least 1.")
 
@@ -180,12 +318,13 @@ class Dataset:
             if elements and not drop_remainder:
                 yield _stacked(elements)
 
-        count = self._count
-        if count is not None:
-            count = count // batch_size if drop_remainder else -(-count // batch_size)
-        return Dataset(begin, count)
+        made = Dataset(begin, _batches(self._size, batch_size, drop_remainder))
+        made._open = not drop_remainder
+        return made
 
-    def unbatch(self):
+    def unbatch(self, name=None):
+        """The rows of the elements."""
+
         def begin():
             for element in self._begin():
                 count, row = _rows(element)
@@ -193,15 +332,18 @@ class Dataset:
 
         return Dataset(begin)
 
-    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True):
+    def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
+        """The elements in a random order: each is drawn from the next `buffer_size` ones. Orders of a seed are not TensorFlow's."""
+        buffer_size = int(buffer_size)
         if buffer_size < 1:
             raise ValueError(f"shuffle: the buffer has {buffer_size} places; it needs at least 1.")
-        passes = [0]
+        passes, own = [0], _random.SystemRandom().getrandbits(62) if seed is None else int(seed)
+        reshuffles = reshuffle_each_iteration is None or reshuffle_each_iteration
 
         def begin():
             passes[0] += 1
-            number = passes[0] if reshuffle_each_iteration else 1
-            source = _random.Random(None if seed is None else seed * 1_000_003 + number)
+            number = passes[0] if reshuffles else 1
+            source = _random.Random(own * 1_000_003 + number)
             buffer = []
             for element in self._begin():
                 if len(buffer) < buffer_size:
@@ -213,25 +355,33 @@ class Dataset:
             source.shuffle(buffer)
             yield from buffer
 
-        return Dataset(begin, self._count)
+        return self._with(begin, self._size)
 
-    def repeat(self, count=None):
+    def repeat(self, count=None, name=None):
+        """The elements `count` times, or without an end."""
+        count = None if count is None else int(count)
         forever = count is None or count < 0
 
         def begin():
-            turn = 0
-            while forever or turn < count:
-                turn, empty = turn + 1, True
+            passes = 0
+            while forever or passes < count:
+                passes, empty = passes + 1, True
                 for element in self._begin():
                     empty = False
                     yield element
                 if empty:
                     return
 
-        known = self._count is not None and not forever
-        return Dataset(begin, self._count * count if known else None)
+        if forever:
+            size = _resized(self._size, lambda size: INFINITE_CARDINALITY if size else 0)
+        else:
+            size = 0 if count == 0 else _resized(self._size, lambda size: size * count)
+        return self._with(begin, size)
 
-    def take(self, count):
+    def take(self, count, name=None):
+        """The first `count` elements, or all with -1."""
+        count = int(count)
+
         def begin():
             if count == 0:
                 return
@@ -240,34 +390,54 @@ class Dataset:
                 if at == count:
                     return
 
-        return Dataset(begin, None if self._count is None else min(count, self._count) if count >= 0 else self._count)
+        if count < 0:
+            size = self._size
+        else:
+            size = count if self._size == INFINITE_CARDINALITY else _resized(self._size, lambda size: min(count, size))
+        return self._with(begin, size)
 
-    def skip(self, count):
+    def skip(self, count, name=None):
+        """The elements after the first `count`, or none with -1."""
+        count = int(count)
+
         def begin():
+            if count < 0:
+                return
             for at, element in enumerate(self._begin()):
                 if at >= count:
                     yield element
 
-        return Dataset(begin, None if self._count is None else max(self._count - count, 0))
+        return self._with(begin, 0 if count < 0 else _resized(self._size, lambda size: max(size - count, 0)))
 
-    def shard(self, num_shards, index):
-        return Dataset(lambda: (element for at, element in enumerate(self._begin()) if at % num_shards == index))
+    def shard(self, num_shards, index, name=None):
+        """Each element whose number is `index` modulo `num_shards`."""
+        num_shards, index = int(num_shards), int(index)
+        if not 0 <= index < num_shards:
+            raise InvalidArgumentError(f"shard: index is {index} of {num_shards} shards; it must be at least 0 and below them.")
+        begin = lambda: (element for at, element in enumerate(self._begin()) if at % num_shards == index)
+        return self._with(begin, _resized(self._size, lambda size: (size - index + num_shards - 1) // num_shards))
 
-    def concatenate(self, dataset):
+    def concatenate(self, dataset, name=None):
+        """These elements, and then those of another dataset."""
+
         def begin():
             yield from self._begin()
             yield from _begun(dataset)
 
-        both = self._count is not None and dataset._count is not None
-        return Dataset(begin, self._count + dataset._count if both else None)
+        sizes = self._size, _dataset(dataset)._size
+        known = INFINITE_CARDINALITY if INFINITE_CARDINALITY in sizes else None if None in sizes else sum(sizes)
+        return self._with(begin, known)
 
-    def enumerate(self, start=0):
-        return Dataset(lambda: ((np.int32(at), element) for at, element in enumerate(self._begin(), start)), self._count)
+    def enumerate(self, start=0, name=None):
+        """Pairs of a number, from `start`, and an element."""
+        return Dataset(lambda: ((np.int32(at), element) for at, element in enumerate(self._begin(), int(start))), self._size)
 
-    def cache(self, filename=""):
-        """Keeps the elements of the first whole pass in memory."""
+    def cache(self, filename="", name=None):
+        """Keeps the elements of the first whole pass: in memory, or in a folder that later runs read, too. Its files are not TensorFlow's."""
         if filename:
-            raise ValueError("cache: files are not supported; cache() keeps the elements in memory.")
+            from .data_files import cached
+
+            return self._with(cached(self, filename), self._size)
         kept = []
 
         def begin():
@@ -280,9 +450,32 @@ class Dataset:
                 yield element
             kept[:] = [elements]
 
-        return Dataset(begin, self._count)
+        return self._with(begin, self._size)
 
-    def prefetch(self, buffer_size):
+    def snapshot(self, path, compression="AUTO", reader_func=None, shard_func=None, name=None):
+        """Keeps the elements of the first whole pass in a folder, which later runs read. Its files are not TensorFlow's."""
+        if reader_func is not None or shard_func is not None:
+            raise TypeError("snapshot: reader_func and shard_func are not supported; leave them out.")
+        return self.cache(path)
+
+    def save(self, path, compression=None, shard_func=None, checkpoint_args=None):
+        """Writes the elements into a folder, which `Dataset.load` reads. Its files are not TensorFlow's."""
+        from .data_files import save
+
+        if shard_func is not None or checkpoint_args is not None:
+            raise TypeError("save: shard_func and checkpoint_args are not supported; leave them out.")
+        save(self, path, compression)
+
+    @staticmethod
+    def load(path, element_spec=None, compression=None, reader_func=None, wait=False):
+        """The elements that `save` wrote."""
+        from .data_files import load
+
+        if reader_func is not None:
+            raise TypeError("load: reader_func is not supported; leave it out.")
+        return load(path, compression)
+
+    def prefetch(self, buffer_size, name=None):
         """Makes the next elements in a thread."""
         ahead = 2 if buffer_size == AUTOTUNE else max(int(buffer_size), 1)
 
@@ -320,9 +513,9 @@ class Dataset:
             finally:
                 ends.set()
 
-        return Dataset(begin, self._count)
+        return self._with(begin, self._size)
 
-    def flat_map(self, map_func):
+    def flat_map(self, map_func, name=None):
         """Calls `map_func` with each element; the elements of the datasets that it returns follow one another."""
 
         def begin():
@@ -331,8 +524,8 @@ class Dataset:
 
         return Dataset(begin)
 
-    def interleave(self, map_func, cycle_length=None, block_length=1, num_parallel_calls=None, deterministic=None):
-        """As `flat_map`, with `block_length` elements of each of `cycle_length` datasets in turn."""
+    def interleave(self, map_func, cycle_length=None, block_length=1, num_parallel_calls=None, deterministic=None, name=None):
+        """As `flat_map`, with `block_length` elements of each of `cycle_length` datasets, one after the other."""
         cycle = 2 if cycle_length in (None, AUTOTUNE) else int(cycle_length)
         if cycle < 1 or block_length < 1:
             raise ValueError(f"interleave: cycle_length is {cycle} and block_length {block_length}; both must be at least 1.")
@@ -358,9 +551,9 @@ class Dataset:
 
         return Dataset(begin)
 
-    def window(self, size, shift=None, stride=1, drop_remainder=False):
+    def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
         """Datasets of `size` elements each; for elements of several parts, as many datasets."""
-        shift = size if shift is None else shift
+        size, stride, shift = int(size), int(stride), int(size if shift is None else shift)
         if min(size, shift, stride) < 1:
             raise ValueError(f"window: size, shift and stride are {size}, {shift} and {stride}; each must be at least 1.")
 
@@ -385,10 +578,13 @@ class Dataset:
                 yield made(buffer[::stride][:size])
                 del buffer[:shift]
 
-        return Dataset(begin)
+        reach = (size - 1) * stride
+        count = _resized(self._size, lambda count: max(0, -(-(count - reach) // shift)) if drop_remainder else -(-count // shift))
+        return Dataset(begin, count)
 
-    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False):
+    def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
         """Batches of elements of different sizes: each axis as long as in the longest one, or as `padded_shapes` says."""
+        batch_size = int(batch_size)
         if batch_size < 1:
             raise ValueError(f"padded_batch: the size is {batch_size}; it must be at least 1.")
 
@@ -411,40 +607,54 @@ class Dataset:
             if elements and not drop_remainder:
                 yield padded(elements)
 
-        count = self._count
-        if count is not None:
-            count = count // batch_size if drop_remainder else -(-count // batch_size)
-        return Dataset(begin, count)
+        made = Dataset(begin, _batches(self._size, batch_size, drop_remainder))
+        made._open = not drop_remainder
+        return made
 
     def bucket_by_sequence_length(self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes=None,
-                                  padding_values=None, pad_to_bucket_boundary=False, drop_remainder=False, **options):
+                                  padding_values=None, pad_to_bucket_boundary=False, no_padding=False, drop_remainder=False, name=None):
         """Padded batches of elements of similar lengths: a batch size for each bucket, and one for longer elements."""
         bounds, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
         if len(sizes) != len(bounds) + 1 or bounds != sorted(bounds):
             raise ValueError(f"bucket_by_sequence_length: {len(bounds)} boundaries in order need {len(bounds) + 1} batch sizes, not {len(sizes)}.")
-        if pad_to_bucket_boundary:
-            raise TypeError("bucket_by_sequence_length: pad_to_bucket_boundary is not supported; give padded_shapes.")
+        if pad_to_bucket_boundary and no_padding:
+            raise ValueError("bucket_by_sequence_length: give pad_to_bucket_boundary or no_padding, and not both.")
+
+        def batch(elements, at):
+            part = Dataset(lambda: iter(elements))
+            if no_padding:
+                return next(part.batch(len(elements))._begin())
+            shapes = padded_shapes
+            if pad_to_bucket_boundary:
+                if at == len(bounds):
+                    raise InvalidArgumentError(
+                        f"bucket_by_sequence_length: an element is longer than the last boundary, {bounds[-1]}, and has none to be padded to."
+                    )
+                # As in TensorFlow, an axis without a given size becomes one shorter than the boundary.
+                leaves, build = _flat(elements[0])
+                given = [None] * len(leaves) if shapes is None else _parts(shapes, len(leaves))
+                of = lambda leaf, shape: [bounds[at] - 1 if size in (None, -1) else size for size in shape or [None] * np.ndim(leaf)]
+                shapes = [of(leaf, shape) for leaf, shape in zip(leaves, given)]
+                shapes = shapes[0] if len(shapes) == 1 else build(iter(map(tuple, shapes)))
+            return next(part.padded_batch(len(elements), shapes, padding_values)._begin())
 
         def begin():
             buckets = [[] for _ in sizes]
-            batch = lambda elements: next(
-                Dataset(lambda: iter(elements)).padded_batch(len(elements), padded_shapes, padding_values)._begin()
-            )
             for element in self._begin():
                 length = _called(element_length_func, element)
                 at = bisect.bisect_right(bounds, int(length))
                 buckets[at].append(element)
                 if len(buckets[at]) == sizes[at]:
-                    yield batch(buckets[at])
+                    yield batch(buckets[at], at)
                     buckets[at] = []
             if not drop_remainder:
-                for elements in buckets:
+                for at, elements in enumerate(buckets):
                     if elements:
-                        yield batch(elements)
+                        yield batch(elements, at)
 
         return Dataset(begin)
 
-    def scan(self, initial_state, scan_func):
+    def scan(self, initial_state, scan_func, name=None):
         """Calls `scan_func` with a state and each element; it returns the next state and an element."""
 
         def begin():
@@ -454,26 +664,74 @@ class Dataset:
                 state, result = scan_func(state, *made) if isinstance(made, tuple) else scan_func(state, made)
                 yield result
 
-        return Dataset(begin, self._count)
+        return Dataset(begin, self._size)
 
-    def take_while(self, predicate):
+    def take_while(self, predicate, name=None):
+        """The elements in front of the first one for which `predicate` is false."""
+
         def begin():
             for element in self._begin():
                 if not _called(predicate, element):
                     return
                 yield element
 
+        return self._with(begin, None)
+
+    def ignore_errors(self, log_warning=False, name=None):
+        """The elements without those whose stages raise an exception."""
+
+        def begin():
+            elements = self._begin()
+            while True:
+                try:
+                    element = next(elements, _END)
+                except Exception as error:
+                    if log_warning:
+                        get_logger().warning("ignore_errors: %s", error)
+                    continue
+                if element is _END:
+                    return
+                yield element
+
+        return self._with(begin, None)
+
+    def rejection_resample(self, class_func, target_dist, initial_dist=None, seed=None, name=None):
+        """Pairs of a class and an element, of which some are left out at random, so that the classes have the shares of `target_dist`.
+        `class_func` gives the class of an element; without `initial_dist`, the shares so far are counted."""
+        target = np.asarray(target_dist, dtype="float64").ravel()
+        given = None if initial_dist is None else np.asarray(initial_dist, dtype="float64").ravel()
+        for name_, shares in (("target_dist", target), ("initial_dist", given)):
+            if shares is not None and (len(shares) != len(target) or (shares < 0).any() or shares.sum() <= 0):
+                raise ValueError(f"rejection_resample: {name_} is {shares.tolist()}; it must have a share for each of {len(target)} classes.")
+
+        def begin():
+            source, seen = _random.Random(seed), np.zeros(len(target))
+            # Whether the next result is whatever comes next, with the share of the classes that all results have in common.
+            keeps = None
+            for element in self._begin():
+                kind = int(_called(class_func, element))
+                if not 0 <= kind < len(target):
+                    raise ValueError(f"rejection_resample: a class is {kind}, and there are {len(target)}.")
+                seen[kind] += 1
+                ratios = target / target.sum() / np.maximum((seen if given is None else given) / (seen if given is None else given).sum(), 1e-12)
+                least, most = ratios.min(), ratios.max()
+                if keeps is None:
+                    keeps = source.random() < least
+                chance = 1.0 if most <= least else (ratios[kind] - least) / (most - least)
+                if keeps or source.random() < chance:
+                    keeps = None
+                    yield np.int32(kind), element
+
         return Dataset(begin)
 
-    def reduce(self, initial_state, reduce_func):
+    def reduce(self, initial_state, reduce_func, name=None):
         """The state after `reduce_func` of the state and each element."""
         state = _tensors(initial_state)
         for element in self._begin():
-            made = _tensors(element)
-            state = reduce_func(state, made)
+            state = reduce_func(state, _tensors(element))
         return _tensors(state)
 
-    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None):
+    def group_by_window(self, key_func, reduce_func, window_size=None, window_size_func=None, name=None):
         """Collects elements by their keys; `reduce_func` makes a dataset of a key and a dataset of `window_size` elements."""
         if (window_size is None) == (window_size_func is None):
             raise ValueError("group_by_window: give window_size, or the function window_size_func, and not both.")
@@ -498,11 +756,11 @@ class Dataset:
 
         return Dataset(begin)
 
-    def rebatch(self, batch_size, drop_remainder=False):
+    def rebatch(self, batch_size, drop_remainder=False, name=None):
         """Batches of another size."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
-    def unique(self):
+    def unique(self, name=None):
         """The elements without those that came before. Elements are scalars, also strings."""
 
         def begin():
@@ -528,6 +786,12 @@ class Dataset:
     def with_options(self, options, name=None):
         """The same dataset: it needs no options."""
         return self
+
+    def options(self):
+        """Options with their defaults: they change nothing."""
+        from .data_options import Options
+
+        return Options()
 
     def apply(self, transformation_func):
         """The dataset that a function makes of this one."""
@@ -577,18 +841,25 @@ class Dataset:
 
     @property
     def element_spec(self):
-        """The shape and the dtype of each part of the first element."""
+        """The shape and the dtype of each part of the first element. The size of a batch is `None` if the last one may be smaller."""
         from .tape import TensorSpec
 
-        leaves, build = _flat(next(self._begin()))
-        spec = lambda leaf: TensorSpec(np.shape(leaf), "string") if is_text(leaf) else (
-            lambda tensor: TensorSpec(tensor._shape, tensor._dtype)
-        )(convert_to_tensor(leaf))
+        element = next(self._begin(), _END)
+        if element is _END:
+            raise ValueError("element_spec: the dataset has no elements.")
+        leaves, build = _flat(element)
+
+        def spec(leaf):
+            if isinstance(leaf, Dataset):
+                return leaf
+            shape, dtype = (np.shape(leaf), "string") if is_text(leaf) else (lambda x: (x._shape, x._dtype))(convert_to_tensor(leaf))
+            return TensorSpec([None, *shape[1:]] if self._open and len(shape) else shape, dtype)
+
         return build(iter([spec(leaf) for leaf in leaves]))
 
     def __iter__(self):
         """The elements, whose arrays are tensors; strings stay arrays of NumPy."""
-        return map(_tensors, self._begin())
+        return Iterator(self._begin())
 
     def as_numpy_iterator(self):
         for element in self._begin():
@@ -596,10 +867,15 @@ class Dataset:
             yield build(iter([leaf.numpy() if hasattr(leaf, "numpy") else leaf for leaf in leaves]))
 
     def cardinality(self):
-        """The number of elements; -2 if it is not known."""
-        return convert_to_tensor(-2 if self._count is None else self._count, "int32")
+        """The number of elements: -1 without an end, -2 if it is not known."""
+        return convert_to_tensor(UNKNOWN_CARDINALITY if self._size is None else self._size, "int32")
 
     def __len__(self):
-        if self._count is None:
-            raise TypeError("The dataset does not know its length.")
-        return self._count
+        if self._size == INFINITE_CARDINALITY:
+            raise TypeError("The dataset is infinite.")
+        if self._size is None:
+            raise TypeError("The dataset length is unknown.")
+        return self._size
+
+    def __bool__(self):
+        return True

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from .dtypes import as_dtype, as_name
 from .errors import InvalidArgumentError
-from .tensor import convert_to_tensor
+from .tensor import Tensor, convert_to_tensor
 
 
 def _read(x):
@@ -72,6 +73,76 @@ def assert_rank(x, rank, message=None, name=None):
     if len(shape) != int(rank):
         text = f"assert_rank: the tensor is {shape}; it must have {int(rank)} axes."
         raise ValueError(f"{message} {text}" if message else text)
+
+
+def _refuse(message, text):
+    raise ValueError(f"{message} {text}" if message else text)
+
+
+def assert_rank_at_least(x, rank, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_rank_at_least`."""
+    shape = list(convert_to_tensor(x)._shape)
+    if len(shape) < int(rank):
+        _refuse(message, f"assert_rank_at_least: the tensor is {shape}; it must have {int(rank)} axes or more.")
+
+
+def assert_rank_in(x, ranks, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_rank_in`."""
+    shape, ranks = list(convert_to_tensor(x)._shape), [int(rank) for rank in ranks]
+    if len(shape) not in ranks:
+        _refuse(message, f"assert_rank_in: the tensor is {shape}; the number of its axes must be one of {ranks}.")
+
+
+def assert_scalar(tensor, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_scalar`: the tensor, if it has no axes."""
+    tensor = convert_to_tensor(tensor)
+    if tensor._shape:
+        _refuse(message, f"assert_scalar: the tensor is {list(tensor._shape)}; it must have no axes.")
+    return tensor
+
+
+def _refuse_dtype(message, text):
+    raise TypeError(f"{message} {text}" if message else text)
+
+
+def assert_type(tensor, tf_type, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_type`."""
+    found = convert_to_tensor(tensor).dtype
+    if found != tf_type:
+        _refuse_dtype(message, f"assert_type: the tensor is {found.name}; it must be {as_name(tf_type)}.")
+
+
+def assert_integer(x, message=None, name=None):
+    """TensorFlow's `tf.debugging.assert_integer`."""
+    found = convert_to_tensor(x).dtype
+    if not found.is_integer:
+        _refuse_dtype(message, f"assert_integer: the tensor is {found.name}; it must be of integers.")
+
+
+def assert_same_float_dtype(tensors=None, dtype=None):
+    """TensorFlow's `tf.debugging.assert_same_float_dtype`: the float dtype that all have."""
+    found = [convert_to_tensor(tensor).dtype for tensor in tensors or ()] + ([] if dtype is None else [as_dtype(dtype)])
+    if not found:
+        return as_dtype("float32")
+    if len(set(found)) > 1 or not found[0].is_floating:
+        raise ValueError(f"assert_same_float_dtype: the dtypes are {', '.join(one.name for one in found)}; they must be one float dtype.")
+    return found[0]
+
+
+def assert_proper_iterable(values):
+    """TensorFlow's `tf.debugging.assert_proper_iterable`: a list or another collection, and no tensor, array or text."""
+    if isinstance(values, (Tensor, np.ndarray, str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"assert_proper_iterable: the value is {type(values).__name__}; it must be a list or another collection.")
+
+
+def is_numeric_tensor(tensor):
+    """Whether a value is a tensor of numbers."""
+    return isinstance(tensor, Tensor) and not tensor.dtype.is_bool
+
+
+def enable_check_numerics(stack_height_limit=30, path_length_limit=50):
+    """TensorFlow's `tf.debugging.enable_check_numerics`, which this package lacks: it is an error."""
+    raise NotImplementedError("enable_check_numerics: ops are not checked in Python; call tf.debugging.check_numerics for a tensor.")
 
 
 def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):

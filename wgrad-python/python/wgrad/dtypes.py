@@ -13,11 +13,74 @@ class DType:
 
     @property
     def as_numpy_dtype(self):
+        if self.name == "bfloat16":
+            raise TypeError("tf.bfloat16: NumPy has no such dtype; use tf.float32.")
         return object if self.name == "string" else np.dtype(self.name).type
 
     @property
+    def as_datatype_enum(self):
+        """The number of the dtype in TensorFlow's files."""
+        from .encoded import NUMBERS
+
+        return NUMBERS[self.name]
+
+    @property
     def is_floating(self):
-        return self.name.startswith("float")
+        return self.name.startswith(("float", "bfloat"))
+
+    @property
+    def is_complex(self):
+        return self.name.startswith("complex")
+
+    @property
+    def is_unsigned(self):
+        return self.name.startswith("uint")
+
+    @property
+    def is_quantized(self):
+        return False
+
+    @property
+    def is_numpy_compatible(self):
+        return True
+
+    @property
+    def base_dtype(self):
+        return self
+
+    @property
+    def real_dtype(self):
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def _limits(self):
+        if self.name == "bool":
+            return False, True
+        if self.name == "bfloat16":
+            return -3.3895313892515355e38, 3.3895313892515355e38
+        if self.is_integer:
+            return np.iinfo(self.name).min, np.iinfo(self.name).max
+        if self.is_floating:
+            return np.finfo(self.name).min, np.finfo(self.name).max
+        raise TypeError(f"{self!r} has no smallest and no largest value.")
+
+    @property
+    def min(self):
+        """The smallest value."""
+        return self._limits()[0]
+
+    @property
+    def max(self):
+        """The largest value."""
+        return self._limits()[1]
+
+    @property
+    def limits(self):
+        """The smallest and the largest value of images: 0 and 1 for floats."""
+        return (0, 1) if self.is_floating else (0 if self.is_unsigned else self.min, self.max)
+
+    def is_compatible_with(self, other):
+        """Whether both are the same dtype."""
+        return self == other
 
     @property
     def is_integer(self):
@@ -29,7 +92,8 @@ class DType:
 
     @property
     def size(self):
-        return np.dtype(self.name).itemsize
+        """The number of bytes of an element."""
+        return {"string": 1, "bfloat16": 2}.get(self.name) or np.dtype(self.name).itemsize
 
     def __eq__(self, other):
         try:
@@ -58,8 +122,17 @@ bool = DType("bool")
 # Strings are on the host: `bytes`, and arrays of them.
 string = DType("string")
 
-_known = {dtype.name: dtype for dtype in (float32, float16, float64, int32, int64, uint32, uint8, bool, string)}
-half = float16
+# Names that files and specs of TensorFlow have. Tensors have none of these dtypes; a call that needs one says what to use.
+bfloat16, int8, int16, uint16, uint64 = map(DType, ("bfloat16", "int8", "int16", "uint16", "uint64"))
+complex64, complex128 = DType("complex64"), DType("complex128")
+
+_known = {
+    dtype.name: dtype
+    for dtype in (
+        bfloat16, bool, complex64, complex128, float16, float32, float64, int8, int16, int32, int64, string, uint8, uint16, uint32, uint64
+    )
+}
+half, double = float16, float64
 
 
 def as_name(dtype):
@@ -74,9 +147,10 @@ def as_name(dtype):
         return "float32"
     if dtype is int:
         return "int32"
-    if dtype is str:
+    if dtype in (str, bytes):
         return "string"
-    return np.dtype(dtype).name
+    found = np.dtype(dtype)
+    return "string" if found.kind in "OSU" else found.name
 
 
 def as_dtype(dtype):
@@ -88,7 +162,6 @@ def as_dtype(dtype):
 
 class TensorShape(tuple):
     """The sizes of a tensor's axes: a tuple with TensorFlow's methods."""
-
 
     @property
     def rank(self):
@@ -109,6 +182,63 @@ class TensorShape(tuple):
 
     def is_fully_defined(self):
         return all(size is not None for size in self)
+
+    @property
+    def dims(self):
+        """The sizes, in a list."""
+        return list(self)
+
+    def is_compatible_with(self, other):
+        """Whether both have as many axes, and equal sizes where both are known."""
+        other = tuple(other)
+        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
+
+    def _check(self, holds, what):
+        if not holds:
+            raise ValueError(f"TensorShape: the shape is {list(self)}; {what}.")
+
+    def assert_is_compatible_with(self, other):
+        """Raises a `ValueError` unless `is_compatible_with(other)`."""
+        self._check(self.is_compatible_with(other), f"it does not fit {list(other)}")
+
+    def assert_has_rank(self, rank):
+        """Raises a `ValueError` unless there are `rank` axes."""
+        self._check(len(self) == rank, f"it must have {rank} axes")
+
+    def assert_same_rank(self, other):
+        """Raises a `ValueError` unless both have as many axes."""
+        self._check(len(self) == len(tuple(other)), f"it must have {len(tuple(other))} axes")
+
+    def assert_is_fully_defined(self):
+        """Raises a `ValueError` unless all sizes are known."""
+        self._check(self.is_fully_defined(), "all sizes must be known")
+
+    def with_rank(self, rank):
+        """The shape, which must have `rank` axes."""
+        self.assert_has_rank(rank)
+        return self
+
+    def with_rank_at_least(self, rank):
+        """The shape, which must have `rank` axes or more."""
+        self._check(len(self) >= rank, f"it must have {rank} axes or more")
+        return self
+
+    def with_rank_at_most(self, rank):
+        """The shape, which must have `rank` axes or fewer."""
+        self._check(len(self) <= rank, f"it must have {rank} axes or fewer")
+        return self
+
+    def concatenate(self, other):
+        """The axes of both."""
+        return TensorShape((*self, *other))
+
+    def merge_with(self, other):
+        """The sizes that either has."""
+        self.assert_is_compatible_with(other)
+        return TensorShape(b if a is None else a for a, b in zip(self, other))
+
+    def __add__(self, other):
+        return self.concatenate(other)
 
     def __getitem__(self, at):
         found = super().__getitem__(at)

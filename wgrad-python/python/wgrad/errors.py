@@ -28,6 +28,10 @@ class NotFoundError(OpError, FileNotFoundError):
     """A file, a device or an adapter that does not exist."""
 
 
+class AlreadyExistsError(OpError, FileExistsError):
+    """A file that exists and must not be replaced."""
+
+
 class PermissionDeniedError(OpError, PermissionError):
     """A file that may not be read or written."""
 
@@ -54,3 +58,34 @@ class UnknownError(OpError, OSError):
 
 class InternalError(OpError, RuntimeError):
     """A mistake in wgrad."""
+
+
+class DataLossError(OpError, OSError):
+    """A file that is damaged."""
+
+
+class AbortedError(OpError, RuntimeError):
+    """A call that another one ended. It is raised by programs only, as are the following exceptions."""
+
+
+class CancelledError(OpError, RuntimeError):
+    """A call that was cancelled."""
+
+
+class DeadlineExceededError(OpError, TimeoutError):
+    """A call that took too long."""
+
+
+class UnauthenticatedError(OpError, PermissionError):
+    """A call without valid credentials."""
+
+
+class OperatorNotAllowedInGraphError(OpError, TypeError):
+    """An operator of Python that needs the value of a tensor in a function."""
+
+
+# TensorFlow's numbers of the kinds of errors.
+(
+    OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED,
+    FAILED_PRECONDITION, ABORTED, OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED,
+) = range(17)

@@ -3,11 +3,13 @@
 import csv
 import glob as _glob
 import os
+import stat
 
 import numpy as np
 
 from . import _wgrad, errors, strings
 from .dtypes import DType, as_name
+from .encoded import decode_base64, decode_compressed, encode_base64, parse_tensor, serialize_tensor
 from .tensor import Tensor, convert_to_tensor
 
 
@@ -29,7 +31,7 @@ def _bytes(contents):
 
 
 def _raised(error, path):
-    kind = {FileNotFoundError: errors.NotFoundError, PermissionError: errors.PermissionDeniedError}.get(type(error), errors.UnknownError)
+    kind = {FileExistsError: errors.AlreadyExistsError, FileNotFoundError: errors.NotFoundError, PermissionError: errors.PermissionDeniedError}.get(type(error), errors.UnknownError)
     return kind(f"{path}: {error.strerror or error}")
 
 
@@ -112,8 +114,48 @@ def matching_files(pattern, name=None):
     return np.array([os.fsencode(path) for path in gfile.glob(pattern)], dtype=object)
 
 
+class FileStatistics:
+    """The size of a file in bytes, and the time of its last change in nanoseconds since 1970."""
+
+    def __init__(self, status):
+        self.length, self.mtime_nsec, self.is_directory = status.st_size, status.st_mtime_ns, stat.S_ISDIR(status.st_mode)
+
+
 class gfile:
     """Files and folders: `tf.io.gfile`."""
+
+    @staticmethod
+    def join(path, *paths):
+        return os.path.join(path, *paths)
+
+    @staticmethod
+    def mkdir(path):
+        try:
+            os.mkdir(_path(path))
+        except OSError as error:
+            raise _raised(error, path) from error
+
+    @staticmethod
+    def rename(src, dst, overwrite=False):
+        if not overwrite and os.path.exists(_path(dst)):
+            raise errors.AlreadyExistsError(f"gfile.rename: {_path(dst)} exists, and overwrite is False.")
+        try:
+            os.replace(_path(src), _path(dst))
+        except OSError as error:
+            raise _raised(error, src) from error
+
+    @staticmethod
+    def stat(path):
+        """The size of a file and the time of its last change."""
+        try:
+            return FileStatistics(os.stat(_path(path)))
+        except OSError as error:
+            raise _raised(error, path) from error
+
+    @staticmethod
+    def walk(top, topdown=True, onerror=None):
+        """Each folder below `top` with the names of its folders and files, as `os.walk`."""
+        return os.walk(_path(top), topdown, onerror)
 
     @staticmethod
     def exists(path):
@@ -158,7 +200,7 @@ class gfile:
     @staticmethod
     def copy(src, dst, overwrite=False):
         if not overwrite and os.path.exists(_path(dst)):
-            raise errors.InvalidArgumentError(f"gfile.copy: {_path(dst)} exists, and overwrite is False.")
+            raise errors.AlreadyExistsError(f"gfile.copy: {_path(dst)} exists, and overwrite is False.")
         write_file(dst, read_file(src))
 
     @staticmethod
@@ -171,6 +213,9 @@ class gfile:
 
 
 # ---- images ----
+
+# What TensorFlow also has in `tf.image`.
+IMAGES = "decode_and_crop_jpeg decode_bmp decode_gif decode_image decode_jpeg decode_png encode_jpeg encode_png extract_jpeg_shape is_jpeg".split()
 
 
 def _decoded(kind, contents, channels, dtype, frames=False, fast=True):
@@ -195,6 +240,38 @@ def decode_jpeg(contents, channels=0, ratio=1, fancy_upscaling=True, try_recover
     if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
         raise errors.InvalidArgumentError(f"decode_jpeg: dct_method is {dct_method!r}; it must be 'INTEGER_FAST' or 'INTEGER_ACCURATE'.")
     return _decoded("jpeg", contents, channels, "uint8", fast=dct_method != "INTEGER_ACCURATE")
+
+
+def is_jpeg(contents, name=None):
+    """Whether the contents begin as those of a JPEG file."""
+    return convert_to_tensor(_bytes(contents)[:3] == b"\xff\xd8\xff")
+
+
+def extract_jpeg_shape(contents, output_type="int32", name=None):
+    """The height, the width and the number of channels of a JPEG file, from its header."""
+    data, at = _bytes(contents), 2
+    while data[:2] == b"\xff\xd8" and at + 9 < len(data) and data[at] == 0xFF:
+        kind, size = data[at + 1], int.from_bytes(data[at + 2 : at + 4], "big")
+        if kind == 0xFF:
+            at += 1
+        elif 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+            height, width = int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 7 : at + 9], "big")
+            return convert_to_tensor([height, width, data[at + 9]])._cast(as_name(output_type))
+        else:
+            at += 2 + size
+    raise errors.InvalidArgumentError(f"extract_jpeg_shape: the {len(data)} bytes have no header of a JPEG file.")
+
+
+def decode_and_crop_jpeg(contents, crop_window, channels=0, ratio=1, fancy_upscaling=True, try_recover_truncated=False,
+                         acceptable_fraction=1, dct_method="", name=None):
+    """The pixels of a part of a JPEG file: `crop_window` has the first row, the first column, the height and the width."""
+    image = decode_jpeg(contents, channels, ratio, fancy_upscaling, try_recover_truncated, acceptable_fraction, dct_method)
+    top, left, height, width = (int(number) for number in np.asarray(crop_window).tolist())
+    if min(top, left) < 0 or min(height, width) < 1 or top + height > image._shape[0] or left + width > image._shape[1]:
+        raise errors.InvalidArgumentError(
+            f"decode_and_crop_jpeg: crop_window is {[top, left, height, width]}, and the image {list(image._shape)}; it must be inside."
+        )
+    return image[top : top + height, left : left + width]
 
 
 def decode_png(contents, channels=0, dtype="uint8", name=None):

@@ -1,10 +1,17 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import numpy.typing as npt
 
 from .strings import StringScalar
 from .dtypes import DTypeLike
+from .encoded import (
+    decode_base64 as decode_base64,
+    decode_compressed as decode_compressed,
+    encode_base64 as encode_base64,
+    parse_tensor as parse_tensor,
+    serialize_tensor as serialize_tensor,
+)
 from .tensor import Tensor, TensorLike
 
 def decode_raw(
@@ -18,7 +25,23 @@ def read_file(filename: Any, name: str | None = None) -> StringScalar: ...
 def write_file(filename: Any, contents: Any, name: str | None = None) -> None: ...
 def matching_files(pattern: Any, name: str | None = None) -> npt.NDArray[Any]: ...
 
+class FileStatistics:
+    length: int
+    mtime_nsec: int
+    is_directory: bool
+    def __init__(self, status: Any) -> None: ...
+
 class gfile:
+    @staticmethod
+    def join(path: Any, *paths: Any) -> str: ...
+    @staticmethod
+    def mkdir(path: Any) -> None: ...
+    @staticmethod
+    def rename(src: Any, dst: Any, overwrite: bool = False) -> None: ...
+    @staticmethod
+    def stat(path: Any) -> FileStatistics: ...
+    @staticmethod
+    def walk(top: Any, topdown: bool = True, onerror: Any = None) -> Iterator[tuple[str, list[str], list[str]]]: ...
     @staticmethod
     def exists(path: Any) -> bool: ...
     @staticmethod
@@ -38,6 +61,14 @@ class gfile:
     @staticmethod
     def GFile(name: Any, mode: str = "r") -> IO[Any]: ...
 
+IMAGES: list[str]
+
+def is_jpeg(contents: Any, name: str | None = None) -> Tensor: ...
+def extract_jpeg_shape(contents: Any, output_type: DTypeLike = "int32", name: str | None = None) -> Tensor: ...
+def decode_and_crop_jpeg(
+    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
+) -> Tensor: ...
 def decode_image(
     contents: Any, channels: int = 0, dtype: DTypeLike = "uint8", name: str | None = None, expand_animations: bool = True
 ) -> Tensor: ...

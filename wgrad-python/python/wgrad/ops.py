@@ -1,8 +1,10 @@
 """Ops: for each of TensorFlow's functions its parameters, and which of them are tensors.
 
 A line of the table has the function's name and its parameters in TensorFlow's order. `*` marks a tensor, `**` a list of
-tensors, `~` a parameter that changes nothing here, as devices hold 32 bits; `key:parameter` gives the key of the native call where it is called differently, and `=` a default that the native call lacks. All parameters
-after the tensors are optional; the native call says what is missing.
+tensors, `~` a parameter that changes nothing here, as devices hold 32 bits, `!` one that has the given value, or one of a tuple of
+them, `>` the dtype of the result, and `-` one that is not supported. `key:parameter` gives the key of the native call where it is
+called differently, and `=` a default that the native call lacks. All parameters after the tensors are optional; the native call says
+what is missing.
 """
 
 import ast
@@ -12,6 +14,7 @@ import inspect
 
 from . import _wgrad
 from .dtypes import DType, as_name
+from .errors import InvalidTypeError
 from .tensor import Tensor, Variable, convert_to_tensor
 
 Symbol = _wgrad.Symbol
@@ -39,23 +42,23 @@ keras.activations.threshold *x threshold default_value
 keras.ops.layer_normalization *x *gamma=None *beta=None axis=-1 epsilon=1e-07
 keras.ops.nan_to_num *x nan=0.0 posinf neginf
 keras.ops.rms_normalization *x *gamma:scale=None axis=-1 epsilon=1e-07
-signal.dct *input type=2 n - norm
-signal.idct *input type=2 n - norm
+signal.dct *input type=2 n !axis=-1 norm
+signal.idct *input type=2 n !axis=-1 norm
 signal.frame *signal frame_length frame_step pad_end=False pad_value=0.0 axis=-1
 signal.overlap_and_add *signal frame_step
-signal.hann_window window_length periodic=True -
-signal.hamming_window window_length periodic=True -
-signal.kaiser_window window_length beta=12.0 -
-signal.vorbis_window window_length -
-signal.linear_to_mel_weight_matrix num_mel_bins=20 num_spectrogram_bins=129 sample_rate=8000.0 lower_edge_hertz=125.0 upper_edge_hertz=3800.0 -
+signal.hann_window window_length periodic=True >dtype
+signal.hamming_window window_length periodic=True >dtype
+signal.kaiser_window window_length beta=12.0 >dtype
+signal.vorbis_window window_length >dtype
+signal.linear_to_mel_weight_matrix num_mel_bins=20 num_spectrogram_bins=129 sample_rate=8000.0 lower_edge_hertz=125.0 upper_edge_hertz=3800.0 >dtype
 signal.mfccs_from_log_mel_spectrograms *log_mel_spectrograms
-histogram_fixed_width_bins *values value_range nbins=100 -
+histogram_fixed_width_bins *values value_range nbins=100 >dtype
 image.crop_and_resize *image *boxes *box_indices crop_size method="bilinear" extrapolation_value=0.0
 image.extract_patches *x:images sizes strides rates padding
 image.ssim_multiscale *img1 *img2 max_val power_factors filter_size=11 filter_sigma=1.5 k1=0.01 k2=0.03
 math.segment_prod *x:data *ids:segment_ids
 nn.atrous_conv2d *x:value *w:filters rate padding
-nn.max_pool_with_argmax *x:input ksize strides padding - - include_batch_in_index=False
+nn.max_pool_with_argmax *x:input ksize strides padding !data_format='NHWC' ~output_dtype include_batch_in_index=False
 nn.normalize_moments *counts *mean_ss *variance_ss -
 nn.sufficient_statistics *x axes - -
 math.abs *x
@@ -133,7 +136,7 @@ math.count_nonzero *x:input axis
 math.l2_normalize *x axis epsilon
 math.cumsum *x axis exclusive reverse
 math.cumprod *x axis exclusive reverse
-math.top_k *x:input k sorted
+math.top_k *x:input k sorted ~index_type
 math.add_n **xs:inputs
 math.bincount *x:arr - minlength
 math.segment_sum *x:data *ids:segment_ids
@@ -187,37 +190,37 @@ nn.softmax *x:logits axis
 nn.log_softmax *x:logits axis
 nn.moments *x axes
 nn.weighted_moments *x axes *frequency_weights=None keepdims
-nn.convolution *x:input *w:filters strides padding='VALID' - dilations
-nn.pool *x:input window_shape pooling_type strides padding='VALID' - dilations
-nn.conv1d *x:input *w:filters stride padding
-nn.conv2d *x:input *w:filters strides padding - dilations
-nn.conv3d *x:input *w:filters strides padding
-nn.depthwise_conv2d *x:input *w:filter strides padding - dilations
-nn.separable_conv2d *x:input *dw:depthwise_filter *pw:pointwise_filter strides padding
-nn.conv1d_transpose *x:input *w:filters output_shape strides padding='SAME'
-nn.conv2d_transpose *x:input *w:filters output_shape strides padding='SAME'
-nn.conv3d_transpose *x:input *w:filters output_shape strides padding='SAME'
-nn.max_pool3d *x:input ksize strides padding
-nn.avg_pool3d *x:input ksize strides padding
+nn.convolution *x:input *w:filters strides padding='VALID' !data_format=('NWC','NHWC','NDHWC') dilations
+nn.pool *x:input window_shape pooling_type strides padding='VALID' !data_format=('NWC','NHWC','NDHWC') dilations
+nn.conv1d *x:input *w:filters stride padding !data_format='NWC'
+nn.conv2d *x:input *w:filters strides padding !data_format='NHWC' dilations
+nn.conv3d *x:input *w:filters strides padding !data_format='NDHWC'
+nn.depthwise_conv2d *x:input *w:filter strides padding !data_format='NHWC' dilations
+nn.separable_conv2d *x:input *dw:depthwise_filter *pw:pointwise_filter strides padding !data_format='NHWC'
+nn.conv1d_transpose *x:input *w:filters output_shape strides padding='SAME' !data_format='NWC'
+nn.conv2d_transpose *x:input *w:filters output_shape strides padding='SAME' !data_format='NHWC'
+nn.conv3d_transpose *x:input *w:filters output_shape strides padding='SAME' !data_format='NDHWC'
+nn.max_pool3d *x:input ksize strides padding !data_format='NDHWC'
+nn.avg_pool3d *x:input ksize strides padding !data_format='NDHWC'
 nn.batch_normalization *x *mean *var:variance *beta:offset *gamma:scale epsilon:variance_epsilon
 nn.crelu *features axis
 nn.zero_fraction *value
 nn.log_poisson_loss *targets *log_input compute_full_loss
-nn.bias_add *x:value *b:bias
-nn.max_pool2d *x:input ksize strides padding
-nn.avg_pool2d *x:input ksize strides padding
-nn.max_pool1d *x:input ksize strides padding
-nn.avg_pool1d *x:input ksize strides padding
-nn.space_to_depth *x:input block_size
-nn.depth_to_space *x:input block_size
+nn.bias_add *x:value *b:bias !data_format=('N...C','NWC','NHWC','NDHWC')
+nn.max_pool2d *x:input ksize strides padding !data_format='NHWC'
+nn.avg_pool2d *x:input ksize strides padding !data_format='NHWC'
+nn.max_pool1d *x:input ksize strides padding !data_format='NWC'
+nn.avg_pool1d *x:input ksize strides padding !data_format='NWC'
+nn.space_to_depth *x:input block_size !data_format='NHWC'
+nn.depth_to_space *x:input block_size !data_format='NHWC'
 nn.softmax_cross_entropy_with_logits *labels *logits
 nn.sparse_softmax_cross_entropy_with_logits *labels *logits
 nn.sigmoid_cross_entropy_with_logits *labels *logits
 nn.weighted_cross_entropy_with_logits *labels *logits pos_weight
 nn.l2_loss *x:t
 nn.local_response_normalization *x:input depth_radius bias alpha beta
-nn.embedding_lookup *params *ids
-linalg.matmul *a *b transpose_a transpose_b
+nn.embedding_lookup *params *ids !max_norm=None
+linalg.matmul *a *b transpose_a transpose_b transpose_a:adjoint_a transpose_b:adjoint_b ~a_is_sparse ~b_is_sparse
 linalg.matvec *a *b
 linalg.diag *x:diagonal
 linalg.diag_part *x:input
@@ -237,34 +240,34 @@ linalg.qr *input full_matrices
 linalg.svd *tensor full_matrices
 linalg.eigh *tensor
 linalg.eigvalsh *tensor
-linalg.lu *input
-linalg.lu_solve *lower_upper *perm *rhs
+linalg.lu *input ~output_idx_type
+linalg.lu_solve *lower_upper *perm *rhs ~validate_args
 linalg.expm *input
 linalg.pinv *a
 linalg.matrix_rank *a
 linalg.cross *a *b
 linalg.set_diag *input *diagonal
 linalg.adjoint *matrix
-linalg.matrix_transpose *a
+linalg.matrix_transpose *a ~conjugate
 linalg.tensor_diag *diagonal
 linalg.tensor_diag_part *input
 norm *x:tensor ord axis
 tensordot *a *b axes
-gather *params *indices - axis batch_dims
-gather_nd *params *indices batch_dims
-scatter_nd *indices *updates shape
+gather *params *indices ~validate_indices axis batch_dims
+gather_nd *params *indices batch_dims !bad_indices_policy=''
+scatter_nd *indices *updates shape !bad_indices_policy=''
 tensor_scatter_nd_update *tensor *indices *updates
-tensor_scatter_nd_add *tensor *indices *updates
-tensor_scatter_nd_sub *tensor *indices *updates
-tensor_scatter_nd_max *tensor *indices *updates
-tensor_scatter_nd_min *tensor *indices *updates
+tensor_scatter_nd_add *tensor *indices *updates !bad_indices_policy=''
+tensor_scatter_nd_sub *tensor *indices *updates !bad_indices_policy=''
+tensor_scatter_nd_max *tensor *indices *updates !bad_indices_policy=''
+tensor_scatter_nd_min *tensor *indices *updates !bad_indices_policy=''
 boolean_mask *x:tensor *mask
-one_hot *x:indices depth on_value=1.0 off_value=0.0 axis=-1
-searchsorted *a:sorted_sequence *v:values side
+one_hot *x:indices depth on_value=1.0 off_value=0.0 axis=-1 >dtype
+searchsorted *a:sorted_sequence *v:values side ~out_type
 concat **xs:values axis
-split *x:value num_or_size_splits axis
+split *x:value num_or_size_splits axis ~num
 stack **xs:values axis
-unstack *x:value - axis
+unstack *x:value ~num axis
 slice *x:input_ begin size
 pad *x:tensor paddings mode='CONSTANT' constant_values
 tile *x:input multiples
@@ -272,15 +275,15 @@ repeat *x:input repeats axis
 reverse *x:tensor axis
 reverse_sequence *x:input *seq_lengths seq_axis batch_axis
 saturate_cast *value dtype
-histogram_fixed_width *values value_range nbins
+histogram_fixed_width *values value_range nbins >dtype
 truncatediv *x *y
-unique *x -
-unique_with_counts *x -
+unique *x ~out_idx
+unique_with_counts *x ~out_idx
 truncatemod *x *y
 space_to_batch *x:input block_shape paddings
 batch_to_space *x:input block_shape crops
 roll *x:input shift axis
-transpose *x:a perm
+transpose *x:a perm ~conjugate
 reshape *x:tensor shape
 expand_dims *x:input axis
 squeeze *x:input axis
@@ -314,7 +317,7 @@ image.yuv_to_rgb *x:images
 image.rgb_to_yiq *x:images
 image.yiq_to_rgb *x:images
 image.psnr *a *b max_val
-image.ssim *img1 *img2 max_val
+image.ssim *img1 *img2 max_val !filter_size=11 !filter_sigma=1.5 !k1=0.01 !k2=0.03 !return_index_map=False
 image.sobel_edges *image
 image.total_variation *images
 image.image_gradients *image
@@ -347,6 +350,55 @@ _TUPLES = {
 _SHORT = {"ksize", "strides", "dilations", "sizes", "rates"}
 
 
+# Functions that compute bytes in 32 bits, as their kernels have no bytes: "bytes" if the first result has bytes again, cut to 8 bits as in
+# TensorFlow, and "same" if not. Truth values are bytes here, where TensorFlow has the function for them.
+_OF_BYTES = {
+    **dict.fromkeys(
+        """math.reduce_sum math.reduce_mean math.reduce_max math.reduce_min math.reduce_prod math.cumsum math.cumprod sort math.square
+        math.top_k math.round nn.relu math.add math.subtract math.multiply math.maximum math.minimum math.floordiv math.floormod
+        truncatediv bitwise.bitwise_and bitwise.bitwise_or bitwise.bitwise_xor bitwise.left_shift bitwise.right_shift
+        bitwise.invert math.add_n gather gather_nd boolean_mask scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add
+        tensor_scatter_nd_sub tensor_scatter_nd_max tensor_scatter_nd_min math.segment_sum math.segment_max math.segment_min
+        math.unsorted_segment_sum math.unsorted_segment_max math.unsorted_segment_min math.unsorted_segment_prod unique
+        unique_with_counts pad image.pad_to_bounding_box image.resize_with_crop_or_pad""".split(),
+        "bytes",
+    ),
+    **dict.fromkeys(
+        """math.argmax math.argmin argsort searchsorted math.divide math.less math.less_equal math.greater math.greater_equal math.equal
+        math.not_equal""".split(),
+        "same",
+    ),
+}
+_OF_TRUTH = {"math.argmax", "math.argmin", "unique", "unique_with_counts", "pad", "image.pad_to_bounding_box", "image.resize_with_crop_or_pad"}
+
+
+def _narrow_dtype(value):
+    """The dtype of the first value of bytes or truth values."""
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, map(_narrow_dtype, value)), None)
+    if isinstance(value, bool):
+        return "bool"
+    dtype = getattr(value, "_dtype", None) or getattr(getattr(value, "dtype", None), "name", None)
+    return dtype if dtype in ("uint8", "bool") else None
+
+
+def _widened(call, path, arguments, named):
+    """The results of a function of bytes or of truth values, computed in 32 bits."""
+    dtype = _narrow_dtype([*arguments, *named.values()])
+
+    def wide(value):
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(wide, value)) if _narrow_dtype(value) == dtype else value
+        return convert_to_tensor(value)._cast("int32") if _narrow_dtype(value) == dtype else value
+
+    results = call(*map(wide, arguments), **{key: wide(value) for key, value in named.items()})
+    if _OF_BYTES[path] == "same":
+        return results
+    if isinstance(results, tuple):
+        return type(results)(results[0]._cast(dtype), *results[1:])
+    return results._cast(dtype)
+
+
 def _spatial(name, key, value):
     """Window sizes and strides without the axes of the batch and the channels."""
     if key in _SHORT and isinstance(value, (list, tuple)) and len(value) == 4 and ("2d" in name or name in ("image.extract_patches", "nn.max_pool_with_argmax")):
@@ -358,17 +410,21 @@ def _make(line):
     path, *parts = line.split()
     name = path.rpartition(".")[2]
     native = path if path.startswith("keras.") else f"tf.{path}"
-    fields, signature, defaults, needed_tensors = [], [], {}, set()
+    fields, signature, defaults, allowed, needed_tensors = [], [], {}, {}, set()
     tensors = sum(part.startswith("*") for part in parts)
     for part in parts:
         kind = "list" if part.startswith("**") else "tensor" if part.startswith("*") else "attribute"
-        kind = "ignored" if part.startswith("~") else kind
-        part, _, default = part.lstrip("~").partition("=")
+        kind = {"~": "ignored", "!": "fixed", ">": "dtype"}.get(part[0], kind)
+        part, _, default = part.lstrip("~!>").partition("=")
         key, _, parameter = part.lstrip("*").partition(":")
         if part == "-":
             key, parameter, kind = None, f"_unused{len(fields)}", "unused"
         fields.append((kind, key, parameter or key))
-        defaults[parameter or key] = ast.literal_eval(default) if default else None
+        value = ast.literal_eval(default) if default else None
+        if kind == "fixed":
+            allowed[parameter or key] = value if isinstance(value, tuple) else (value,)
+            value = None if isinstance(value, tuple) else value
+        defaults[parameter or key] = value
         if kind in ("tensor", "list") and not default:
             needed_tensors.add(parameter or key)
     for kind, _, parameter in fields:
@@ -383,8 +439,17 @@ def _make(line):
     whole = {at for at, (kind, key, _) in enumerate(fields) if kind == "tensor" and key in ("ids", "indices")}
     op = _wgrad.NativeOp(native, [key for key in simple if key is not None])
     tuple_of = _TUPLES.get(path)
+    narrow = {"uint8": path in _OF_BYTES, "bool": path in _OF_TRUTH}
 
     def function(*arguments, **named):
+        try:
+            return call(*arguments, **named)
+        except InvalidTypeError:
+            if not narrow.get(_narrow_dtype([*arguments, *named.values()])):
+                raise
+        return _widened(call, path, arguments, named)
+
+    def call(*arguments, **named):
         if whole and any(type(value) is int for value in (*arguments, *named.values())):
             plain = signature.bind(*arguments, **named).arguments
             numbers = {fields[at][2] for at in whole}
@@ -397,12 +462,17 @@ def _make(line):
             made = op(*arguments)
             return made if tuple_of is None else tuple_of(*made)
         bound = signature.bind(*arguments, **named).arguments
-        given, attributes = {}, {}
+        given, attributes, result = {}, {}, None
         for kind, key, parameter in fields:
             value = bound.get(parameter, defaults[parameter])
-            if value is None:
+            if value is None or kind == "ignored":
                 continue
-            if kind == "ignored":
+            if kind == "fixed":
+                if parameter in bound and value not in allowed[parameter]:
+                    raise TypeError(f"{name}: {parameter} is {value!r}; only {' and '.join(map(repr, allowed[parameter]))} is supported.")
+                continue
+            if kind == "dtype":
+                result = as_name(value)
                 continue
             if kind == "unused":
                 raise TypeError(f"{name}: this argument is not supported; leave it out.")
@@ -414,10 +484,12 @@ def _make(line):
                 given[key] = list(value)
                 if any(type(item) is Symbol for item in given[key]):
                     return SYMBOLIC(function, arguments, named)
-            else:
+            elif value is not False or key not in attributes:
                 value = as_name(value) if isinstance(value, (DType, type)) else value
                 attributes[key] = _spatial(path, key, value)
         results = op.call(given, attributes)
+        if result is not None:
+            results = [x._cast(result) for x in results]
         if tuple_of is not None:
             return tuple_of(*results)
         return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
@@ -486,8 +558,8 @@ def cast(x, dtype, name=None):
 
 
 @_of_symbols
-def einsum(equation, *inputs):
-    """TensorFlow's `tf.einsum`."""
+def einsum(equation, *inputs, optimize="greedy", name=None):
+    """TensorFlow's `tf.einsum`; the order of the products is always chosen by their sizes."""
     tensors = {f"x{at}": value for at, value in enumerate(inputs)}
     return _EINSUM.call(tensors, {"equation": equation})[0]
 
@@ -523,12 +595,11 @@ def ones_like(input, dtype=None, name=None):
 
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype="float32", name=None):
-    """TensorFlow's `tf.eye`, without `batch_shape`."""
-    if batch_shape is not None:
-        raise TypeError("eye: batch_shape is not supported; use tf.broadcast_to.")
+    """TensorFlow's `tf.eye`."""
     import numpy as np
 
-    return _wgrad.constant(np.eye(num_rows, num_columns, dtype="float32"), as_name(dtype))
+    made = _wgrad.constant(np.eye(int(num_rows), None if num_columns is None else int(num_columns), dtype="float32"), as_name(dtype))
+    return made if batch_shape is None else FUNCTIONS["broadcast_to"](made, [*_sizes(batch_shape), *made._shape])
 
 
 def range(start, limit=None, delta=1, dtype=None, name=None):
@@ -540,22 +611,34 @@ def range(start, limit=None, delta=1, dtype=None, name=None):
     return _wgrad.constant(values, as_name(dtype))
 
 
-def linspace(start, stop, num, name=None):
-    """TensorFlow's `tf.linspace`."""
+def linspace(start, stop, num, name=None, axis=0):
+    """TensorFlow's `tf.linspace`: numbers at equal distances, which begin with `start` and end with `stop`, in an axis of the result."""
     import numpy as np
 
-    return _wgrad.constant(np.linspace(start, stop, num, dtype="float32"), None)
+    num = int(num)
+    if num < 1:
+        raise ValueError(f"linspace: num is {num}; it must be at least 1.")
+    if not any(isinstance(bound, (Tensor, Variable)) for bound in (start, stop)) and np.ndim(start) == np.ndim(stop) == 0:
+        return _wgrad.constant(np.linspace(start, stop, num, dtype="float32"), None)
+    start, stop = (x if x._dtype.startswith("float") else x._cast("float32") for x in map(convert_to_tensor, (start, stop)))
+    start, stop = start + zeros_like(stop), stop + zeros_like(start)
+    axis = axis % (len(start._shape) + 1)
+    first, last = FUNCTIONS["expand_dims"](start, axis), FUNCTIONS["expand_dims"](stop, axis)
+    if num == 1:
+        return first
+    steps = np.arange(1, num - 1, dtype=start._dtype).reshape([-1] + [1] * (len(start._shape) - axis))
+    return FUNCTIONS["concat"]([first, first + (last - first) / (num - 1) * steps, last], axis)
 
 
 @_of_symbols
-def shape(input, name=None):
-    """TensorFlow's `tf.shape`."""
+def shape(input, out_type="int32", name=None):
+    """TensorFlow's `tf.shape`. The sizes are `int32`, as devices hold 32 bits."""
     return _wgrad.constant(list(convert_to_tensor(input)._shape), "int32", None)
 
 
 @_of_symbols
-def size(input, name=None):
-    """TensorFlow's `tf.size`."""
+def size(input, out_type="int32", name=None):
+    """TensorFlow's `tf.size`. The number is `int32`, as devices hold 32 bits."""
     count = 1
     for length in convert_to_tensor(input)._shape:
         count *= length
@@ -582,9 +665,18 @@ def meshgrid(*args, indexing="xy"):
 
 
 def clip_by_global_norm(t_list, clip_norm, use_norm=None, name=None):
-    """TensorFlow's `tf.clip_by_global_norm`."""
-    norm = FUNCTIONS["linalg.global_norm"](t_list)
-    return _CLIP.call({"xs": list(t_list)}, {"clip_norm": clip_norm}), norm
+    """TensorFlow's `tf.clip_by_global_norm`: tensors that are made smaller together if their norm is above `clip_norm`, and the norm. `None`
+    stays `None`."""
+    given = [tensor for tensor in t_list if tensor is not None]
+    if use_norm is None:
+        norm = FUNCTIONS["linalg.global_norm"](given)
+        made = _CLIP.call({"xs": given}, {"clip_norm": clip_norm})[: len(given)]
+    else:
+        norm = convert_to_tensor(use_norm, "float32")
+        scale = clip_norm * FUNCTIONS["math.minimum"](1.0 / norm, 1.0 / clip_norm)
+        made = [convert_to_tensor(tensor) * cast(scale, convert_to_tensor(tensor)._dtype) for tensor in given]
+    made = iter(made)
+    return [None if tensor is None else next(made) for tensor in t_list], norm
 
 
 @_of_symbols
@@ -599,11 +691,16 @@ def _above(values):
     return int(array.max()) + 1 if array.size else 0
 
 
-def confusion_matrix(labels, predictions, num_classes=None, name=None):
-    """TensorFlow's `tf.math.confusion_matrix`, without weights."""
+def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype="int32", name=None):
+    """TensorFlow's `tf.math.confusion_matrix`: for each label and each prediction their number, or the sum of their weights."""
+    num_classes = None if num_classes is None else int(num_classes)
     if num_classes is None:
         num_classes = max(_above(labels), _above(predictions))
-    return _CONFUSION.call({"labels": labels, "predictions": predictions}, {"num_classes": num_classes})[0]
+    if weights is None:
+        return _CONFUSION.call({"labels": labels, "predictions": predictions}, {"num_classes": num_classes})[0]._cast(as_name(dtype))
+    weights, places = convert_to_tensor(weights), convert_to_tensor(labels) * num_classes + convert_to_tensor(predictions)
+    sums = FUNCTIONS["math.unsorted_segment_sum"](weights, places, num_classes * num_classes)
+    return FUNCTIONS["reshape"](sums, [num_classes, num_classes])._cast(as_name(dtype))
 
 
 @_of_symbols
@@ -637,11 +734,11 @@ def ensure_shape(x, shape, name=None):
 
 
 def py_function(func, inp, Tout=None, name=None):
-    """TensorFlow's `tf.py_function`, which calls `func` with tensors."""
-    results = func(*[convert_to_tensor(x) for x in inp])
-    if isinstance(Tout, (list, tuple)):
-        return [convert_to_tensor(result)._cast(as_name(dtype)) for result, dtype in zip(results, Tout)]
-    return convert_to_tensor(results) if Tout is None else convert_to_tensor(results)._cast(as_name(Tout))
+    """TensorFlow's `tf.py_function`, which calls `func` with tensors. In a traced function, each run calls it, and `Tout` must be a
+    `tf.TensorSpec` or a list of them."""
+    from .control_flow import host_function
+
+    return host_function(func, inp, Tout)
 
 
 def _sizes(shape):

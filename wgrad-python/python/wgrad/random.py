@@ -1,6 +1,6 @@
 """TensorFlow's `tf.random`: numbers from the global generator, from generators of a program, and from seeds alone.
 
-Uniform numbers, integers and bits of a seed or of a generator (Philox) equal TensorFlow's; normal ones differ in the last bits."""
+Uniform numbers, integers, bits and classes of a seed or of a generator (Philox) equal TensorFlow's; normal ones differ in the last bits."""
 
 import numpy as np
 
@@ -132,9 +132,30 @@ def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32
 
 
 def stateless_categorical(logits, num_samples, seed, dtype="int32", name=None):
-    """As `categorical`; the indices depend on the seed alone."""
-    pair = _pair("stateless_categorical", seed)
-    return _cast(_wgrad.stateless_by("categorical", [int(num_samples)], pair, [convert_to_tensor(logits)]), dtype)
+    """As `categorical`; the indices depend on the seed alone. They are TensorFlow's, except where one of its numbers of 64 bits is between
+    two of 24 bits: about one index in a million."""
+    from .ops import FUNCTIONS, where
+
+    logits, count = convert_to_tensor(logits), int(num_samples)
+    if len(logits._shape) != 2 or not logits._shape[1]:
+        raise errors.InvalidArgumentError(f"stateless_categorical: logits are {list(logits._shape)}; they must be [B, N], with a class to draw.")
+    if count < 0:
+        raise errors.InvalidArgumentError(f"stateless_categorical: num_samples is {count}; it must not be negative.")
+    if not logits._dtype.startswith("float"):
+        raise errors.InvalidTypeError(f"stateless_categorical: logits are {logits._dtype}; they must be floats.")
+    rows = logits._shape[0]
+    logits = FUNCTIONS["stop_gradient"](logits._cast("float32"))
+    # As in TensorFlow, the words of a draw are the high and the low half of a fraction, and classes without a finite logit have no share.
+    words = _wgrad.stateless("bits", [rows, count, 2], _pair("stateless_categorical", seed), 0.0, 0.0, False)
+    bits, words = FUNCTIONS["bitwise.bitwise_and"](words[..., 0], np.uint32(0xFFFFF)), words[..., 1]
+    fraction = bits._cast("float32") * 2.0**-20 + FUNCTIONS["bitwise.right_shift"](words, np.uint32(28))._cast("float32") * 2.0**-24
+    finite = FUNCTIONS["math.is_finite"](logits)
+    known = where(finite, logits, -3e38)
+    shares = where(finite, FUNCTIONS["math.exp"](known - FUNCTIONS["math.reduce_max"](known, -1, True)), 0.0)
+    sums = FUNCTIONS["math.cumsum"](shares, -1)
+    # The largest fraction stays below the sum, so that a class without a share is never drawn.
+    wanted = FUNCTIONS["math.minimum"](fraction, 1 - 2.0**-23) * sums[:, -1:]
+    return _cast(FUNCTIONS["searchsorted"](sums, wanted, side="right"), dtype)
 
 
 def stateless_shuffle(value, seed, alg="auto_select", name=None):
@@ -268,6 +289,22 @@ def set_global_generator(generator):
     _global = generator
 
 
+def _whole(call, shape, seed):
+    """Integers of 32 random bits, with signs."""
+    bits = _wgrad.stateless("bits", _sizes(shape), _pair(call, seed), 0.0, 0.0, False).numpy()
+    return convert_to_tensor(bits.view("int32"))
+
+
+def split(seed, num=2, alg="auto_select"):
+    """`num` seeds, `[num, 2]`, that are independent of each other and depend on the seed alone."""
+    return _whole("random.split", [int(num), 2], seed)
+
+
+def fold_in(seed, data, alg="auto_select"):
+    """A seed that depends on a seed and a number, such as that of a step."""
+    return convert_to_tensor([_whole("random.fold_in", [], seed), convert_to_tensor(data)])
+
+
 class experimental:
     """Functions of seeds."""
 
@@ -275,3 +312,5 @@ class experimental:
     get_global_generator = staticmethod(get_global_generator)
     set_global_generator = staticmethod(set_global_generator)
     stateless_shuffle = staticmethod(stateless_shuffle)
+    stateless_split = staticmethod(split)
+    stateless_fold_in = staticmethod(fold_in)

@@ -1,8 +1,10 @@
-"""Random changes of images, `tf.image.random_*`. One number is drawn for the whole batch, except for flips and crops."""
+"""Random changes of images, `tf.image.random_*`. One number is drawn for the whole batch, except for flips and crops.
+
+Those of `stateless_random_*` depend on their seed alone, and are TensorFlow's."""
 
 from . import _wgrad
-from .ops import FUNCTIONS
-from .random import _source
+from .ops import FUNCTIONS, where
+from .random import _source, stateless_uniform
 from .tensor import convert_to_tensor
 
 
@@ -19,8 +21,6 @@ def _flipped(image, flip, seed):
     if len(image._shape) != 4:
         raise ValueError(f"image.random_flip: the images are {list(image._shape)}; they must have 3 or 4 axes.")
     chosen = _wgrad.constant((_draw(seed, 0.0, 1.0, [image._shape[0]]) < 0.5).reshape(-1, 1, 1, 1), "bool")
-    from .ops import where
-
     return where(chosen, flip(image), image)
 
 
@@ -58,11 +58,81 @@ def random_hue(image, max_delta, seed=None):
     return FUNCTIONS["image.adjust_hue"](image, float(_draw(seed, -max_delta, max_delta)))
 
 
+def _fits(call, shape, size):
+    if len(size) != len(shape) or any(length > whole for length, whole in zip(size, shape)):
+        raise ValueError(f"image.{call}: the size is {size} and the tensor {shape}; each axis must have room.")
+
+
 def random_crop(value, size, seed=None, name=None):
     """TensorFlow's `tf.image.random_crop`: a part of this size."""
     value = convert_to_tensor(value)
     shape, size = list(value._shape), [int(length) for length in size]
-    if len(size) != len(shape) or any(length > whole for length, whole in zip(size, shape)):
-        raise ValueError(f"image.random_crop: the size is {size} and the tensor {shape}; each axis must have room.")
+    _fits("random_crop", shape, size)
     begin = [min(int(_draw(seed, 0.0, 1.0) * (whole - length + 1)), whole - length) for length, whole in zip(size, shape)]
+    return FUNCTIONS["slice"](value, begin, size)
+
+
+# ---- numbers of a seed ----
+
+
+def _between(call, seed, low, high):
+    if not low <= high:
+        raise ValueError(f"image.{call}: the bounds are {low} and {high}; the lower one must not be above the other.")
+    return float(stateless_uniform([], seed, float(low), float(high)).numpy())
+
+
+def _at_most(call, seed, largest, limit=float("inf")):
+    if not 0 <= largest <= limit:
+        raise ValueError(f"image.{call}: max_delta is {largest}; it must be at least 0" + (f" and at most {limit}." if limit < 1 else "."))
+    return _between(call, seed, -largest, largest)
+
+
+def _flipped_by(call, image, flip, seed):
+    image = convert_to_tensor(image)
+    if len(image._shape) == 3:
+        # TensorFlow flips an image below a half, and the images of a batch above it.
+        return flip(image) if stateless_uniform([], seed).numpy() < 0.5 else image
+    if len(image._shape) != 4:
+        raise ValueError(f"image.{call}: the images are {list(image._shape)}; they must have 3 or 4 axes.")
+    chosen = FUNCTIONS["reshape"](stateless_uniform([image._shape[0]], seed) > 0.5, [-1, 1, 1, 1])
+    return where(chosen, flip(image), image)
+
+
+def stateless_random_flip_left_right(image, seed):
+    """TensorFlow's `tf.image.stateless_random_flip_left_right`: each image with a probability of a half."""
+    return _flipped_by("stateless_random_flip_left_right", image, FUNCTIONS["image.flip_left_right"], seed)
+
+
+def stateless_random_flip_up_down(image, seed):
+    """TensorFlow's `tf.image.stateless_random_flip_up_down`: each image with a probability of a half."""
+    return _flipped_by("stateless_random_flip_up_down", image, FUNCTIONS["image.flip_up_down"], seed)
+
+
+def stateless_random_brightness(image, max_delta, seed):
+    """TensorFlow's `tf.image.stateless_random_brightness`."""
+    return FUNCTIONS["image.adjust_brightness"](image, _at_most("stateless_random_brightness", seed, max_delta))
+
+
+def stateless_random_contrast(image, lower, upper, seed):
+    """TensorFlow's `tf.image.stateless_random_contrast`."""
+    return FUNCTIONS["image.adjust_contrast"](image, _between("stateless_random_contrast", seed, lower, upper))
+
+
+def stateless_random_saturation(image, lower, upper, seed):
+    """TensorFlow's `tf.image.stateless_random_saturation`."""
+    return FUNCTIONS["image.adjust_saturation"](image, _between("stateless_random_saturation", seed, lower, upper))
+
+
+def stateless_random_hue(image, max_delta, seed):
+    """TensorFlow's `tf.image.stateless_random_hue`."""
+    return FUNCTIONS["image.adjust_hue"](image, _at_most("stateless_random_hue", seed, max_delta, 0.5))
+
+
+def stateless_random_crop(value, size, seed, name=None):
+    """TensorFlow's `tf.image.stateless_random_crop`: a part of this size."""
+    value = convert_to_tensor(value)
+    shape, size = list(value._shape), [int(length) for length in size]
+    _fits("stateless_random_crop", shape, size)
+    drawn = stateless_uniform([len(shape)], seed, 0, 2**31 - 1, "int32").numpy().tolist()
+    begin = [number % (whole - length + 1) for number, whole, length in zip(drawn, shape, size)]
     return FUNCTIONS["slice"](value, begin, size)

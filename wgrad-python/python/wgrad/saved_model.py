@@ -3,12 +3,18 @@
 import inspect
 
 from . import _wgrad, errors
+from .concrete_function import ConcreteFunction
+from .strings import host_array, noted
 from .tape import Function, TensorSpec, _flat
 from .tensor import convert_to_tensor
 
 
+# What holds values of dtypes that devices do not have.
+_WIDER = {"int8": "int32", "int16": "int32", "uint16": "uint32"}
+
+
 class SavedFunction:
-    """A function of a loaded model. It takes tensors by name, or in order, and returns a dict of tensors."""
+    """A function of a loaded model. It takes tensors and arrays of strings by name, or in order, and returns a dict of them."""
 
     def __init__(self, native, keep=None):
         self._native, self._keep = native, keep
@@ -35,16 +41,18 @@ class SavedFunction:
                 raise TypeError(f"{self.name}: the argument '{name}' is given twice.")
             named[name] = value
         dtypes = {name: dtype for name, dtype, _ in self._inputs}
-        given = {name: convert_to_tensor(value, _device_dtype(dtypes.get(name))) for name, value in named.items()}
-        return self._native.call(given)
+        given, texts = {}, {}
+        for name, value in named.items():
+            if dtypes.get(name) == "string":
+                texts[name] = host_array(value)
+            else:
+                given[name] = convert_to_tensor(value, _WIDER.get(dtypes.get(name), dtypes.get(name)))
+        results, texts = self._native.call(given, texts)
+        return results | {name: noted(text) for name, text in texts.items()}
 
     def __repr__(self):
         inputs = ", ".join(f"{name}: {dtype}" for name, dtype, _ in self._inputs)
         return f"<SavedFunction {self.name}({inputs}) -> {', '.join(name for name, *_ in self._outputs)}>"
-
-
-def _device_dtype(name):
-    return None if name is None or name == "string" else name
 
 
 def _spec(dtype, shape):
@@ -148,6 +156,8 @@ def load(export_dir, tags=None, options=None):
 
 def _written(name, function, signature=None):
     """A function as the native part writes it."""
+    if isinstance(function, ConcreteFunction):
+        function = function._as_function()
     if not isinstance(function, Function):
         raise TypeError(f"save: the signature '{name}' is {type(function).__name__}; it must be a tf.function.")
     specs = function._signature if signature is None else signature

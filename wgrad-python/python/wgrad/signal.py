@@ -2,7 +2,7 @@
 
 from . import _wgrad
 from .complex_numbers import ComplexTensor as _ComplexTensor, of as _of
-from .ops import FUNCTIONS as _F
+from .ops import FUNCTIONS as _F, cast as _cast
 from .tensor import convert_to_tensor as _convert
 
 dct, idct = _F["signal.dct"], _F["signal.idct"]
@@ -99,3 +99,72 @@ def inverse_stft(stfts, frame_length, frame_step, fft_length=None, window_fn=han
     if window_fn is not None:
         frames = frames * window_fn(frame_length)
     return overlap_and_add(frames, frame_step)
+
+
+# ---- order of frequencies ----
+
+
+def _shifted(call, x, axes, sign):
+    """The numbers moved by half of the length of each axis."""
+    shape = list(x.shape) if isinstance(x, _ComplexTensor) else list(_convert(x)._shape)
+    axes = list(range(len(shape))) if axes is None else [axes] if isinstance(axes, int) else [int(at) for at in axes]
+    if any(not -len(shape) <= at < len(shape) for at in axes):
+        raise ValueError(f"{call}: axes are {axes}, and the tensor is {shape}.")
+    axes = [at % len(shape) for at in axes]
+    shifts = [shape[at] // 2 if sign > 0 else -(shape[at] // 2) for at in axes]
+    if not axes:
+        return x if isinstance(x, _ComplexTensor) else _convert(x)
+    return _ComplexTensor(_F["roll"](x._pairs, shifts, axes)) if isinstance(x, _ComplexTensor) else _F["roll"](x, shifts, axes)
+
+
+def fftshift(x, axes=None, name=None):
+    """TensorFlow's `tf.signal.fftshift`: the frequency 0 in the middle of the axes."""
+    return _shifted("fftshift", x, axes, 1)
+
+
+def ifftshift(x, axes=None, name=None):
+    """TensorFlow's `tf.signal.ifftshift`: what undoes `fftshift`."""
+    return _shifted("ifftshift", x, axes, -1)
+
+
+# ---- modified cosine transforms ----
+
+
+def kaiser_bessel_derived_window(window_length, beta=12.0, dtype="float32", name=None):
+    """TensorFlow's `tf.signal.kaiser_bessel_derived_window`, of an even length."""
+    half = int(window_length) // 2
+    sums = _F["math.cumsum"](kaiser_window(half + 1, beta))
+    part = _F["math.sqrt"](sums[:-1] / sums[-1])
+    return _cast(_F["concat"]([part, _F["reverse"](part, [0])], 0), dtype)
+
+
+def mdct(signals, frame_length, window_fn=vorbis_window, pad_end=False, norm=None, name=None):
+    """TensorFlow's `tf.signal.mdct`: the modified discrete cosine transform of frames that overlap by half."""
+    length = int(frame_length)
+    if length < 4 or length % 4:
+        raise ValueError(f"mdct: frame_length is {length}; it must be a multiple of 4.")
+    if norm not in (None, "ortho"):
+        raise ValueError(f"mdct: norm is {norm!r}; it must be None or 'ortho'.")
+    half = length // 2
+    frames = frame(signals, length, half, pad_end=pad_end)
+    frames = frames * (2.0**-0.5 if window_fn is None else window_fn(length))
+    a, b, c, d = _F["split"](frames, 4, -1)
+    backwards = lambda x: _F["reverse"](x, [len(x._shape) - 1])
+    folded = _F["concat"]([-backwards(c) - d, a - backwards(b)], -1)
+    return dct(folded, type=4, norm=norm)
+
+
+def inverse_mdct(mdcts, window_fn=vorbis_window, norm=None, name=None):
+    """TensorFlow's `tf.signal.inverse_mdct`: the signal of the frames of `mdct`."""
+    if norm not in (None, "ortho"):
+        raise ValueError(f"inverse_mdct: norm is {norm!r}; it must be None or 'ortho'.")
+    mdcts = _convert(mdcts)
+    half = mdcts._shape[-1]
+    if half < 2 or half % 2:
+        raise ValueError(f"inverse_mdct: frames have {half} numbers; it must be an even number.")
+    unfolded = dct(mdcts, type=4, norm="ortho") if norm == "ortho" else dct(mdcts, type=4) * (0.5 / half)
+    first, second = _F["split"](unfolded, 2, -1)
+    backwards = lambda x: _F["reverse"](x, [len(x._shape) - 1])
+    real = _F["concat"]([second, -backwards(second), -backwards(first), -first], -1)
+    real = real * (2.0**-0.5 if window_fn is None else window_fn(2 * half))
+    return overlap_and_add(real, half)

@@ -4,6 +4,7 @@ Patterns are those of Python's `re`, which reads nearly all of RE2's.
 """
 
 import functools
+import inspect
 import re
 import typing
 
@@ -24,6 +25,21 @@ class StringTensor(np.ndarray):
         """The array; a string without axes as `bytes`."""
         return np.asarray(self) if self.ndim else self.item()
 
+    def __eq__(self, other):
+        return np.asarray(self) == (np.asarray(of(other)) if is_text(other) else other)
+
+    def __ne__(self, other):
+        return np.asarray(self) != (np.asarray(of(other)) if is_text(other) else other)
+
+    def __add__(self, other):
+        return join([self, other])
+
+    def __radd__(self, other):
+        return join([other, self])
+
+    # Arrays have no hash, and what defines `__eq__` says so.
+    __hash__ = None
+
 
 class StringScalar(bytes):
     """A string with `numpy()`, as tensors have it."""
@@ -34,6 +50,35 @@ class StringScalar(bytes):
     def numpy(self):
         """The string as `bytes`."""
         return bytes(self)
+
+    def __eq__(self, other):
+        return bytes.__eq__(self, other.encode() if isinstance(other, str) else other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __add__(self, other):
+        return StringScalar(bytes(self) + _bytes(other)) if isinstance(other, (str, bytes)) else join([self, other])
+
+    def __radd__(self, other):
+        return StringScalar(_bytes(other) + bytes(self))
+
+    __hash__ = bytes.__hash__
+
+
+def host_array(value):
+    """An array of strings or numbers on the host, as the native part takes it."""
+    if isinstance(value, (Tensor, Variable)):
+        value = value.numpy()
+    array = np.asarray(value)
+    if array.dtype.kind in "SUO":
+        texts = []
+        for text in array.ravel().tolist():
+            if not isinstance(text, (str, bytes)):
+                raise TypeError(f"an array of strings contains {text!r} of {type(text).__name__}.")
+            texts.append(text.encode() if isinstance(text, str) else text)
+        return "str", list(array.shape), texts
+    return array.dtype.str[1:], list(array.shape), array.astype(array.dtype.newbyteorder("<")).tobytes()
 
 
 def noted(text):
@@ -258,6 +303,108 @@ def to_hash_bucket_strong(input, num_buckets, key, name=None):
     return _hashed(input, {"num_bins": int(num_buckets), "salt": [int(number) for number in key]})
 
 
+# ---- texts of tensors, and pieces of texts ----
+
+
+def _shown(value):
+    """An element as TensorFlow prints it."""
+    if isinstance(value, bytes):
+        escapes = {0x0A: "\\n", 0x0D: "\\r", 0x09: "\\t", 0x22: '\\"', 0x27: "\\'", 0x5C: "\\\\"}
+        plain = lambda byte: chr(byte) if 32 <= byte < 127 or byte >= 128 else f"\\{byte:03o}"
+        return ('"' + "".join(escapes.get(byte) or plain(byte) for byte in value) + '"').encode("latin-1")
+    if isinstance(value, (bool, np.bool_)):
+        return b"1" if value else b"0"
+    if isinstance(value, np.floating):
+        # Six digits if they are enough, otherwise nine, which are for all numbers of 32 bits.
+        short = f"{value:.6g}"
+        return (short if value.dtype.type(short) == value else f"{value:.9g}").encode()
+    return str(value).encode()
+
+
+def _summary(array, ends, depth=0):
+    """An array in brackets, with the first and the last elements of each axis; `depth` is the number of brackets around it."""
+    if isinstance(array, (bytes, np.generic)) or not array.ndim:
+        return _shown(array if isinstance(array, bytes) else array[()])
+    space = b" " if array.ndim == 1 else b"\n" * (array.ndim - 1) + b" " * (depth + 1)
+    count = array.shape[0]
+    parts = [_summary(part, ends, depth + 1) for part in array[: min(ends, count)]]
+    if count > 2 * ends:
+        # With nothing in front, TensorFlow begins with the space.
+        parts.append(b"..." if parts else space + b"...")
+    parts += [_summary(part, ends, depth + 1) for part in array[max(ends, count - ends) :]]
+    return b"[" + space.join(parts) + b"]"
+
+
+def format(template, inputs, placeholder="{}", summarize=3, name=None):
+    """TensorFlow's `tf.strings.format`: a string with the values of tensors in place of `{}`. Each axis shows `summarize` elements at both
+    ends, or all with -1."""
+    given = list(inputs) if isinstance(inputs, (list, tuple)) and not isinstance(inputs, np.ndarray) else [inputs]
+    parts = _bytes(template).split(_bytes(placeholder))
+    if len(parts) != len(given) + 1:
+        raise ValueError(f"format: the template has {len(parts) - 1} times {placeholder!r}, and there are {len(given)} tensors.")
+    made = parts[0]
+    for one, after in zip(given, parts[1:]):
+        array = of(one) if is_text(one) else convert_to_tensor(one).numpy()
+        made += _summary(np.asarray(array), array.size if summarize < 0 else min(int(summarize), array.size)) + after
+    return noted(made)
+
+
+def bytes_split(input, name=None):
+    """TensorFlow's `tf.strings.bytes_split`: an array of the bytes of a string; for several strings, a list of such arrays."""
+    texts = of(input)
+    if texts.ndim:
+        return [bytes_split(row) for row in texts]
+    text = texts.item()
+    return of(np.array([text[at : at + 1] for at in range(len(text))], dtype=object))
+
+
+def ngrams(data, ngram_width, separator=" ", pad_values=None, padding_width=None, preserve_short_sequences=False, name=None):
+    """TensorFlow's `tf.strings.ngrams`: neighbours in the last axis, joined. Rows of different lengths are a list of arrays."""
+    widths = [int(width) for width in (ngram_width if isinstance(ngram_width, (list, tuple)) else [ngram_width])]
+    if min(widths) < 1:
+        raise ValueError(f"ngrams: ngram_width is {ngram_width}; it must be at least 1.")
+    if isinstance(data, list) and data and not isinstance(data[0], (str, bytes)):
+        return [ngrams(row, ngram_width, separator, pad_values, padding_width, preserve_short_sequences) for row in data]
+    texts, between = of(data), _bytes(separator)
+    if not texts.ndim:
+        raise ValueError("ngrams: the data is a string; it must have an axis of strings.")
+    if texts.ndim > 1:
+        rows = [ngrams(row, ngram_width, separator, pad_values, padding_width, preserve_short_sequences) for row in texts]
+        return np.stack(rows).view(StringTensor)
+    pads = (pad_values, pad_values) if isinstance(pad_values, (str, bytes)) else pad_values
+    if padding_width is not None and padding_width < 1:
+        raise ValueError(f"ngrams: padding_width is {padding_width}; it must be at least 1.")
+    made = []
+    for width in widths:
+        pad = 0 if pads is None else min(width - 1, width - 1 if padding_width is None else int(padding_width))
+        row = ([_bytes(pads[0])] * pad + texts.tolist() + [_bytes(pads[1])] * pad) if pad else texts.tolist()
+        count = row.__len__() - width + 1
+        made += [between.join(row[at : at + width]) for at in range(count)]
+        if count < 1 and preserve_short_sequences and row:
+            made.append(between.join(row))
+    return of(np.array(made, dtype=object))
+
+
+def unsorted_segment_join(inputs, segment_ids, num_segments, separator="", name=None):
+    """TensorFlow's `tf.strings.unsorted_segment_join`: the strings of each number, joined in order."""
+    texts, ids, between = of(inputs), np.asarray(segment_ids), _bytes(separator)
+    if texts.shape[: ids.ndim] != ids.shape:
+        raise ValueError(f"unsorted_segment_join: the strings are {list(texts.shape)} and the ids {list(ids.shape)}; the strings must begin with it.")
+    rest = texts.shape[ids.ndim :]
+    rows = texts.reshape(-1, *rest)
+    if ids.size and not ids.max() < num_segments:
+        raise ValueError(f"unsorted_segment_join: an id is {ids.max()}; they must be below {num_segments}.")
+    made = np.empty((int(num_segments), *rest), dtype=object)
+    for place in np.ndindex(made.shape):
+        of_place = [text for number, text in zip(ids.ravel().tolist(), rows[(slice(None), *place[1:])].tolist()) if number == place[0]]
+        made[place] = between.join(of_place)
+    return made.view(StringTensor)
+
+
+# At the end, as it needs the functions above.
+from .unicode_strings import unicode_decode, unicode_encode, unicode_split, unicode_transcode  # noqa: E402
+
+
 # ---- functions of shapes, which take strings, too ----
 
 
@@ -265,12 +412,28 @@ def _sizes(shape):
     return np.asarray(shape).ravel().tolist()
 
 
+def _compared(x, y, name=None):
+    return convert_to_tensor(np.asarray(np.equal(*np.broadcast_arrays(np.asarray(of(x)), np.asarray(of(y)))), dtype=bool))
+
+
 _OF_SHAPES = {
+    "equal": _compared,
+    "not_equal": lambda x, y, name=None: convert_to_tensor(~_compared(x, y).numpy()),
+    "shape": lambda input, out_type="int32", name=None: convert_to_tensor(np.array(of(input).shape, dtype="int32")),
+    "size": lambda input, out_type="int32", name=None: convert_to_tensor(of(input).size),
+    "rank": lambda input, name=None: convert_to_tensor(of(input).ndim),
+    "reverse": lambda tensor, axis, name=None: np.flip(of(tensor), tuple(_sizes(axis))),
+    "transpose": lambda a, perm=None, conjugate=False, name=None: np.transpose(of(a), None if perm is None else _sizes(perm)),
+    "tile": lambda input, multiples, name=None: np.tile(np.asarray(of(input)), _sizes(multiples)).view(StringTensor),
+    "identity": lambda input, name=None: of(input),
     "expand_dims": lambda input, axis, name=None: np.expand_dims(of(input), axis),
     "squeeze": lambda input, axis=None, name=None: np.squeeze(of(input), None if axis is None else tuple(_sizes(axis))),
     "reshape": lambda tensor, shape, name=None: of(tensor).reshape(_sizes(shape)),
     "stack": lambda values, axis=0, name=None: np.stack([of(value) for value in values], axis).view(StringTensor),
     "concat": lambda values, axis, name=None: np.concatenate([of(value) for value in values], axis).view(StringTensor),
+    "boolean_mask": lambda tensor, mask, axis=None, name=None: np.compress(
+        np.asarray(mask), of(tensor), axis or 0
+    ).view(StringTensor) if np.ndim(mask) == 1 else of(tensor)[np.asarray(mask)],
     "gather": lambda params, indices, *rest, axis=0, name=None: np.take(of(params), np.asarray(indices), axis).view(StringTensor),
 }
 
@@ -289,5 +452,7 @@ def _with_strings(function, of_strings):
         return function(*arguments, **named)
 
     call.__name__ = call.__qualname__ = function.__name__
-    call.__doc__, call.__signature__, call.lists = function.__doc__, function.__signature__, function.lists
+    call.__doc__, call.__signature__ = function.__doc__, inspect.signature(function)
+    if hasattr(function, "lists"):
+        call.lists = function.lists
     return call

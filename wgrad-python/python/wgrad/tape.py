@@ -29,9 +29,21 @@ def _flat(structure):
 
         return [leaf for leaves, _ in parts for leaf in leaves], build
     if isinstance(structure, dict):
-        leaves, build_list = _flat(list(structure.values()))
+        # In the order of the keys, as in TensorFlow: dicts with the same keys have the same leaves.
         keys = list(structure)
-        return leaves, lambda leaves: dict(zip(keys, build_list(leaves)))
+        try:
+            order = sorted(keys)
+        except TypeError:
+            order = keys
+        leaves, build_list = _flat([structure[key] for key in order])
+
+        def build_dict(leaves):
+            made = dict(zip(order, build_list(leaves)))
+            return {key: made[key] for key in keys}
+
+        return leaves, build_dict
+    if hasattr(type(structure), "_wgrad_flat"):
+        return structure._wgrad_flat()
     return [structure], lambda leaves: next(leaves)
 
 
@@ -118,6 +130,38 @@ def custom_gradient(f):
     return call
 
 
+def grad_pass_through(f):
+    """TensorFlow's `tf.grad_pass_through`: a function with the values of `f`, whose gradient is the one of its result, unchanged."""
+
+    @functools.wraps(f)
+    def call(x, **options):
+        return _wgrad.custom_gradient(lambda x: (f(x, **options), lambda dy: dy), [convert_to_tensor(x)])
+
+    return call
+
+
+def recompute_grad(f):
+    """TensorFlow's `tf.recompute_grad`: a function with the values and the gradients of `f`. What `f` computes is kept for its gradient, and
+    not computed again."""
+
+    @functools.wraps(f)
+    def call(*arguments, **options):
+        return f(*arguments, **options)
+
+    return call
+
+
+def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggregation_method=None, stop_gradients=None,
+              unconnected_gradients="none"):
+    """TensorFlow's `tf.gradients`, which is for graphs: it is an error."""
+    raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape instead.")
+
+
+def hessians(ys, xs, gate_gradients=False, aggregation_method=None, name="hessians"):
+    """TensorFlow's `tf.hessians`, which is for graphs: it is an error."""
+    raise RuntimeError("tf.hessians is not supported when eager execution is enabled. Use two tf.GradientTapes, and the jacobian of a gradient.")
+
+
 def gradients_function(f):
     """The function that returns the gradients of `f` with respect to its arguments: early TensorFlow's `tfe.gradients_function`."""
 
@@ -140,14 +184,36 @@ class TensorSpec:
 
         self.shape, self.dtype, self.name = TensorShape(shape), as_dtype(dtype), name
 
-    def _accepts(self, x):
-        sizes = x._shape
-        return x.dtype == self.dtype and len(sizes) == len(self.shape) and all(
-            wanted is None or wanted == size for wanted, size in zip(self.shape, sizes)
+    @classmethod
+    def from_tensor(cls, tensor, name=None):
+        """The shape and the dtype of a tensor."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    def is_compatible_with(self, spec_or_tensor):
+        """Whether a tensor, or all tensors of another spec, fit. Devices hold 32 bits, so `int64` fits `int32`."""
+        other = spec_or_tensor
+        narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+        one, two = (narrow.get(kind.name, kind.name) for kind in (self.dtype, other.dtype))
+        return one == two and len(other.shape) == len(self.shape) and all(
+            wanted is None or wanted == size for wanted, size in zip(self.shape, other.shape)
         )
 
+    # Names what a spec is for other modules.
+    _accepts = is_compatible_with
+
+    def _named(self, name):
+        return self if self.name else TensorSpec(self.shape, self.dtype, name)
+
+    def __eq__(self, other):
+        if not isinstance(other, TensorSpec):
+            return NotImplemented
+        return (tuple(self.shape), self.dtype, self.name) == (tuple(other.shape), other.dtype, other.name)
+
+    def __hash__(self):
+        return hash((tuple(self.shape), self.dtype, self.name))
+
     def __repr__(self):
-        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r})"
+        return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
 class _Structure:
@@ -163,6 +229,14 @@ class _Structure:
             else:
                 self._plan.append((False, leaf))
 
+    def note(self, tensors):
+        """Notes what the tensors look like."""
+        self._specs = [TensorSpec(x._shape, x._dtype) for x in tensors]
+
+    def specs(self):
+        """The structure with specs for the tensors."""
+        return self.rebuild(self._specs)
+
     def rebuild(self, tensors):
         tensors = iter(tensors)
         return self._build(iter([next(tensors) if is_tensor else leaf for is_tensor, leaf in self._plan]))
@@ -170,6 +244,8 @@ class _Structure:
 
 # Whether functions are called without a trace.
 _eagerly = False
+# How many functions a thread traces.
+_TRACES = threading.local()
 
 
 def run_functions_eagerly(run_eagerly):
@@ -194,10 +270,18 @@ class Function:
         functools.update_wrapper(self, f)
         self._signature, self._reduce_retracing = input_signature, reduce_retracing
         self._owners = {}
+        # What each trace returned. Not of the function itself, which would then live as long as its native part.
+        structures = self._structures = {}
 
         def body(rebuild, tensors):
-            made = _Structure(rebuild(tensors))
+            _TRACES.depth = getattr(_TRACES, "depth", 0) + 1
+            try:
+                made = _Structure(rebuild(tensors))
+            finally:
+                _TRACES.depth -= 1
             tensors, made.tensors = made.tensors, None
+            made.note(tensors)
+            structures[rebuild.key] = made
             return tensors, made
 
         self._native = _wgrad.NativeFunction(body, reduce_retracing)
@@ -205,6 +289,11 @@ class Function:
     def __call__(self, *arguments, **named):
         if _eagerly:
             return self.python_function(*arguments, **named)
+        results, structure = self._converting(self._native.call, *self._prepared(arguments, named))
+        return structure.rebuild(results)
+
+    def _prepared(self, arguments, named):
+        """The function that rebuilds the arguments, their tensors, and a text that stands for what else they are."""
         leaves, build = _flat((arguments, named))
         tensors, key = [], []
         for leaf in leaves:
@@ -227,16 +316,48 @@ class Function:
             made = build(iter([next(tensors) if yes else leaf for yes, leaf in zip(is_tensor, leaves)]))
             return self._traced(*made[0], **made[1])
 
-        key = ", ".join(key)
-        made = None
+        rebuild.key = ", ".join(key)
+        return rebuild, tensors, rebuild.key
+
+    def _converting(self, call, *arguments):
+        """The result of a call that traces. If that needs the values of tensors, once more with converted statements."""
         try:
-            made = self._native.call(rebuild, tensors, key)
+            return call(*arguments)
         except FailedPreconditionError:
             if not self._converts():
                 raise
         # Outside of the handler, whose error would appear in front of those of the converted function.
-        results, structure = self._native.call(rebuild, tensors, key) if made is None else made
-        return structure.rebuild(results)
+        return call(*arguments)
+
+    def _trace(self, arguments, named):
+        """Traces the function for these arguments, unless it has been; the text that stands for them."""
+        rebuild, tensors, key = self._prepared(arguments, named)
+        if key not in self._structures:
+            self._converting(self._native.trace, rebuild, tensors, key)
+        return key
+
+    def _inline(self, arguments, named):
+        """The result of the Python function, in the trace of another one."""
+        return self._converting(lambda: self._traced(*arguments, **named))
+
+    def _parameters(self):
+        """The parameters of the Python function; of a method without the first one."""
+        made = inspect.signature(self._source)
+        return made if self._owner is None else made.replace(parameters=list(made.parameters.values())[1:])
+
+    def get_concrete_function(self, *args, **kwargs):
+        """The trace for these arguments: tensors, or `tf.TensorSpec`s in their place. Without arguments, that of the
+        `input_signature`."""
+        from .concrete_function import ConcreteFunction
+
+        if not args and not kwargs and self._signature is not None:
+            args = tuple(self._signature)
+        return ConcreteFunction(self, args, kwargs)
+
+    @property
+    def input_signature(self):
+        """The specs that all calls must fit, or `None`."""
+        return None if self._signature is None else tuple(self._signature)
 
     def _of_owner(self, f):
         """The function without the first argument of a method."""
@@ -265,7 +386,7 @@ class Function:
 
     def _check(self, tensors):
         if len(tensors) != len(self._signature) or not all(
-            spec._accepts(x) for spec, x in zip(self._signature, tensors)
+            spec.is_compatible_with(x) for spec, x in zip(self._signature, tensors)
         ):
             shown = ", ".join(f"{x._dtype}{x._shape}" for x in tensors)
             raise ValueError(

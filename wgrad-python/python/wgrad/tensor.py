@@ -45,7 +45,20 @@ def constant(value, dtype=None, shape=None, name="Const"):
                 raise TypeError(f"constant: strings cannot be {as_name(dtype)}; tf.strings.to_number makes numbers of them.")
             made = strings.of(value)
             return made if shape is None else np.broadcast_to(made, tuple(shape)).view(strings.StringTensor)
+    if as_name(dtype) in ("complex64", "complex128") or dtype is None and _is_complex(value):
+        from . import complex_numbers
+
+        if shape is not None:
+            raise TypeError("constant: a shape of complex numbers is not supported; use tf.complex of two tensors.")
+        return complex_numbers.of(value)
     return _wgrad.constant(_read(value), as_name(dtype), None if shape is None else [int(size) for size in shape])
+
+
+def _is_complex(value):
+    """Whether a value is a complex number, or a list or an array of them."""
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    return isinstance(value, (complex, np.complexfloating)) or isinstance(value, np.ndarray) and value.dtype.kind == "c"
 
 
 def is_tensor(value):

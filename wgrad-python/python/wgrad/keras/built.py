@@ -40,14 +40,6 @@ class _Built(Model):
         front = self._fronted()
         return None if front is None else front.plan()
 
-    def export(self, filepath, format="tf_saved_model"):
-        front = self._fronted()
-        if front is not None:
-            raise TypeError(
-                f"export: {front.layers[0]._class} computes on the host, which a SavedModel does not; export the layers behind it."
-            )
-        super().export(filepath, format)
-
     def summary(self, print_fn=print, **options):
         front = self._fronted()
         for layer in front.layers if front is not None else ():
@@ -116,6 +108,21 @@ class _Built(Model):
     def _on(self, symbols):
         results = _wgrad.NativeLayer.of_python(self).on(symbols, self._name, False)
         return self._rebuilt(_noted(self, symbols, results))
+
+    def get_config(self):
+        """The layers with their options, as Keras has them."""
+        if self._is_written():
+            return super().get_config()
+        return json.loads(self.to_json())["config"]
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model of the layers of a config, with new weights."""
+        if cls not in (Sequential, Functional):
+            return cls(**config)
+        from .files import model_from_json
+
+        return model_from_json(json.dumps({"class_name": cls.__name__, "config": config}), custom_objects)
 
     def _name_layers(self, layers):
         """Tells layers the names that they have in this model."""
@@ -295,7 +302,7 @@ class LoadedLayer(Layer):
     """A layer of a model that was loaded: its weights and options."""
 
     def __init__(self, graph, at, name, config):
-        super().__init__(name=name)
+        super().__init__(name=name, dtype=config.get("dtype"))
         self._wgrad_graph, self._wgrad_at, self._wgrad_options = graph, at, config
         self.built = True
 

@@ -1,7 +1,11 @@
 """Callbacks of `fit`, written in Python."""
 
+import json
 import math
 import os
+import urllib.parse
+import urllib.request
+import warnings
 
 import numpy as np
 
@@ -76,6 +80,16 @@ class History(Callback):
     def __init__(self):
         super().__init__()
         self.history, self.epoch = {}, []
+
+    # `fit` fills it itself; these are for a loop of a program.
+
+    def on_train_begin(self, logs=None):
+        self.epoch = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch.append(epoch)
+        for key, value in (logs or {}).items():
+            self.history.setdefault(key, []).append(value)
 
 
 def wrapped(callbacks, model, params):
@@ -345,3 +359,116 @@ class TensorBoard(Callback):
 
     def on_train_end(self, logs=None):
         self._writers = {}
+
+
+class CallbackList(Callback):
+    """Callbacks as one, for a training loop of a program."""
+
+    def __init__(self, callbacks=None, add_history=False, add_progbar=False, model=None, **params):
+        super().__init__()
+        if add_progbar:
+            raise TypeError("CallbackList: add_progbar is not supported; use keras.utils.Progbar in the loop.")
+        self.callbacks = list(callbacks or ())
+        if add_history and not any(isinstance(callback, History) for callback in self.callbacks):
+            self.callbacks.append(History())
+        if model is not None:
+            self.set_model(model)
+        self.set_params(params)
+
+    def append(self, callback):
+        self.callbacks.append(callback)
+
+    def set_model(self, model):
+        super().set_model(model)
+        for callback in self.callbacks:
+            callback.set_model(model)
+            if isinstance(callback, History):
+                model.history = callback
+
+    def set_params(self, params):
+        super().set_params(params)
+        for callback in self.callbacks:
+            callback.set_params(params)
+
+
+def _for_all(name):
+    def method(self, *arguments, **options):
+        for callback in self.callbacks:
+            getattr(callback, name)(*arguments, **options)
+
+    method.__name__, method.__qualname__ = name, f"CallbackList.{name}"
+    return method
+
+
+for _name in [name for name in vars(Callback) if name.startswith("on_")]:
+    setattr(CallbackList, _name, _for_all(_name))
+
+
+class RemoteMonitor(Callback):
+    """Sends the logs of each epoch to a server by HTTP: as a field of a form, or as JSON."""
+
+    def __init__(self, root="http://localhost:9000", path="/publish/epoch/end/", field="data", headers=None, send_as_json=False):
+        super().__init__()
+        self.root, self.path, self.field, self.headers, self.send_as_json = root, path, field, headers, send_as_json
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = {"epoch": epoch} | {key: float(value) for key, value in (logs or {}).items()}
+        text = json.dumps(logs)
+        kind = "application/json" if self.send_as_json else "application/x-www-form-urlencoded"
+        body = text if self.send_as_json else urllib.parse.urlencode({self.field: text})
+        request = urllib.request.Request(self.root + self.path, body.encode(), {"Content-Type": kind, **(self.headers or {})})
+        try:
+            urllib.request.urlopen(request, timeout=10).close()
+        except OSError as error:
+            warnings.warn(f"RemoteMonitor: the server at {self.root} did not take the logs: {error}", stacklevel=2)
+
+
+class SwapEMAWeights(Callback):
+    """Gives the model the averages of its weights, which an optimizer with `use_ema` keeps, for evaluations and predictions; with
+    `swap_on_epoch` also at the end of each epoch, such as for a `ModelCheckpoint` behind it."""
+
+    _of_batches = False
+
+    def __init__(self, swap_on_epoch=False):
+        super().__init__()
+        self.swap_on_epoch, self._swapped = swap_on_epoch, False
+
+    def _pairs(self):
+        """The weights with their averages; none before the first step."""
+        optimizer = self.model.optimizer
+        if not optimizer._with_state().get_config()["use_ema"]:
+            raise ValueError("SwapEMAWeights: the optimizer keeps no averages; make it with use_ema=True.")
+        averages = [v for name, v, _ in optimizer._native.variables() if name.split("/")[-2:-1] == ["average"]]
+        weights = self.model.trainable_variables
+        if averages and [v.shape for v in averages] != [v.shape for v in weights]:
+            raise ValueError(f"SwapEMAWeights: the optimizer has {len(averages)} averages for {len(weights)} weights that training changes.")
+        return list(zip(weights, averages))
+
+    def _swap(self, swapped):
+        if self._swapped != swapped:
+            for weight, average in self._pairs():
+                value = weight.read_value()
+                weight.assign(average)
+                average.assign(value)
+            self._swapped = swapped
+
+    def on_epoch_begin(self, epoch, logs=None):
+        if self.swap_on_epoch:
+            self._swap(False)
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.swap_on_epoch:
+            self._swap(True)
+            if epoch == self.params["epochs"] - 1:
+                # The end of `fit` gives the weights what the averages are then.
+                for weight, average in self._pairs():
+                    average.assign(weight)
+                self._swapped = False
+
+    def on_test_begin(self, logs=None):
+        self._swap(True)
+
+    def on_test_end(self, logs=None):
+        self._swap(False)
+
+    on_predict_begin, on_predict_end = on_test_begin, on_test_end

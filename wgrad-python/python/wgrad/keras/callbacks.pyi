@@ -85,3 +85,25 @@ class TensorBoard(Callback):
         self, log_dir: str | os.PathLike[str] = "logs", histogram_freq: int = 0, write_graph: bool = True, write_images: bool = False,
         write_steps_per_second: bool = False, update_freq: str | int = "epoch", **options: Any,
     ) -> None: ...
+
+class CallbackList(Callback):
+    callbacks: list[Callback]
+    def __init__(
+        self, callbacks: Any = None, add_history: bool = False, add_progbar: bool = False, model: Any = None, **params: Any
+    ) -> None: ...
+    def append(self, callback: Callback) -> None: ...
+
+class RemoteMonitor(Callback):
+    root: str
+    path: str
+    field: str
+    headers: dict[str, str] | None
+    send_as_json: bool
+    def __init__(
+        self, root: str = "http://localhost:9000", path: str = "/publish/epoch/end/", field: str = "data",
+        headers: dict[str, str] | None = None, send_as_json: bool = False,
+    ) -> None: ...
+
+class SwapEMAWeights(Callback):
+    swap_on_epoch: bool
+    def __init__(self, swap_on_epoch: bool = False) -> None: ...

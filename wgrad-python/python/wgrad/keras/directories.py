@@ -85,6 +85,45 @@ def img_to_array(img, data_format=None, dtype="float32"):
     return array[..., None] if array.ndim == 2 else array
 
 
+def _pixels(call, x, scale):
+    """An image as bytes `[H, W, C]`; `scale` brings its smallest value to 0 and its largest to 255."""
+    x = np.array(x, dtype="float32")
+    if x.ndim != 3 or x.shape[2] not in (1, 3, 4):
+        raise ValueError(f"{call}: the image is {list(x.shape)}; it must be [height, width, channels] with 1, 3 or 4 channels.")
+    if scale:
+        x = x - x.min()
+        x = x / (x.max() or 1) * 255
+    return x.astype("uint8")
+
+
+def _last_channels(x, data_format):
+    return np.asarray(x).transpose(1, 2, 0) if data_format == "channels_first" else x
+
+
+def array_to_img(x, data_format=None, scale=True, dtype=None):
+    """An image of Pillow, which must be installed. `scale` brings the smallest value to 0 and the largest to 255."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("array_to_img: Pillow is not installed; save_img writes files without it.") from error
+    pixels = _pixels("array_to_img", _last_channels(x, data_format), scale)
+    return Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+
+
+def save_img(path, x, data_format=None, file_format=None, scale=True, **options):
+    """Writes an image as a PNG or JPEG file, by the end of its name."""
+    from .. import io
+
+    if options:
+        raise TypeError(f"save_img: there is no option '{next(iter(options))}'.")
+    pixels = _pixels("save_img", _last_channels(x, data_format), scale)
+    kind = (file_format or os.path.splitext(str(path))[1].lstrip(".")).lower()
+    encode = getattr(io, f"encode_{ {'jpg': 'jpeg'}.get(kind, kind)}", None)
+    if encode is None:
+        raise ValueError(f"save_img: the file {path} is of the kind {kind!r}; it must be png or jpeg.")
+    io.write_file(str(path), encode(pixels))
+
+
 def _hash(path, algorithm):
     digest = hashlib.new(algorithm)
     with open(path, "rb") as file:

@@ -6,18 +6,19 @@ import zipfile
 
 from .. import _wgrad
 from .built import Functional, Sequential
+from .composed_layers import OF_FILES
 from .feature_space import FeatureSpace
 from .fronts import Front
 from .layer import Layer
 from .metric import METRICS
-from .objects import LOSSES, OPTIMIZERS
+from .objects import LOSSES, OPTIMIZERS, SCHEDULES
 from .settings import _object_of, _settings_of
 from .structure import _REGISTERED
 
 
 def _custom(custom_objects):
     found = []
-    for name, cls in {**_REGISTERED, **(custom_objects or {})}.items():
+    for name, cls in {**OF_FILES, **_REGISTERED, **(custom_objects or {})}.items():
         if isinstance(cls, type) and issubclass(cls, Layer):
             made = lambda text, cls=cls: cls.from_config(json.loads(text))
             found.extend({(key, False, made) for key in (name, cls.__name__)})
@@ -39,10 +40,10 @@ def load_model(filepath, custom_objects=None, compile=True):
         model._take_front(Front.of_plan(plan))
     if settings is not None:
         model.compile(
-            _object_of(settings["optimizer"], (OPTIMIZERS,)), _object_of(settings["loss"], (LOSSES,)),
+            _object_of(settings["optimizer"], (OPTIMIZERS, SCHEDULES)), _object_of(settings["loss"], (LOSSES,)),
             metrics=_object_of(settings.get("metrics"), (METRICS,)), loss_weights=settings.get("loss_weights"),
         )
-        native.restore_optimizer(model.optimizer._native, path)
+        native.restore_optimizer(model.optimizer._with_state()._native, path)
     return model
 
 
@@ -65,6 +66,21 @@ def model_from_json(json_string, custom_objects=None):
     if plan is not None:
         model._take_front(Front.of_plan(plan))
     return model
+
+
+def save_model(model, filepath, overwrite=True):
+    """Writes a `.keras` file."""
+    model.save(filepath, overwrite)
+
+
+def save_weights(model, filepath, overwrite=True):
+    """Writes the weights of a model."""
+    model.save_weights(filepath, overwrite)
+
+
+def load_weights(model, filepath, skip_mismatch=False):
+    """Gives a model the weights of a file."""
+    model.load_weights(filepath, skip_mismatch)
 
 
 def clone_model(model, input_tensors=None, clone_function=None):

@@ -5,24 +5,10 @@ import json
 import numpy as np
 
 from .. import _wgrad, strings
+from ..strings import host_array as _given
 from ..tensor import Tensor, Variable, convert_to_tensor
 from .fronts import called, is_symbolic
 from .structure import _by_name, _snake
-
-
-def _given(value):
-    """An array as the native part takes it."""
-    if isinstance(value, (Tensor, Variable)):
-        value = value.numpy()
-    array = np.asarray(value)
-    if array.dtype.kind in "SUO":
-        texts = []
-        for text in array.ravel().tolist():
-            if not isinstance(text, (str, bytes)):
-                raise TypeError(f"an array of strings contains {text!r} of {type(text).__name__}.")
-            texts.append(text.encode() if isinstance(text, str) else text)
-        return "str", list(array.shape), texts
-    return array.dtype.str[1:], list(array.shape), array.astype(array.dtype.newbyteorder("<")).tobytes()
 
 
 def _text(word):

@@ -10,6 +10,7 @@ from .. import _wgrad
 from ..dtypes import TensorShape, as_name
 from ..tensor import Tensor, Variable, convert_to_tensor
 from .objects import KerasVariable, initial_value, penalty, plain
+from .policies import policy_of, weights_in
 from .structure import _context, _in_training, _leaves, _named_variables, _listed, _registered_name, _snake, _structure, _training
 from .symbols import Symbol, _connected, _noted
 
@@ -48,13 +49,18 @@ def _walk(root):
 class Layer:
     """A part of a model. A subclass makes its variables in `__init__` or `build` and computes in `call`."""
 
-    def __init__(self, *, name=None, trainable=True, dtype=None, activity_regularizer=None, input_shape=None, **options):
-        options.pop("autocast", None)
-        options.pop("dynamic", None)
+    # What inputs must be: an `InputSpec` or a list of them.
+    input_spec = None
+
+    def __init__(self, *, name=None, trainable=True, dtype=None, activity_regularizer=None, input_shape=None, autocast=True, **options):
+        for key in ("dynamic", "quantization_config"):
+            if not options.get(key):
+                options.pop(key, None)
         if options:
             raise TypeError(f"{type(self).__name__}: there is no option '{next(iter(options))}'.")
-        if dtype is not None and as_name(getattr(dtype, "name", dtype)) != "float32":
-            raise TypeError(f"{type(self).__name__}: layers written in Python compute in float32; cast in call for {dtype}.")
+        self._policy = policy_of(dtype)
+        # Whether the tensors that the layer is called with are cast to the dtype in which it computes.
+        self.autocast = autocast
         self.built = False
         self.supports_masking = False
         self._name = name
@@ -74,10 +80,19 @@ class Layer:
         self._name = value
 
     @property
-    def dtype(self):
-        return "float32"
+    def dtype_policy(self):
+        """In which dtype the layer computes, and which dtype its weights have."""
+        return self._policy
 
-    compute_dtype = variable_dtype = dtype
+    @property
+    def dtype(self):
+        return self._policy.variable_dtype
+
+    variable_dtype = dtype
+
+    @property
+    def compute_dtype(self):
+        return self._policy.compute_dtype
 
     def build(self, input_shape):
         """Makes the variables, in the first call."""
@@ -88,7 +103,7 @@ class Layer:
     def call(self, inputs):
         raise NotImplementedError(f"{type(self).__name__} has no method call.")
 
-    def add_weight(self, shape=None, initializer=None, dtype="float32", trainable=True, name=None, regularizer=None,
+    def add_weight(self, shape=None, initializer=None, dtype=None, trainable=True, name=None, regularizer=None,
                    constraint=None, **options):
         """Makes a variable of the layer. Optimizers apply the constraint after each step."""
         if isinstance(shape, str):
@@ -98,7 +113,9 @@ class Layer:
         shape = [shape] if isinstance(shape, int) else list(shape)
         if any(size is None for size in shape):
             raise ValueError(f"add_weight: the shape {shape} has an open size.")
-        variable = KerasVariable(initial_value(initializer, shape, as_name(dtype) or "float32"), trainable, constraint=constraint)
+        dtype = as_name(getattr(dtype, "name", dtype)) or self.variable_dtype
+        value = convert_to_tensor(initial_value(initializer, shape, dtype), dtype)
+        variable = KerasVariable(value, trainable, constraint=constraint)
         if regularizer is not None:
             variable._regularizer = penalty(regularizer)
         weights = self.__dict__.setdefault("_weights", {})
@@ -130,7 +147,8 @@ class Layer:
         if arguments and leaves and isinstance(leaves[0], (float, int)):
             # A list of Python's numbers is an array.
             arguments = (convert_to_tensor(arguments[0]), *arguments[1:])
-        arguments = tuple(_converted(argument) for argument in arguments)
+        wanted = self.compute_dtype if self.autocast else None
+        arguments = tuple(_converted(argument, wanted) for argument in arguments)
         accepted = _accepted(self)
         training = named.pop("training", None)
         if training is None:
@@ -145,10 +163,14 @@ class Layer:
         if leaves and self._passes_masks():
             mask = named.get("mask")
             mask = getattr(leaves[0], "_keras_mask", None) if mask is None else mask
+        if self.input_spec is not None and arguments:
+            from .composed_layers import check_inputs
+
+            check_inputs(self, self.input_spec, arguments[0])
         with _Inside(self):
             if not self.built:
                 self._build(arguments[0] if arguments else next(iter(named.values())))
-            with _in_training(training):
+            with _in_training(training), weights_in(self._policy):
                 result = self.call(*arguments, **named)
             if self._activity_regularizer is not None:
                 for leaf in _leaves(result):
@@ -264,10 +286,14 @@ class Layer:
         return int(sum(np.prod(variable._shape) for variable in self.variables))
 
     def get_config(self):
-        return {"name": self.name, "trainable": self._trainable}
+        """The options of the layer, as JSON has them."""
+        config = {"name": self.name, "trainable": self._trainable}
+        # A class of a program that takes no dtype has Keras's default.
+        return config if self._policy == policy_of(None) else config | {"dtype": self._policy.name}
 
     @classmethod
     def from_config(cls, config):
+        """A layer with the options of a config."""
         return cls(**config)
 
     def __repr__(self):
@@ -350,12 +376,20 @@ def _accepted(layer):
 _PARAMETERS = weakref.WeakKeyDictionary()
 
 
-def _converted(inputs):
+def _converted(inputs, dtype):
+    """Arrays as tensors, and floats in a dtype if there is one."""
     if isinstance(inputs, (list, tuple)):
-        made = [_converted(item) for item in inputs]
+        made = [_converted(item, dtype) for item in inputs]
         return type(inputs)(*made) if hasattr(inputs, "_fields") else type(inputs)(made)
     if isinstance(inputs, dict):
-        return {key: _converted(item) for key, item in inputs.items()}
+        return {key: _converted(item, dtype) for key, item in inputs.items()}
     if isinstance(inputs, (np.ndarray, np.generic)):
-        return inputs if inputs.dtype.kind in "SUO" else convert_to_tensor(inputs)
+        if inputs.dtype.kind in "SUO":
+            return inputs
+        inputs = convert_to_tensor(inputs)
+    if isinstance(inputs, Tensor) and dtype in ("float32", "float16") and inputs._dtype != dtype and inputs._dtype.startswith("float"):
+        mask = getattr(inputs, "_keras_mask", None)
+        inputs = inputs._cast(dtype)
+        if mask is not None:
+            inputs._keras_mask = mask
     return inputs

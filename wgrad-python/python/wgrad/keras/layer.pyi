@@ -5,16 +5,21 @@ import numpy.typing as npt
 
 from ..dtypes import DTypeLike
 from ..tensor import Tensor, Variable
+from .policies import DTypePolicy
 
 class Layer:
     built: bool
     supports_masking: bool
+    autocast: bool
+    input_spec: Any
     name: str
     trainable: bool
     def __init__(
         self, *, name: str | None = None, trainable: bool = True, dtype: DTypeLike | None = None, activity_regularizer: Any = None,
-        input_shape: Sequence[int | None] | None = None, **options: Any,
+        input_shape: Sequence[int | None] | None = None, autocast: bool = True, **options: Any,
     ) -> None: ...
+    @property
+    def dtype_policy(self) -> DTypePolicy: ...
     @property
     def dtype(self) -> str: ...
     @property
@@ -25,7 +30,7 @@ class Layer:
     # A subclass has its own parameters.
     call: Callable[..., Any]
     def add_weight(
-        self, shape: Any = None, initializer: Any = None, dtype: DTypeLike = "float32", trainable: bool = True,
+        self, shape: Any = None, initializer: Any = None, dtype: DTypeLike | None = None, trainable: bool = True,
         name: str | None = None, regularizer: Any = None, constraint: Any = None, **options: Any,
     ) -> Variable: ...
     def add_loss(self, loss: Any) -> None: ...

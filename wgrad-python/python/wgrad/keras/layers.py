@@ -1,9 +1,9 @@
 """Keras's layers: a line for each, with its parameters in Keras's order."""
 
+from .cells import RNN, Cell, GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells  # noqa: F401
 from .host_layers import LAYERS as _HOST_LAYERS
 from .layer import Layer
-from .native import AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent
-from .objects import Described, classes
+from .native import AdaptedDiscretization, AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent
 from .symbols import Input
 
 _TABLE = """
@@ -20,12 +20,12 @@ DepthwiseConv1D kernel_size strides padding depth_multiplier data_format dilatio
 DepthwiseConv2D kernel_size strides padding depth_multiplier data_format dilation_rate activation
 SeparableConv1D=SeparableConvolution1D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
 SeparableConv2D=SeparableConvolution2D filters kernel_size strides padding data_format dilation_rate depth_multiplier activation
-MaxPooling1D=MaxPool1D pool_size strides padding
-MaxPooling2D=MaxPool2D pool_size strides padding
-MaxPooling3D=MaxPool3D pool_size strides padding
-AveragePooling1D=AvgPool1D pool_size strides padding
-AveragePooling2D=AvgPool2D pool_size strides padding
-AveragePooling3D=AvgPool3D pool_size strides padding
+MaxPooling1D=MaxPool1D pool_size strides padding data_format
+MaxPooling2D=MaxPool2D pool_size strides padding data_format
+MaxPooling3D=MaxPool3D pool_size strides padding data_format
+AveragePooling1D=AvgPool1D pool_size strides padding data_format
+AveragePooling2D=AvgPool2D pool_size strides padding data_format
+AveragePooling3D=AvgPool3D pool_size strides padding data_format
 GlobalMaxPooling1D=GlobalMaxPool1D data_format keepdims
 GlobalMaxPooling2D=GlobalMaxPool2D data_format keepdims
 GlobalMaxPooling3D=GlobalMaxPool3D data_format keepdims
@@ -86,7 +86,6 @@ AdaptiveMaxPooling1D output_size
 AdaptiveMaxPooling2D output_size
 AdaptiveMaxPooling3D output_size
 CategoryEncoding num_tokens output_mode
-Discretization bin_boundaries num_bins epsilon output_mode
 """
 
 _MERGING = """
@@ -105,7 +104,6 @@ _RECURRENT = """
 LSTM units activation recurrent_activation use_bias
 GRU units activation recurrent_activation use_bias
 SimpleRNN units activation use_bias
-RNN cell return_sequences
 Bidirectional layer merge_mode weights backward_layer
 ConvLSTM1D filters kernel_size strides padding
 ConvLSTM2D filters kernel_size strides padding
@@ -121,10 +119,6 @@ _ATTENTION = """
 Attention use_scale score_mode dropout seed
 AdditiveAttention use_scale dropout
 """
-
-
-class Cell(Described):
-    """A cell, for `RNN`."""
 
 
 def _classes(table, base, kind=None):
@@ -156,12 +150,7 @@ globals().update(_classes(_HEADED, HeadedAttention))
 globals().update(_classes(_ATTENTION, ListAttention))
 globals().update(_HOST_LAYERS)
 globals().update(_classes("Normalization axis mean variance invert", AdaptedNormalization))
-globals().update(classes(__name__, Cell, """
-LSTMCell units activation recurrent_activation use_bias
-GRUCell units activation recurrent_activation use_bias
-SimpleRNNCell units activation use_bias
-StackedRNNCells cells
-"""))
+globals().update(_classes("Discretization bin_boundaries num_bins epsilon output_mode", AdaptedDiscretization))
 
 
 class InputLayer(Layer):

@@ -3,10 +3,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtypes import DTypeLike
+from .cells import (
+    RNN as RNN,
+    Cell as Cell,
+    GRUCell as GRUCell,
+    LSTMCell as LSTMCell,
+    SimpleRNNCell as SimpleRNNCell,
+    StackedRNNCells as StackedRNNCells,
+)
+from .composed_layers import (
+    AutoContrast as AutoContrast,
+    InputSpec as InputSpec,
+    Pipeline as Pipeline,
+    ReversibleEmbedding as ReversibleEmbedding,
+    Wrapper as Wrapper,
+)
 from .host_layers import CrossingLayer, HostLayer, LearningLayer, VectorizingLayer
 from .layer import Layer as Layer
-from .native import AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer as NativeLayer, Recurrent
-from .objects import Described, Initializer, Schedule, SeedGenerator
+from .native import AdaptedDiscretization, AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer as NativeLayer, Recurrent
+from .objects import Initializer, Schedule, SeedGenerator
+from .serialization import serialize_keras_object as serialize
 from .symbols import Input as Input, Symbol
 
 _Activation = str | Callable[..., Any] | None
@@ -75,32 +91,32 @@ class SeparableConv2D(NativeLayer):
 SeparableConvolution2D = SeparableConv2D
 class MaxPooling1D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 MaxPool1D = MaxPooling1D
 class MaxPooling2D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 MaxPool2D = MaxPooling2D
 class MaxPooling3D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 MaxPool3D = MaxPooling3D
 class AveragePooling1D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 AvgPool1D = AveragePooling1D
 class AveragePooling2D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 AvgPool2D = AveragePooling2D
 class AveragePooling3D(NativeLayer):
     def __init__(
-        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., *, data_format: str = ..., dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+        self, pool_size: _Window = ..., strides: _Window = ..., padding: Any = ..., data_format: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
 AvgPool3D = AveragePooling3D
 class GlobalMaxPooling1D(NativeLayer):
@@ -349,10 +365,6 @@ class CategoryEncoding(NativeLayer):
     def __init__(
         self, num_tokens: int, output_mode: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
-class Discretization(NativeLayer):
-    def __init__(
-        self, bin_boundaries: Any, num_bins: int = ..., epsilon: float = ..., output_mode: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
-    ) -> None: ...
 class Add(NativeLayer):
     def __init__(
         self, *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
@@ -397,10 +409,6 @@ class SimpleRNN(Recurrent):
     def __init__(
         self, units: int, activation: _Activation = ..., use_bias: bool = ..., *, activity_regularizer: Any = ..., bias_constraint: Any = ..., bias_initializer: Initializer | str = ..., bias_regularizer: Any = ..., dropout: float = ..., dtype: DTypeLike = ..., go_backwards: bool = ..., kernel_constraint: Any = ..., kernel_initializer: Initializer | str = ..., kernel_regularizer: Any = ..., recurrent_constraint: Any = ..., recurrent_dropout: float = ..., recurrent_initializer: Initializer | str = ..., recurrent_regularizer: Any = ..., return_sequences: bool = ..., return_state: bool = ..., seed: int | SeedGenerator = ..., stateful: bool = ..., unroll: bool = ..., zero_output_for_mask: bool = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
-class RNN(Recurrent):
-    def __init__(
-        self, cell: Any, return_sequences: bool = ..., *, activity_regularizer: Any = ..., dtype: DTypeLike = ..., go_backwards: bool = ..., return_state: bool = ..., stateful: bool = ..., unroll: bool = ..., zero_output_for_mask: bool = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
-    ) -> None: ...
 class Bidirectional(Recurrent):
     def __init__(
         self, layer: Layer, merge_mode: Any = ..., weights: Any = ..., backward_layer: Layer = ..., *, name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None, dtype: DTypeLike = ...
@@ -438,6 +446,10 @@ class Normalization(AdaptedNormalization):
     def __init__(
         self, axis: _Axis = ..., mean: Any = ..., variance: Any = ..., invert: bool = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
     ) -> None: ...
+class Discretization(AdaptedDiscretization):
+    def __init__(
+        self, bin_boundaries: Any = ..., num_bins: int = ..., epsilon: float = ..., output_mode: str = ..., *, dtype: DTypeLike = ..., name: str | None = None, trainable: bool = True, input_shape: Sequence[int | None] | None = None
+    ) -> None: ...
 class StringLookup(LearningLayer):
     def __init__(self, max_tokens: Any = ..., num_oov_indices: Any = ..., mask_token: Any = ..., oov_token: Any = ..., vocabulary: Any = ..., idf_weights: Any = ..., invert: Any = ..., output_mode: Any = ..., pad_to_max_tokens: Any = ..., *, name: str | None = None, **options: Any) -> None: ...
 class IntegerLookup(LearningLayer):
@@ -448,14 +460,7 @@ class Hashing(HostLayer):
     def __init__(self, num_bins: Any = ..., mask_value: Any = ..., salt: Any = ..., output_mode: Any = ..., *, name: str | None = None, **options: Any) -> None: ...
 class HashedCrossing(CrossingLayer):
     def __init__(self, num_bins: Any = ..., output_mode: Any = ..., *, name: str | None = None, **options: Any) -> None: ...
-class LSTMCell(Described):
-    def __init__(self, units: int, activation: _Activation = ..., **options: Any) -> None: ...
-class GRUCell(Described):
-    def __init__(self, units: int, activation: _Activation = ..., **options: Any) -> None: ...
-class SimpleRNNCell(Described):
-    def __init__(self, units: int, activation: _Activation = ..., **options: Any) -> None: ...
-class StackedRNNCells(Described):
-    def __init__(self, cells: Sequence[Described], **options: Any) -> None: ...
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any: ...
 class InputLayer(Layer):
     def __new__(cls, input_shape: Any = None, shape: Any = None, batch_size: int | None = None, dtype: DTypeLike | None = None, name: str | None = None, batch_shape: Any = None) -> Symbol: ...  # type: ignore[misc]
 class Lambda(Layer):

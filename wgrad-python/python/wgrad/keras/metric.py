@@ -4,20 +4,46 @@ from .. import _wgrad
 from ..dtypes import as_name
 from ..tensor import convert_to_tensor
 from .objects import Described, KerasVariable, classes, initial_value
-from .structure import _snake
+from .structure import _REGISTERED, _by_name, _snake
 
 
 class Metric(Described):
     """A metric that has seen values. A subclass of a program defines `update_state` and `result`, and makes its variables with
     `add_weight`."""
 
+    # The dtype of counts is an option of these metrics; of other metrics, it is that of the result, which is float32.
+    _counts = False
+
     def __init__(self, *arguments, **options):
-        dtype = options.pop("dtype", None) if self._class is None else None
         if self._class is None and arguments:
             # Those of a subclass begin with the name.
             options["name"], arguments = arguments[0], arguments[1:]
-        super().__init__(*arguments, **options)
+        _by_name(type(self).__name__, self._parameters, arguments, options)
+        dtype = options.pop("dtype", None)
+        dtype = as_name(getattr(dtype, "name", dtype))
+        if self._class == "R2Score" and options.get("class_aggregation", "") is None:
+            # Here `None` is a choice of its own: a score for each output.
+            options["class_aggregation"] = "none"
+        super().__init__(**options)
+        self.dtype = dtype or ("int64" if self._counts else "float32")
         self._native = _wgrad.NativeMetric(self._json()) if self._class else None
+
+    def _given_config(self):
+        config = super()._given_config()
+        if self._counts:
+            config["dtype"] = self.dtype
+        # Keras makes variables before the first batch by it; these are made in the first batch.
+        config.pop("num_labels", None)
+        if not config.get("from_sorted_ids"):
+            config.pop("from_sorted_ids", None)
+        return config
+
+    def get_config(self):
+        """All options, with the name."""
+        config = super().get_config() | {"name": self.name, "dtype": self.dtype}
+        if config.get("class_aggregation") == "none":
+            config["class_aggregation"] = None
+        return config
 
     @property
     def name(self):
@@ -71,39 +97,52 @@ class Metric(Described):
 
 
 METRICS = classes("wgrad.keras.metrics", Metric, """
-AUC num_thresholds name
-Accuracy name
-BinaryAccuracy name dtype threshold
-BinaryCrossentropy name dtype from_logits label_smoothing
-CategoricalAccuracy name
-CategoricalCrossentropy name dtype from_logits label_smoothing
-CategoricalHinge name
-CosineSimilarity name
-F1Score name
-FBetaScore beta name
-FalseNegatives name
-FalsePositives name
-Hinge name
-KLDivergence name
-LogCoshError name
-MeanAbsoluteError name
-MeanAbsolutePercentageError name
-MeanIoU num_classes name
-MeanSquaredError name
-MeanSquaredLogarithmicError name
-Poisson name
-Precision name
-R2Score name
-Recall name
-RootMeanSquaredError name
-SparseCategoricalAccuracy name
-SparseCategoricalCrossentropy name dtype from_logits
-SparseTopKCategoricalAccuracy k name
-SquaredHinge name
-TopKCategoricalAccuracy k name
-TrueNegatives name
-TruePositives name
+AUC num_thresholds=200 curve=ROC summation_method=interpolation name dtype thresholds multi_label=False num_labels label_weights \
+from_logits=False
+Accuracy name dtype
+BinaryAccuracy name dtype threshold=0.5
+BinaryCrossentropy name dtype from_logits=False label_smoothing=0
+BinaryIoU target_class_ids=[0,1] threshold=0.5 name dtype
+CategoricalAccuracy name dtype
+CategoricalCrossentropy name dtype from_logits=False label_smoothing=0 axis=-1
+CategoricalHinge name dtype
+ConcordanceCorrelation name dtype axis=-1
+CosineSimilarity name dtype axis=-1
+F1Score average threshold name dtype
+FBetaScore average beta=1.0 threshold name dtype
+FalseNegatives thresholds name dtype
+FalsePositives thresholds name dtype
+Hinge name dtype
+IoU num_classes! target_class_ids! name dtype ignore_class sparse_y_true=True sparse_y_pred=True axis=-1
+KLDivergence name dtype
+LogCoshError name dtype
+MeanAbsoluteError name dtype
+MeanAbsolutePercentageError name dtype
+MeanIoU num_classes! name dtype ignore_class sparse_y_true=True sparse_y_pred=True axis=-1
+MeanSquaredError name dtype
+MeanSquaredLogarithmicError name dtype
+OneHotIoU num_classes! target_class_ids! name dtype ignore_class sparse_y_pred=False axis=-1
+OneHotMeanIoU num_classes! name dtype ignore_class sparse_y_pred=False axis=-1
+PearsonCorrelation name dtype axis=-1
+Poisson name dtype
+Precision thresholds top_k class_id name dtype
+PrecisionAtRecall recall! num_thresholds=200 class_id name dtype
+R2Score class_aggregation=uniform_average num_regressors=0 name dtype
+Recall thresholds top_k class_id name dtype
+RecallAtPrecision precision! num_thresholds=200 class_id name dtype
+RootMeanSquaredError name dtype
+SensitivityAtSpecificity specificity! num_thresholds=200 class_id name dtype
+SparseCategoricalAccuracy name dtype
+SparseCategoricalCrossentropy name dtype from_logits=False ignore_class axis=-1
+SparseTopKCategoricalAccuracy k=5 name dtype from_sorted_ids=False
+SpecificityAtSensitivity sensitivity! num_thresholds=200 class_id name dtype
+SquaredHinge name dtype
+TopKCategoricalAccuracy k=5 name dtype
+TrueNegatives thresholds name dtype
+TruePositives thresholds name dtype
 """)
+for _name in ("BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"):
+    METRICS[_name]._counts = True
 
 
 class Mean(Metric):
@@ -112,7 +151,7 @@ class Mean(Metric):
     _sums = False
 
     def __init__(self, name=None, dtype=None):
-        super().__init__(name=name or type(self).__name__.lower())
+        super().__init__(name=name or type(self).__name__.lower(), dtype=dtype)
         self._total = _wgrad.NativeMean(self.name, self._sums)
 
     def update_state(self, values, sample_weight=None):
@@ -173,6 +212,9 @@ def get_metric(value):
     """A metric, its name or a function, as an object that a step can update."""
     if isinstance(value, Metric):
         return value
+    if isinstance(value, str) and value in _REGISTERED:
+        value = _REGISTERED[value]
+        return get_metric(value() if isinstance(value, type) else value)
     if isinstance(value, str):
         if value in ("accuracy", "acc"):
             return Accuracy(value)

@@ -6,6 +6,7 @@ from ..tensor import Variable
 from .objects import Described
 
 class Metric(Described):
+    dtype: str
     def __init__(self, *arguments: Any, **options: Any) -> None: ...
     @property
     def name(self) -> str: ...

@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import re
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .layer import Layer, _walk
 from .native import NativeLayer
 from .metric import Mean, Metric
 from .objects import Described, get_optimizer, plain
+from .policies import LossScaleOptimizer
 from .plans import (
     OwnSteps,
     PyDataset,
@@ -98,12 +100,15 @@ class Model(Layer):
         return any(getattr(type(self), step) is not getattr(Model, step) for step in ("train_step", "test_step", "compute_loss", "compute_metrics"))
 
     def compile(self, optimizer="rmsprop", loss=None, metrics=None, weighted_metrics=None, loss_weights=None,
-                run_eagerly=False, **options):
-        """Sets the optimizer, the loss and the metrics. Those of several outputs are lists, or dicts with the outputs' names."""
+                run_eagerly=False, auto_scale_loss=True, **options):
+        """Sets the optimizer, the loss and the metrics. Those of several outputs are lists, or dicts with the outputs' names. A model
+        that was made under the policy `mixed_float16` gets a `LossScaleOptimizer`, unless `auto_scale_loss` is false."""
         for name in options:
-            if name not in ("jit_compile", "steps_per_execution", "auto_scale_loss"):
+            if name not in ("jit_compile", "steps_per_execution"):
                 raise TypeError(f"compile: there is no option '{name}'.")
         self.optimizer = get_optimizer(optimizer)
+        if auto_scale_loss and self.dtype_policy.name == "mixed_float16" and not isinstance(self.optimizer, LossScaleOptimizer):
+            self.optimizer = LossScaleOptimizer(self.optimizer)
         names = self._output_places()
         losses = _loss_plan(loss, names)
         self._loss, self._loss_weights, self._given_metrics = loss, loss_weights, metrics
@@ -200,7 +205,9 @@ class Model(Layer):
     def _place_of(self, name):
         """The place of a value in the list that `evaluate` returns: the loss, those of outputs, the metrics in their order."""
         metrics = [metric.name for metric in getattr(self, "_compiled_metrics", ())]
-        found = [at for at, metric in enumerate(metrics) if name == metric or name.endswith(f"_{metric}")]
+        places = lambda name: [at for at, metric in enumerate(metrics) if name == metric or name.endswith(f"_{metric}")]
+        # A metric of several numbers has one name for each: precision_0, precision_1, ..
+        found = places(name) or places(re.sub(r"_\d+$", "", name))
         return 0 if name == "loss" else 2 + found[0] if found else 1
 
     @property
@@ -247,9 +254,10 @@ class Model(Layer):
         with GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self.compute_loss(x, y, y_pred, weight)
+            scaled = self.optimizer.scale_loss(loss)
         self._loss_tracker.update_state(loss, _leaves(x)[0]._shape[0])
         variables = self.trainable_variables
-        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        self.optimizer.apply_gradients(zip(tape.gradient(scaled, variables), variables))
         return self.compute_metrics(x, y, y_pred, weight)
 
     def test_step(self, data):
@@ -365,8 +373,26 @@ class Model(Layer):
                 return layer
         raise ValueError(f"get_layer: there is no layer '{name}'; there are {', '.join(layer.name for layer in self.layers)}.")
 
+    def reset_states(self):
+        """Makes the next call of all stateful layers begin with the initial states."""
+        _wgrad.NativeLayer.of_python(self).reset_states()
+
     def summary(self, print_fn=print, **options):
-        print_fn(self._file_model().summary())
+        """Prints the layers, and the numbers of parameters: once the optimizer has some, with those."""
+        print_fn(self._with_optimizer(self._file_model().summary()))
+
+    def _with_optimizer(self, text):
+        """A summary with the optimizer's parameters, as Keras counts them: with the number of steps and the learning rate."""
+        if self.optimizer is None or not self.optimizer.built:
+            return text
+        count, size = self.optimizer._size()
+        own = sum(int(np.prod(variable._shape)) for variable in self.variables)
+        own_size = sum(int(np.prod(variable._shape)) * np.dtype(variable._dtype).itemsize for variable in self.variables)
+        lines = [
+            f" Total params: {own + count:,} ({_readable(own_size + size)})" if line.startswith(" Total params:") else line
+            for line in text.rstrip("\n").split("\n")
+        ]
+        return "\n".join([*lines, f" Optimizer params: {count:,} ({_readable(size)})"])
 
     def _file_model(self):
         """The native model that files and tables describe."""
@@ -391,7 +417,7 @@ class Model(Layer):
         if settings is None:
             self._file_model().save(str(filepath), front=front)
         else:
-            self._file_model().save(str(filepath), json.dumps(settings), self.optimizer._native, front)
+            self._file_model().save(str(filepath), json.dumps(settings), self.optimizer._with_state()._native, front)
 
     def _settings(self):
         """What `compile` was given, as Keras's files have it; `None` if it cannot be written."""
@@ -421,7 +447,7 @@ class Model(Layer):
         """Writes a SavedModel with the function `serve`, as Keras's `model.export`."""
         if format != "tf_saved_model":
             raise ValueError(f"export: the format {format!r} is not supported; use 'tf_saved_model', or wgrad.onnx.save.")
-        self._file_model().export(str(filepath))
+        self._file_model().export(str(filepath), self._front_plan())
 
     def to_json(self):
         text, front = self._file_model().to_json(), self._front_plan()
@@ -430,6 +456,15 @@ class Model(Layer):
     def _front_plan(self):
         """The layers for strings in front of the model, as the native part writes them."""
         return None
+
+
+def _readable(size):
+    """A number of bytes as Keras prints it."""
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if size < 1024:
+            return f"{size:.2f} {unit}"
+        size /= 1024
+    return f"{size:.2f} PB"
 
 
 def _may_write(path, overwrite, call):

@@ -1,12 +1,13 @@
 """The layers of wgrad, with Keras's options."""
 
+import itertools
 import json
 
 import numpy as np
 
 from .. import _wgrad
-from ..dtypes import as_name
 from ..tensor import Tensor, Variable, convert_to_tensor
+from .host_layers import _given
 from .layer import Layer
 from .objects import SeedGenerator, plain
 from .structure import _by_name, _context, _leaves, _named_variables, _training
@@ -24,8 +25,10 @@ class NativeLayer(Layer):
     def __init__(self, *arguments, name=None, trainable=True, input_shape=None, **options):
         if self._class is None:
             raise TypeError(f"{type(self).__name__} is the base of layers; use one of keras.layers.")
-        super().__init__(name=name, trainable=trainable, input_shape=input_shape)
         _by_name(self._class, self._parameters, arguments, options)
+        super().__init__(name=name, trainable=trainable, dtype=options.get("dtype"), input_shape=input_shape)
+        if options.get("data_format") == "channels_first":
+            raise ValueError(self._of_channels_first())
         if "pool_size" in self._parameters:
             options.setdefault("pool_size", 2)
         if self._class.startswith("UpSampling"):
@@ -45,6 +48,15 @@ class NativeLayer(Layer):
         if not trainable:
             self._native.set_trainable(False)
 
+    def _of_channels_first(self):
+        """What to do about an option that devices do not have."""
+        axes = range(2, (self._sizes or 2) + 2)
+        after = (len(axes) + 1, *range(1, len(axes) + 1))
+        return (
+            f"{self._class}: data_format is 'channels_first', and layers compute with the channels as the last axis. Put "
+            f"keras.layers.Permute({(*axes, 1)}) in front of the layer, and Permute({after}) behind it if the result needs its channels first."
+        )
+
     def _make(self, config):
         return _wgrad.NativeLayer(json.dumps({"class_name": self._class, "config": config}), self._kind)
 
@@ -55,7 +67,7 @@ class NativeLayer(Layer):
         if isinstance(value, Layer):
             raise TypeError(f"{self._class}: '{key}' must be one of keras.layers; {type(value).__name__} is a class of the program.")
         if key == "dtype":
-            return as_name(value)
+            return self._policy.name
         if self._sizes and key in ("kernel_size", "strides", "dilation_rate", "pool_size", "size") and isinstance(value, int):
             return [value] * self._sizes
         if key == "seed" and isinstance(value, SeedGenerator):
@@ -131,7 +143,8 @@ class NativeLayer(Layer):
         raise AttributeError(f"{self._class} has no attribute '{name}'.")
 
     def get_config(self):
-        return json.loads(self._native.config())["config"] | {"name": self.name}
+        """The options of the layer, as JSON has them."""
+        return json.loads(self._native.config())["config"] | {"name": self.name, "trainable": self._trainable}
 
 
 class Recurrent(NativeLayer):
@@ -144,7 +157,8 @@ class Recurrent(NativeLayer):
             if return_state and self._class == "Bidirectional":
                 raise TypeError("Bidirectional: set return_state of the layer inside.")
             inner = arguments[0] if arguments else options.get("layer")
-            returns = return_state or getattr(inner, "_returns_state", False)
+            inside = inner.get("config", {}).get("return_state") if isinstance(inner, dict) else getattr(inner, "_returns_state", False)
+            returns = return_state or inside
             split = options.get("merge_mode", "concat") is None
         else:
             returns, split = return_state, False
@@ -157,6 +171,12 @@ class Recurrent(NativeLayer):
         if self._class == "Bidirectional" and self._returns_several and not self._returns_state:
             config["merge_mode"] = None
         return super()._make(config)
+
+    def reset_states(self):
+        """Makes the next call of a stateful layer begin with the initial states; it may have another batch size."""
+        self._native.reset_states()
+
+    reset_state = reset_states
 
     def __call__(self, sequences, initial_state=None, mask=None, training=None):
         leaves = _leaves(sequences) + _leaves(initial_state)
@@ -229,13 +249,42 @@ class ListAttention(Attending):
         return self._attend(inputs, mask, None, return_attention_scores, training, use_causal_mask)
 
 
+def _only(call, config, known):
+    """Raises an error if a config has other options than the known ones."""
+    unknown = sorted(set(config) - known)
+    if unknown:
+        raise ValueError(f"from_config: {call} has no option '{unknown[0]}'.")
+
+
+class AdaptedDiscretization(NativeLayer):
+    """`Discretization`, which learns the boundaries of `num_bins` bins from data."""
+
+    def _make(self, config):
+        _only(self._class, config, {*self._parameters, "dtype"})
+        bins, bounds = config.get("num_bins"), config.get("bin_boundaries")
+        if bins is None and bounds is None:
+            raise ValueError("Discretization: there are no bin_boundaries and no num_bins; give one of them.")
+        self._must_learn = bounds is None
+        return _wgrad.NativeLayer.discretization(json.dumps({"class_name": "Discretization", "config": config}))
+
+    def adapt(self, data, batch_size=None, steps=None):
+        """Learns the boundaries from an array, or from the batches of a dataset."""
+        if isinstance(data, (np.ndarray, Tensor, Variable, list, tuple)):
+            data, steps = [data], None
+        self._native.adapt_on_host(map(_given, itertools.islice(data, steps)))
+        self._must_learn = False
+
+    def _called(self, leaves, training, mask):
+        if self._must_learn:
+            raise ValueError("Discretization: num_bins is set, and the boundaries are not known yet. Call adapt with data first.")
+        return super()._called(leaves, training, mask)
+
+
 class AdaptedNormalization(NativeLayer):
     """`Normalization`, which learns the mean and the variance of data."""
 
     def _make(self, config):
-        unknown = set(config) - {"axis", "mean", "variance", "invert", "dtype"}
-        if unknown:
-            raise ValueError(f"from_config: Normalization has no option '{unknown.pop()}'.")
+        _only(self._class, config, {"axis", "mean", "variance", "invert", "dtype"})
         listed = lambda value: None if value is None else [float(x) for x in np.ravel(value)]
         axis = [] if self._no_axis else [int(x) for x in np.ravel(config.get("axis", -1))]
         mean, variance = listed(config.get("mean")), listed(config.get("variance"))

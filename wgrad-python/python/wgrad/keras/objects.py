@@ -1,5 +1,6 @@
 """Keras's objects that are a class and options: initializers, regularizers, constraints, schedules, optimizers, losses."""
 
+import ast
 import json
 
 import numpy as np
@@ -51,12 +52,19 @@ class Described:
 
     _class = None
     _parameters = ()
+    # What Keras takes for options that are not given.
+    _defaults = {}
 
     def __init__(self, *arguments, **options):
         _by_name(self._class, self._parameters, arguments, options)
         self._options = {key: value for key, value in options.items() if value is not None}
 
     def get_config(self):
+        """All options, as JSON has them."""
+        return dict(self._defaults) | self._given_config()
+
+    def _given_config(self):
+        """The options that were given; the native part has the other ones."""
         return {key: plain(value) for key, value in self._options.items()}
 
     @classmethod
@@ -64,7 +72,7 @@ class Described:
         return cls(**config)
 
     def _json(self):
-        return json.dumps({"class_name": self._class, "config": self.get_config()})
+        return json.dumps({"class_name": self._class, "config": self._given_config()})
 
     def __repr__(self):
         options = ", ".join(f"{key}={value!r}" for key, value in self._options.items())
@@ -72,22 +80,37 @@ class Described:
 
 
 def classes(module, base, table):
-    """Makes a class for each line of `table`: its name and its parameters in order. `Name=Alias` adds a second name."""
+    """Makes a class for each line of `table`: its name and its parameters in order, each with Keras's default where it is not
+    `None`. `Name=Alias` adds a second name."""
     made = {}
     for line in table.strip().splitlines():
-        names, *parameters = line.split()
+        names, *described = line.split()
         name, *aliases = names.split("=")
-        kind = type(name, (base,), {"_class": name, "_parameters": tuple(parameters), "__module__": module})
+        parameters = [part.partition("=")[0] for part in described]
+        defaults = {part.partition("=")[0]: _default(part.partition("=")[2]) for part in described if part[-1] != "!"}
+        parameters = [parameter.removesuffix("!") for parameter in parameters]
+        body = {"_class": name, "_parameters": tuple(parameters), "_defaults": base._defaults | defaults, "__module__": module}
+        kind = type(name, (base,), body)
         kind.__doc__ = f"Keras's `{name}`: {', '.join(parameters) or 'no options'}."
         for name in (name, *aliases):
             made[name] = kind
     return made
 
 
+def _default(text):
+    """The default of a parameter in a table: a literal of Python, or a word."""
+    try:
+        return ast.literal_eval(text or "None")
+    except (SyntaxError, ValueError):
+        return text
+
+
 # ---- initializers, regularizers, constraints ----
 
 
 class Initializer(Described):
+    """First values of weights. A subclass of a program defines `__call__(shape, dtype)`."""
+
     def __call__(self, shape, dtype="float32"):
         return initial_value(self, shape, dtype)
 
@@ -95,19 +118,19 @@ class Initializer(Described):
 INITIALIZERS = classes("wgrad.keras.initializers", Initializer, """
 Zeros=zeros
 Ones=ones
-Constant value
-RandomNormal mean stddev seed
-RandomUniform minval maxval seed
-TruncatedNormal mean stddev seed
-VarianceScaling scale mode distribution seed
-GlorotNormal seed
-GlorotUniform seed
-HeNormal seed
-HeUniform seed
-LecunNormal seed
-LecunUniform seed
-Orthogonal gain seed
-Identity gain
+Constant=constant value=0.0
+RandomNormal=random_normal mean=0.0 stddev=0.05 seed
+RandomUniform=random_uniform minval=-0.05 maxval=0.05 seed
+TruncatedNormal=truncated_normal mean=0.0 stddev=0.05 seed
+VarianceScaling=variance_scaling scale=1.0 mode=fan_in distribution=truncated_normal seed
+GlorotNormal=glorot_normal seed
+GlorotUniform=glorot_uniform seed
+HeNormal=he_normal seed
+HeUniform=he_uniform seed
+LecunNormal=lecun_normal seed
+LecunUniform=lecun_uniform seed
+Orthogonal=OrthogonalInitializer=orthogonal gain=1.0 seed
+Identity=IdentityInitializer=identity gain=1.0
 """)
 
 
@@ -171,10 +194,10 @@ class Regularizer(Described):
 
 
 REGULARIZERS = classes("wgrad.keras.regularizers", Regularizer, """
-L1=l1 l1
-L2=l2 l2
-L1L2=l1_l2 l1 l2
-OrthogonalRegularizer factor mode
+L1=l1 l1=0.01
+L2=l2 l2=0.01
+L1L2=l1_l2 l1=0.0 l2=0.0
+OrthogonalRegularizer=orthogonal_regularizer factor=0.01 mode=rows
 """)
 
 
@@ -201,10 +224,10 @@ class Constraint(Described):
 
 
 CONSTRAINTS = classes("wgrad.keras.constraints", Constraint, """
-MaxNorm=max_norm max_value axis
-MinMaxNorm min_value max_value rate axis
+MaxNorm=max_norm max_value=2 axis=0
+MinMaxNorm=min_max_norm min_value=0.0 max_value=1.0 rate=1.0 axis=0
 NonNeg=non_neg
-UnitNorm=unit_norm axis
+UnitNorm=unit_norm axis=0
 """)
 
 
@@ -233,10 +256,17 @@ def getter(what, table, base):
     """Keras's function `get` of a module: an object by its name, its config, or as it is."""
 
     def get(identifier):
+        if isinstance(identifier, type):
+            return identifier()
         if identifier is None or isinstance(identifier, base) or callable(identifier):
             return identifier
+        from .serialization import deserialize_keras_object, get_registered_object
+
         if isinstance(identifier, dict):
-            return table[identifier["class_name"]](**identifier.get("config", {}))
+            return deserialize_keras_object(identifier)
+        registered = get_registered_object(str(identifier))
+        if registered is not None:
+            return registered() if isinstance(registered, type) else registered
         return _known(what, table, str(identifier))
 
     return get
@@ -244,6 +274,14 @@ def getter(what, table, base):
 
 class Schedule(Described):
     """A learning rate that changes from step to step. Call it with a step."""
+
+    def __init__(self, *arguments, **options):
+        self.name = options.pop("name", None) or type(self).__name__
+        super().__init__(*arguments, **options)
+
+    def get_config(self):
+        """All options, as JSON has them."""
+        return super().get_config() | {"name": self.name}
 
     def __call__(self, step):
         if self._class is None:
@@ -282,12 +320,12 @@ class Iterations(int):
 
 
 SCHEDULES = classes("wgrad.keras.optimizers.schedules", Schedule, """
-ExponentialDecay initial_learning_rate decay_steps decay_rate staircase
-PiecewiseConstantDecay boundaries values
-PolynomialDecay initial_learning_rate decay_steps end_learning_rate power cycle
-InverseTimeDecay initial_learning_rate decay_steps decay_rate staircase
-CosineDecay initial_learning_rate decay_steps alpha warmup_target warmup_steps
-CosineDecayRestarts initial_learning_rate first_decay_steps t_mul m_mul alpha
+ExponentialDecay initial_learning_rate! decay_steps! decay_rate! staircase=False
+PiecewiseConstantDecay boundaries! values!
+PolynomialDecay initial_learning_rate! decay_steps! end_learning_rate=0.0001 power=1.0 cycle=False
+InverseTimeDecay initial_learning_rate! decay_steps! decay_rate! staircase=False
+CosineDecay initial_learning_rate! decay_steps! alpha=0.0 warmup_target warmup_steps=0
+CosineDecayRestarts initial_learning_rate! first_decay_steps! t_mul=2.0 m_mul=1.0 alpha=0.0
 """)
 
 
@@ -295,16 +333,52 @@ CosineDecayRestarts initial_learning_rate first_decay_steps t_mul m_mul alpha
 
 
 class Optimizer(Described):
+    """What changes variables along gradients, with the options that all optimizers have."""
+
+    _defaults = {
+        "weight_decay": None, "clipnorm": None, "global_clipnorm": None, "clipvalue": None, "use_ema": False, "ema_momentum": 0.99,
+        "ema_overwrite_frequency": None, "loss_scale_factor": None, "gradient_accumulation_steps": None,
+    }
+
     def __init__(self, *arguments, **options):
-        options.pop("name", None)
+        self._given_name = options.pop("name", None)
+        if isinstance(options.get("learning_rate"), dict):
+            # A schedule in a config.
+            options["learning_rate"] = schedule_of(options["learning_rate"])
         super().__init__(*arguments, **options)
         self._native = _wgrad.NativeOptimizer(self._json())
+
+    def get_config(self):
+        """All options, with the learning rate as it is now."""
+        config = {"name": self.name} | super().get_config()
+        if not isinstance(self._options.get("learning_rate"), Schedule):
+            config["learning_rate"] = float(self.learning_rate)
+        return config
 
     @classmethod
     def _of(cls, native):
         optimizer = Optimizer.__new__(Optimizer)
-        optimizer._options, optimizer._native = {}, native
+        optimizer._options, optimizer._native, optimizer._given_name = {}, native, None
         return optimizer
+
+    @property
+    def variables(self):
+        """What the optimizer keeps for each variable, such as momentums."""
+        return [variable for _, variable, _ in self._native.variables()]
+
+    def _with_state(self):
+        """The optimizer whose state files have."""
+        return self
+
+    def _size(self):
+        """How many numbers Keras's optimizer has, and their bytes: it has variables for the number of steps and the learning rate."""
+        variables = self.variables
+        counts = [int(np.prod(variable._shape)) for variable in variables]
+        return sum(counts) + 2, sum(count * np.dtype(v._dtype).itemsize for count, v in zip(counts, variables)) + 8 + 4
+
+    def scale_loss(self, loss):
+        """The loss of which a step computes gradients; a step divides them again."""
+        return self._native.scale_loss(loss)
 
     def apply_gradients(self, grads_and_vars, name=None):
         """A step: changes each variable by its gradient. `grads_and_vars` has pairs of them."""
@@ -351,7 +425,7 @@ class Optimizer(Described):
 
     @property
     def name(self):
-        return self._native.name
+        return getattr(self, "_given_name", None) or (_snake(self._class) if self._class else self._native.name)
 
     @property
     def learning_rate(self):
@@ -365,25 +439,43 @@ class Optimizer(Described):
 
 
 OPTIMIZERS = classes("wgrad.keras.optimizers", Optimizer, """
-Adadelta learning_rate rho epsilon
-Adafactor learning_rate beta_2_decay epsilon_1 epsilon_2 clip_threshold relative_step
-Adagrad learning_rate initial_accumulator_value epsilon
-Adam learning_rate beta_1 beta_2 epsilon amsgrad
-AdamW learning_rate weight_decay beta_1 beta_2 epsilon amsgrad
-Adamax learning_rate beta_1 beta_2 epsilon
-Ftrl learning_rate learning_rate_power initial_accumulator_value l1_regularization_strength l2_regularization_strength
-Lamb learning_rate beta_1 beta_2 epsilon
-Lion learning_rate beta_1 beta_2
-Muon learning_rate
-Nadam learning_rate beta_1 beta_2 epsilon
-RMSprop learning_rate rho momentum epsilon centered
-SGD learning_rate momentum nesterov
+Adadelta learning_rate=0.001 rho=0.95 epsilon=1e-07
+Adafactor learning_rate=0.001 beta_2_decay=-0.8 epsilon_1=1e-30 epsilon_2=0.001 clip_threshold=1.0 relative_step=True
+Adagrad learning_rate=0.001 initial_accumulator_value=0.1 epsilon=1e-07
+Adam learning_rate=0.001 beta_1=0.9 beta_2=0.999 epsilon=1e-07 amsgrad=False
+AdamW learning_rate=0.001 weight_decay=0.004 beta_1=0.9 beta_2=0.999 epsilon=1e-07 amsgrad=False
+Adamax learning_rate=0.001 beta_1=0.9 beta_2=0.999 epsilon=1e-07
+Ftrl learning_rate=0.001 learning_rate_power=-0.5 initial_accumulator_value=0.1 l1_regularization_strength=0.0 \
+l2_regularization_strength=0.0 l2_shrinkage_regularization_strength=0.0 beta=0.0
+Lamb learning_rate=0.001 beta_1=0.9 beta_2=0.999 epsilon=1e-07
+Lion learning_rate=0.001 beta_1=0.9 beta_2=0.99
+Muon learning_rate=0.001 adam_beta_1=0.9 adam_beta_2=0.999 adam_weight_decay=0.004 epsilon=1e-07 weight_decay=0.004
+Nadam learning_rate=0.001 beta_1=0.9 beta_2=0.999 epsilon=1e-07
+RMSprop learning_rate=0.001 rho=0.9 momentum=0.0 epsilon=1e-07 centered=False
+SGD learning_rate=0.01 momentum=0.0 nesterov=False
 """)
+# Those that stand behind the shared options in Keras.
+OPTIMIZERS["Muon"]._defaults |= {
+    "exclude_layers": [], "exclude_embeddings": True, "muon_a": 3.4445, "muon_b": -4.775, "muon_c": 2.0315, "adam_lr_ratio": 1,
+    "momentum": 0.95, "ns_steps": 5, "nesterov": True, "rms_rate": 0.2,
+}
+
+
+def schedule_of(config):
+    """The schedule of a config."""
+    if config.get("class_name") not in SCHEDULES:
+        raise ValueError(f"there is no schedule '{config.get('class_name')}'; there are {', '.join(SCHEDULES)}.")
+    return SCHEDULES[config["class_name"]].from_config(config.get("config", {}))
 
 
 def get_optimizer(value):
+    """An optimizer, its name or its config."""
     if isinstance(value, Optimizer):
         return value
+    if isinstance(value, dict):
+        if value.get("class_name") not in OPTIMIZERS:
+            raise ValueError(f"there is no optimizer '{value.get('class_name')}'; there are {', '.join(OPTIMIZERS)}.")
+        return OPTIMIZERS[value["class_name"]].from_config(value.get("config", {}))
     if isinstance(value, str):
         known = {name.lower(): cls for name, cls in OPTIMIZERS.items()}
         return known[value.lower()]() if value.lower() in known else Optimizer._of(_wgrad.NativeOptimizer(value))
@@ -396,15 +488,21 @@ def get_optimizer(value):
 class Loss(Described):
     """A loss. A subclass of a program defines `call(y_true, y_pred)`."""
 
+    _parameters = ("name", "reduction")
+
     def __init__(self, *arguments, **options):
-        self.name = options.pop("name", None) or _snake(type(self).__name__)
+        _by_name(type(self).__name__, self._parameters, arguments, options)
+        self.name = options.pop("name", None) or {"Huber": "huber_loss"}.get(self._class) or _snake(type(self).__name__)
         if options.get("reduction", "") is None:
             options["reduction"] = "none"
         self.reduction = options.get("reduction", "sum_over_batch_size")
-        if self._class is None:
-            options.pop("dtype", None)
-        super().__init__(*arguments, **options)
+        options.pop("dtype", None)
+        super().__init__(**options)
         self._native = _wgrad.NativeLoss(self._json()) if self._class else None
+
+    def get_config(self):
+        """All options, with the name."""
+        return super().get_config() | {"name": self.name, "reduction": self.reduction}
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         if self._native is not None:
@@ -423,25 +521,28 @@ class Loss(Described):
 
 
 LOSSES = classes("wgrad.keras.losses", Loss, """
-BinaryCrossentropy from_logits label_smoothing axis reduction
-BinaryFocalCrossentropy apply_class_balancing alpha gamma from_logits label_smoothing axis reduction
-CategoricalCrossentropy from_logits label_smoothing axis reduction
-CategoricalFocalCrossentropy alpha gamma from_logits label_smoothing axis reduction
-CategoricalHinge reduction
-CosineSimilarity axis reduction
-Dice reduction
-Hinge reduction
-Huber delta reduction
-KLDivergence reduction
-LogCosh reduction
-MeanAbsoluteError reduction
-MeanAbsolutePercentageError reduction
-MeanSquaredError reduction
-MeanSquaredLogarithmicError reduction
-Poisson reduction
-SparseCategoricalCrossentropy from_logits ignore_class reduction axis
-SquaredHinge reduction
-Tversky alpha beta reduction
+BinaryCrossentropy from_logits=False label_smoothing=0.0 axis=-1 reduction=sum_over_batch_size
+BinaryFocalCrossentropy apply_class_balancing=False alpha=0.25 gamma=2.0 from_logits=False label_smoothing=0.0 axis=-1 \
+reduction=sum_over_batch_size
+CategoricalCrossentropy from_logits=False label_smoothing=0.0 axis=-1 reduction=sum_over_batch_size
+CategoricalFocalCrossentropy alpha=0.25 gamma=2.0 from_logits=False label_smoothing=0.0 axis=-1 reduction=sum_over_batch_size
+CategoricalGeneralizedCrossEntropy q=0.5 reduction=sum_over_batch_size
+CategoricalHinge reduction=sum_over_batch_size
+Circle gamma=80.0 margin=0.4 remove_diagonal=True reduction=sum_over_batch_size
+CosineSimilarity axis=-1 reduction=sum_over_batch_size
+Dice reduction=sum_over_batch_size name axis
+Hinge reduction=sum_over_batch_size
+Huber delta=1.0 reduction=sum_over_batch_size
+KLDivergence reduction=sum_over_batch_size
+LogCosh reduction=sum_over_batch_size
+MeanAbsoluteError reduction=sum_over_batch_size
+MeanAbsolutePercentageError reduction=sum_over_batch_size
+MeanSquaredError reduction=sum_over_batch_size
+MeanSquaredLogarithmicError reduction=sum_over_batch_size
+Poisson reduction=sum_over_batch_size
+SparseCategoricalCrossentropy from_logits=False ignore_class reduction=sum_over_batch_size axis=-1
+SquaredHinge reduction=sum_over_batch_size
+Tversky alpha=0.5 beta=0.5 reduction=sum_over_batch_size name axis
 """)
 
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from ..tensor import Tensor
 from .callbacks import Callback
+from .config import is_interactive_logging_enabled
 from .fronts import is_symbolic
 from .metric import Metric, get_metric
 from .objects import Loss
-from .structure import _leaves, _listed
+from .structure import _REGISTERED, _leaves, _listed
 
 
 def _symbols_given(arguments, options):
@@ -133,11 +134,16 @@ def _values(values, return_dict):
 
 
 def _verbose(verbose):
-    return None if verbose == "auto" else int(verbose)
+    if verbose == "auto":
+        return None if is_interactive_logging_enabled() else 2
+    return int(verbose)
 
 
 def _native(value, kind):
     """The native form of a loss or a metric, a name, or a function."""
+    if isinstance(value, str):
+        value = _REGISTERED.get(value, value)
+        value = value() if isinstance(value, type) else value
     if isinstance(value, Loss):
         if value._native is not None:
             return value._native

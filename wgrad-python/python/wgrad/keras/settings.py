@@ -3,8 +3,6 @@
 import json
 import zipfile
 
-from .objects import SCHEDULES
-
 _WRITER = "wgrad"
 
 
@@ -25,7 +23,7 @@ def _object_of(value, tables):
         for table in tables:
             if value["class_name"] in table:
                 return table[value["class_name"]](**{
-                    key: _object_of(item, (SCHEDULES,)) for key, item in value["config"].items()
+                    key: _object_of(item, tables) for key, item in value["config"].items()
                 })
         raise ValueError(f"load_model: there is no class '{value['class_name']}'; load the model with compile=False.")
     if isinstance(value, dict):

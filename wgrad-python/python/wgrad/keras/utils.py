@@ -1,10 +1,12 @@
 """Helpers of Keras."""
 
+import time
+
 import numpy as np
 
 from .. import _wgrad
 from .directories import (  # noqa: F401
-    get_file, image_dataset_from_directory, img_to_array, load_img, text_dataset_from_directory,
+    array_to_img, get_file, image_dataset_from_directory, img_to_array, load_img, save_img, text_dataset_from_directory,
 )
 from .feature_space import FeatureSpace  # noqa: F401
 from .plans import PyDataset, unpack_x_y_sample_weight  # noqa: F401
@@ -114,3 +116,62 @@ def pack_x_y_sample_weight(x, y=None, sample_weight=None):
     if y is None:
         return (x,) if isinstance(x, (tuple, list)) else x
     return (x, y) if sample_weight is None else (x, y, sample_weight)
+
+
+class Progbar:
+    """A line that shows how far a loop is: `update(current, [("loss", 0.5)])` prints it again. Values are averaged over the steps,
+    those in `stateful_metrics` are shown as they are."""
+
+    def __init__(self, target, width=20, verbose=1, interval=0.05, stateful_metrics=None, unit_name="step"):
+        self.target, self.width, self.verbose, self.interval, self.unit_name = target, width, verbose, interval, unit_name
+        self.stateful_metrics = set(stateful_metrics or ())
+        self._sums, self._seen, self._last, self._start = {}, 0, 0.0, time.monotonic()
+
+    def update(self, current, values=None, finalize=None):
+        """Shows the step `current`, with names and values."""
+        for name, value in values or ():
+            steps = max(current - self._seen, 1)
+            total, count = self._sums.get(name, (0.0, 0))
+            is_state = name in self.stateful_metrics
+            self._sums[name] = (float(value), 1) if is_state else (total + float(value) * steps, count + steps)
+        self._seen = current
+        finalize = self.target is not None and current >= self.target if finalize is None else finalize
+        now = time.monotonic()
+        if not self.verbose or (not finalize and (self.verbose == 2 or now - self._last < self.interval)):
+            return
+        self._last = now
+        share = 1.0 if not self.target else min(current / self.target, 1.0)
+        done = round(self.width * share)
+        of = "Unknown" if self.target is None else self.target
+        shown = "".join(f" - {name}: {total / max(count, 1):.4f}" for name, (total, count) in self._sums.items())
+        bar = f" {'━' * done}{' ' * (self.width - done)}" if self.verbose == 1 else ""
+        line = f"{current}/{of}{bar} {now - self._start:.0f}s{shown}"
+        print(("\r" if self.verbose == 1 else "") + line, end="\n" if finalize else "", flush=True)
+
+    def add(self, n, values=None):
+        """Shows `n` steps more."""
+        self.update(self._seen + n, values)
+
+
+def plot_model(model, to_file="model.svg", **options):
+    """Writes a drawing of a model's layers as an SVG file."""
+    if not str(to_file).endswith(".svg"):
+        raise ValueError(f"plot_model: the file is {str(to_file)!r}; drawings are SVG files, so its name must end in .svg.")
+    with open(to_file, "w", encoding="utf-8") as file:
+        file.write(model._file_model().to_svg())
+
+
+def get_source_inputs(tensor):
+    """The symbols of the inputs from which a symbol is computed."""
+    found, seen, waiting = [], set(), [tensor]
+    while waiting:
+        symbol = waiting.pop()
+        if id(symbol) in seen:
+            continue
+        seen.add(id(symbol))
+        made = getattr(symbol, "_made", None)
+        if made is None:
+            found.append(symbol)
+        else:
+            waiting.extend(reversed(made[1]))
+    return found

@@ -1,0 +1,6 @@
+# Written by stubs.py from the tables of the package.
+from .policies import DTypePolicy as DTypePolicy, DTypePolicy as FloatDTypePolicy, policy_of as get
+from typing import Any
+
+def serialize(obj: Any) -> Any: ...
+def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any: ...
