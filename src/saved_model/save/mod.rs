@@ -86,8 +86,10 @@ struct Before<'a> {
     /// What the signature takes in place of the function's inputs.
     inputs: Vec<Named>,
     /// Writes the nodes that compute the function's inputs from these arguments.
-    write: &'a dyn Fn(&[String], &mut Builder, &mut Tables) -> Result<Vec<Out>>,
+    write: &'a WriteInputs<'a>,
 }
+
+type WriteInputs<'a> = dyn Fn(&[String], &mut Builder, &mut Tables) -> Result<Vec<Out>> + 'a;
 
 fn write(
     model: &dyn Trackable,
