@@ -37,10 +37,10 @@ pub use load::{
 };
 #[cfg(not(target_family = "wasm"))]
 pub use load::{import_graph_def, load, load_with};
-#[cfg(not(target_family = "wasm"))]
-#[cfg(all(feature = "json", feature = "preprocessing"))]
+#[cfg(all(feature = "json", feature = "preprocessing", not(target_family = "wasm")))]
 #[doc(hidden)]
 pub use save::FrontPlan;
+#[cfg(not(target_family = "wasm"))]
 pub use save::save;
 pub use saved_function::{Outputs, SavedFunction, SavedValue};
 pub use spec::SavedSpec;

@@ -324,18 +324,29 @@ impl Tensor {
             .iter()
             .filter(|item| !item.is_none() && !item.is_instance_of::<PyEllipsis>())
             .count();
-        let mut elements = Vec::new();
+        let (mut elements, mut source, mut axis) = (Vec::new(), self.0.clone(), 0);
         for item in &items {
-            elements.extend(match item {
-                item if item.is_none() => vec![SliceInfoElem::NewAxis],
-                item if item.is_instance_of::<PyEllipsis>() => {
-                    let whole = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
-                    vec![whole; self.0.rank().saturating_sub(named)]
-                }
-                item => vec![element(item)?],
-            });
+            if item.is_none() {
+                elements.push(SliceInfoElem::NewAxis);
+            } else if item.is_instance_of::<PyEllipsis>() {
+                let whole = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
+                let count = self.0.rank().saturating_sub(named);
+                elements.extend(vec![whole; count]);
+                axis += count;
+            } else {
+                let tensor = item.cast::<Tensor>().ok().map(|item| item.get().0.clone());
+                let unknown = tensor.filter(|at| index.py().released(|| is_unknown(at)));
+                elements.push(match unknown {
+                    Some(at) if axis < source.rank() => {
+                        source = element_at(&source, &at, axis).raised()?;
+                        SliceInfoElem::Index(0)
+                    }
+                    _ => element(item)?,
+                });
+                axis += 1;
+            }
         }
-        self.0.strided_slice(&elements).map(Tensor).raised()
+        source.strided_slice(&elements).map(Tensor).raised()
     }
 
     fn _cast(&self, dtype: &str) -> PyResult<Self> {
@@ -343,12 +354,36 @@ impl Tensor {
     }
 }
 
+/// Whether a tensor is an index that only a run of the traced function knows.
+fn is_unknown(index: &wgrad::Tensor) -> bool {
+    let whole = matches!(index.dtype(), wgrad::DType::I32 | wgrad::DType::U32);
+    let value = || index.cast(wgrad::DType::I32).and_then(|index| index.item::<i32>());
+    whole && index.rank() == 0 && matches!(value(), Err(wgrad::Error::Trace(_)))
+}
+
+/// The elements with this index along an axis, which stays with the size 1. Indices that do not exist are errors of the next read.
+fn element_at(
+    x: &wgrad::Tensor,
+    index: &wgrad::Tensor,
+    axis: usize,
+) -> wgrad::Result<wgrad::Tensor> {
+    let size = i32::try_from(x.shape()[axis]).unwrap_or(i32::MAX);
+    let index = index.cast(wgrad::DType::I32)?;
+    let place = index.less(0)?.cast(wgrad::DType::I32)?.multiply(size)?.add(&index)?;
+    let words = format!("index: an index is not below the size {size} of axis {axis}");
+    wgrad::debugging::assert_less(&place, size, &words)?;
+    wgrad::debugging::assert_greater_equal(&place, 0, &words)?;
+    x.gather(&place.reshape([1])?, axis as i64)
+}
+
 /// One index of `x[..]`.
 fn element(item: &Bound<'_, PyAny>) -> PyResult<SliceInfoElem> {
     let whole = |value: &Bound<'_, PyAny>| -> PyResult<isize> {
         value.extract::<isize>().or_else(|_| value.call_method0("__index__")?.extract()).map_err(|_| {
             invalid(format!(
-                "index: {value} cannot be an index; use integers, slices, None, ... or a mask. tf.gather takes tensors of indices."
+                "index: {} cannot be an index; use integers, slices, None, ... or a mask. tf.gather takes tensors of indices, and \
+                 tf.slice has bounds that only a run knows.",
+                value.get_type()
             ))
         })
     };

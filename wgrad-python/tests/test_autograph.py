@@ -711,5 +711,56 @@ class Autograph(unittest.TestCase):
             self.fail("no error")
 
 
+class Indices(unittest.TestCase):
+    ROWS = [[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]]
+
+    def test_a_loop_indexes_by_its_variable(self):
+        @tf.function
+        def first_negative(x):
+            for i in tf.range(tf.shape(x)[0]):
+                if x[i] < 0:
+                    return i
+            return tf.constant(-1)
+
+        self.assertEqual([int(first_negative(tf.constant(row))) for row in ([1.0, -2.0], [1.0, 2.0])], [1, -1])
+
+    def test_along_any_axis(self):
+        x = tf.constant(self.ROWS)
+
+        @tf.function
+        def parts(x, i):
+            return x[i], x[:, i], x[..., i, None], x[0, i], x[i, 1:], x[-1][i]
+
+        for i in (0, 1, -1):
+            for made, wanted in zip(parts(x, tf.constant(i)), (x[i], x[:, i], x[..., i, None], x[0, i], x[i, 1:], x[-1][i])):
+                self.assertEqual(made.numpy().tolist(), wanted.numpy().tolist(), i)
+
+    def test_gradients(self):
+        x = tf.Variable(self.ROWS)
+        pick = tf.function(lambda x, i: tf.square(x[i, 2]))
+        with tf.GradientTape() as tape:
+            y = pick(x, tf.constant(1))
+        self.assertEqual(tape.gradient(y, x).numpy().tolist(), [[0, 0, 0], [0, 0, -12]])
+
+    def test_indices_that_do_not_exist(self):
+        pick = tf.function(lambda x, i: x[i])
+        for i in (2, -3):
+            with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "not below the size 2 of axis 0"):
+                pick(tf.constant(self.ROWS), tf.constant(i)).numpy()
+            tf.constant(1.0).numpy()
+
+    def test_tensors_of_a_trace_are_printed_by_their_shapes(self):
+        seen = []
+
+        @tf.function
+        def f(x):
+            seen.append((repr(x), str(x), f"{x}", f"{x[0]}"))
+            return x + 1
+
+        self.assertEqual(f(tf.constant([1.0, 2.0])).numpy().tolist(), [2.0, 3.0])
+        vector, scalar = "Tensor(shape=(2,), dtype=float32)", "Tensor(shape=(), dtype=float32)"
+        self.assertEqual(seen, [("<tf.Tensor shape=(2,), dtype=float32>", vector, vector, scalar)])
+
+
 if __name__ == "__main__":
     unittest.main()

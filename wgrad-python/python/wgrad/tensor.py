@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _wgrad
 from .dtypes import TensorShape, as_dtype, as_name
+from .errors import FailedPreconditionError
 
 Tensor = _wgrad.Tensor
 Variable = _wgrad.Variable
@@ -69,14 +70,32 @@ def _values(array):
     return np.array2string(array, separator=" ") if array.ndim else str(array)
 
 
+def _known(tensor):
+    """The values, or `None` while a function is traced that computes them in each run."""
+    try:
+        return tensor.numpy()
+    except FailedPreconditionError:
+        return None
+
+
 def _tensor_str(self):
-    return f"tf.Tensor({_values(self.numpy())}, shape={self.shape}, dtype={self.dtype.name})"
+    array = _known(self)
+    if array is None:
+        return f"Tensor(shape={self.shape}, dtype={self.dtype.name})"
+    return f"tf.Tensor({_values(array)}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _tensor_repr(self):
-    array = self.numpy()
+    array = _known(self)
+    if array is None:
+        return f"<tf.Tensor shape={self.shape}, dtype={self.dtype.name}>"
     shown = str(array) if array.ndim == 0 else np.array_repr(array)
     return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={shown}>"
+
+
+def _tensor_format(self, spec):
+    array = None if self._shape else _known(self)
+    return format(str(self) if array is None else array[()], spec)
 
 
 def _html(self):
@@ -116,6 +135,14 @@ def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     return self.numpy().__dlpack__()
 
 
+def _variable_repr(self):
+    array = _known(self)
+    head = f"<tf.Variable '{self.name}' shape={self.shape}, dtype={self.dtype.name}"
+    if array is None:
+        return head + ">"
+    return f"{head}, numpy={np.array_repr(array) if self._shape else array}>"
+
+
 def _extend_tensor():
     Tensor.shape = property(lambda self: TensorShape(self._shape))
     Tensor.dtype = property(lambda self: as_dtype(self._dtype))
@@ -128,7 +155,7 @@ def _extend_tensor():
     # NumPy leaves operators between arrays and tensors to the tensors.
     Tensor.__array_priority__ = 100
     Tensor.__round__ = lambda self, digits=0: _ROUND(self)
-    Tensor.__format__ = lambda self, spec: format(self.numpy()[()] if not self._shape else str(self), spec)
+    Tensor.__format__ = _tensor_format
     Tensor.__dlpack__ = _dlpack
     Tensor.__dlpack_device__ = lambda self: (1, 0)
     Tensor.__copy__ = lambda self: self
@@ -246,9 +273,7 @@ def _extend_variable():
     Variable.ref = lambda self: id(self)
     Variable.__array__ = _array
     Variable.__array_priority__ = 100
-    Variable.__str__ = Variable.__repr__ = lambda self: (
-        f"<tf.Variable '{self.name}' shape={self.shape}, dtype={self.dtype.name}, numpy={np.array_repr(self.numpy()) if self._shape else self.numpy()}>"
-    )
+    Variable.__str__ = Variable.__repr__ = _variable_repr
     Variable._repr_html_ = lambda self: _html(self.read_value()).replace("Tensor", "Variable", 1)
 
 
