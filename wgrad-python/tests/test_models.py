@@ -219,6 +219,11 @@ class Models(unittest.TestCase):
             model.save(path)
             again = keras.models.load_model(path)
         np.testing.assert_allclose(again(X).numpy(), model(X).numpy(), atol=1e-6)
+        # The layers of a loaded model have their options.
+        scaled, dense = again.layers[-2:]
+        self.assertEqual((scaled.weight, dense.units, dense.kernel.shape), (3.0, 2, (4, 2)))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'filters'; it has its weights and its options: .*units"):
+            dense.filters
         with self.assertRaisesRegex(ValueError, "no config"):
             keras.Model(inputs, tf.tanh(inputs)).to_json()
 

@@ -320,7 +320,10 @@ class LoadedLayer(Layer):
             for known, variable, _ in self._listing():
                 if known == name:
                     return variable
-        raise AttributeError(f"the layer has no attribute '{name}'.")
+            # Layers of a program, and those of Keras, keep options under their names.
+            if name in self._wgrad_options:
+                return self._wgrad_options[name]
+        raise AttributeError(f"the layer of a loaded model has no attribute '{name}'; it has its weights and its options: {', '.join(self.__dict__.get('_wgrad_options', ()))}.")
 
     def __call__(self, *arguments, **options):
         raise TypeError(f"{self.name}: a layer of a loaded model is not called on its own; call the model.")
