@@ -59,6 +59,9 @@ const FINE = [
   'new Sequential([dense()]).call(ints)',
 ];
 
+/** Lines that the module which loads models accepts; a draft of the package consists of that one. */
+const EITHER = ['model.call(v)'];
+
 describe(`errors of the package in ${browserName}`, () => {
   let server;
   let browser;
@@ -92,7 +95,7 @@ describe(`errors of the package in ${browserName}`, () => {
     assert.ok(found.length > 300, `${found.length} mistakes`);
     const wrong = [];
     for (const { line, how, name, message, error } of found) {
-      if (how === 'GIVES' ? !FINE.includes(line) : FINE.includes(line)) wrong.push(`${line} ${how}`);
+      if ((how === 'GIVES') !== FINE.includes(line) && !(how === 'GIVES' && EITHER.includes(line))) wrong.push(`${line} ${how}`);
       if (how === 'GIVES') continue;
       const says = (problem) => wrong.push(`${line}: ${problem}: ${name}: ${message}`);
       if (!error || !/Error$/.test(name) || name === 'Error' && !/mine/.test(message)) says('no error with a name');
