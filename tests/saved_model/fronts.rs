@@ -1,8 +1,8 @@
 //! Models with layers for strings that are exported, and loaded again.
 
 use wgrad as tf;
-use wgrad::keras::INFERENCE;
-use wgrad::keras::layers::Table;
+use wgrad::keras::layers::{Dense, Embedding, GlobalAveragePooling1D, Table, TextVectorization};
+use wgrad::keras::{FrontModel, INFERENCE, Sequential};
 use wgrad::saved_model::SavedModel;
 use wgrad::{HostArray, Tensor};
 
@@ -34,6 +34,30 @@ fn exported_models_take_strings_and_compute_the_same() {
         let (y, wanted) = (y.to_vec::<f32>().unwrap(), wanted.to_vec::<f32>().unwrap());
         let near = y.iter().zip(&wanted).all(|(y, wanted)| (y - wanted).abs() < 1e-5);
         assert!(near, "{name}: {y:?}, not {wanted:?}");
+    }
+}
+
+/// The model has seen texts of two words only.
+#[test]
+fn exported_models_take_texts_of_any_length() {
+    let words = TextVectorization::new().vocabulary(["a", "good", "film"]);
+    let model = Sequential::new()
+        .add(Embedding::new(5, 4))
+        .add(GlobalAveragePooling1D::new())
+        .add(Dense::new(2));
+    let model = FrontModel::new(model).front(words);
+    model.call_host(&["a film", "good film"], INFERENCE).unwrap();
+    let folder = Folder::new("exported-lengths");
+    model.export(folder.path("texts")).unwrap();
+    let loaded = tf::saved_model::load(folder.path("texts")).unwrap();
+    let serve = loaded.signature("serving_default").unwrap();
+    for texts in [["film", "a"], ["a good film, a good film", "a"], ["a b", "c d"]] {
+        let given = texts.map(|text| text.as_bytes().to_vec()).to_vec();
+        let y = serve.predict(HostArray::from_strings([2, 1], given).unwrap()).unwrap();
+        let wanted = model.call_host(&texts, INFERENCE).unwrap().to_vec::<f32>().unwrap();
+        let y = y.to_vec::<f32>().unwrap();
+        let near = y.iter().zip(&wanted).all(|(y, wanted)| (y - wanted).abs() < 1e-5);
+        assert!(near, "{texts:?}: {y:?}, not {wanted:?}");
     }
 }
 

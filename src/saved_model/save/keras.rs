@@ -162,8 +162,10 @@ mod fronted {
     }
 
     fn export<M: Served + Trackable>(model: &M, graph: &HostGraph, path: &Path) -> Result<()> {
-        let signature = model.served()?;
+        let mut signature = model.served()?;
         let specs: Vec<_> = signature.inputs.iter().map(|(_, spec)| spec.clone()).collect();
+        let specs = front::open_specs(graph, &specs)?;
+        signature.inputs.iter_mut().zip(&specs).for_each(|((_, own), open)| *own = open.clone());
         let mut inputs = Vec::new();
         for input in &graph.inputs {
             let (name, shape) = (input.name.clone(), input.shape.clone());

@@ -9,7 +9,6 @@ mod text;
 
 use super::builder::{Builder, Out, dtype_attr, ints, types};
 use super::tables::Tables;
-use crate::dtype::DType;
 use crate::error::{Error, Result, message};
 use crate::function::TensorSpec;
 use crate::host_array::{HostArray, HostDType};
@@ -50,6 +49,38 @@ pub(super) fn write(
     builder: &mut Builder,
     tables: &mut Tables,
 ) -> Result<Vec<Out>> {
+    let fed = columns(graph, arguments, builder, tables)?;
+    let mut writer = Writer { builder, tables };
+    Ok(fed
+        .iter()
+        .zip(specs)
+        .map(|(column, spec)| writer.cast(column, spec.dtype().into()).out)
+        .collect())
+}
+
+/// The specs of a model's inputs, open where the length of what they get varies: a model may have seen only one length so far.
+pub(super) fn open_specs(graph: &HostGraph, specs: &[TensorSpec]) -> Result<Vec<TensorSpec>> {
+    let arguments = vec![String::new(); graph.inputs.len()];
+    let made = columns(graph, &arguments, &mut Builder::default(), &mut Tables::default())?;
+    let open = |(spec, column): (&TensorSpec, &Column)| {
+        let mut shape = spec.shape().to_vec();
+        if shape.len() == column.shape.len() {
+            for (size, own) in shape.iter_mut().zip(&column.shape) {
+                *size = size.filter(|_| own.is_some());
+            }
+        }
+        TensorSpec::new(shape, spec.dtype())
+    };
+    Ok(specs.iter().zip(&made).map(open).collect())
+}
+
+/// Writes the layers, and returns what the model's inputs get, before it has their dtypes.
+fn columns(
+    graph: &HostGraph,
+    arguments: &[String],
+    builder: &mut Builder,
+    tables: &mut Tables,
+) -> Result<Vec<Column>> {
     let mut values = Vec::new();
     for (input, out) in graph.inputs.iter().zip(arguments) {
         let column =
@@ -62,8 +93,7 @@ pub(super) fn write(
         let made = writer.call(call, &inputs)?;
         values.push(made);
     }
-    let fed = graph.feeds.iter().filter_map(|feed| values.get(*feed));
-    Ok(fed.zip(specs).map(|(column, spec)| writer.fed(column, spec.dtype())).collect())
+    Ok(graph.feeds.iter().filter_map(|feed| values.get(*feed)).cloned().collect())
 }
 
 impl Writer<'_> {
@@ -79,11 +109,6 @@ impl Writer<'_> {
             ("Discretization", _) => self.discretization(config, first),
             _ => wrong(config, "TensorFlow has no ops for this layer"),
         }
-    }
-
-    /// What an input of the model gets.
-    fn fed(&mut self, column: &Column, dtype: DType) -> Out {
-        self.cast(column, dtype.into()).out
     }
 
     fn op(
