@@ -1,13 +1,16 @@
 //! [`HostArray`]: an array on the host, of any dtype that a file may contain.
 //!
 //! `dtype` has the table of dtypes, `element` the conversions from and to `ndarray`, `convert` those from one dtype to another,
-//! `hashes` TensorFlow's hashes of strings. Tensors of arrays, and arrays of tensors, are made in `tensor/host_array.rs`.
+//! `hashes` TensorFlow's hashes of strings, `strings` how it splits them. Tensors of arrays, and arrays of tensors, are made in
+//! `tensor/host_array.rs`.
 
 mod convert;
 mod dtype;
 mod element;
 #[cfg(any(feature = "preprocessing", feature = "saved-model"))]
 pub(crate) mod hashes;
+#[cfg(any(feature = "preprocessing", feature = "saved-model"))]
+pub(crate) mod strings;
 #[cfg(test)]
 mod tests;
 

@@ -78,7 +78,7 @@ pub use front::load_with_front;
 #[cfg(feature = "preprocessing")]
 pub use front::{FrontBatch, FrontModel, Fronted, HostInputs, HostSymbol, IntoFrontData};
 #[cfg(all(feature = "json", feature = "preprocessing", feature = "saved-model"))]
-pub(crate) use front::{FrontInput, HostCall, HostGraph, host_graph_of_plan};
+pub(crate) use front::{HostCall, HostGraph, host_graph_of_plan};
 #[cfg(all(feature = "json", feature = "preprocessing"))]
 #[doc(hidden)]
 pub use front::{front_into_json, front_of_json};

@@ -1,10 +1,15 @@
 //! Models with layers for strings that are exported, and loaded again.
 
+use std::sync::Arc;
+
 use wgrad as tf;
-use wgrad::keras::layers::{Dense, Embedding, GlobalAveragePooling1D, Table, TextVectorization};
-use wgrad::keras::{FrontModel, INFERENCE, Sequential};
+use wgrad::keras::layers::{
+    Dense, Embedding, Flatten, GlobalAveragePooling1D, Hashing, OutputMode, Standardize,
+    StringLookup, Table, TextVectorization,
+};
+use wgrad::keras::{FrontModel, Functional, HostSymbol, INFERENCE, Input, LayerExt, Sequential};
 use wgrad::saved_model::SavedModel;
-use wgrad::{HostArray, Tensor};
+use wgrad::{DType, HostArray, Tensor};
 
 use crate::results::folder;
 use crate::support::exported_fronts::{inputs, models, several};
@@ -58,6 +63,60 @@ fn exported_models_take_texts_of_any_length() {
         let y = y.to_vec::<f32>().unwrap();
         let near = y.iter().zip(&wanted).all(|(y, wanted)| (y - wanted).abs() < 1e-5);
         assert!(near, "{texts:?}: {y:?}, not {wanted:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_exported_says_why() {
+    let folder = Folder::new("exported-errors");
+    let word = HostSymbol::input("word");
+    let refused = |symbol: HostSymbol, x: Input, words: &str| {
+        let flat = Flatten::new().on(&x).unwrap();
+        let model = Functional::new([&x], &Dense::new(2).on(&flat).unwrap()).unwrap();
+        let model = FrontModel::functional(model, [("fed", &symbol)]).unwrap();
+        let error = model.export(folder.path("never")).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+        assert!(!folder.path("never").exists());
+    };
+    let fed = |size: usize| Input::new([size]).with_name("fed");
+    let weightless = Hashing::new(3).output_mode(OutputMode::TfIdf);
+    refused(word.then(Arc::new(weightless)), fed(3), "bins have no weights");
+    refused(word.then(Arc::new(Hashing::new(0))), fed(1), "num_bins is 0");
+    let both = TextVectorization::new().vocabulary(["a"]).output_mode(OutputMode::Count);
+    let both = both.output_sequence_length(3);
+    refused(word.then(Arc::new(both)), fed(3), "output_sequence_length is set");
+    let own = TextVectorization::new()
+        .vocabulary(["a"])
+        .standardize(Standardize::custom(str::to_lowercase));
+    refused(word.then(Arc::new(own)), fed(3), "function of the program");
+    let wide = TextVectorization::new().vocabulary(["a"]).ngrams(1_000_000_000);
+    refused(word.then(Arc::new(wide)), fed(3), "1024 is the most");
+    let long = StringLookup::new().vocabulary(["a"]).output_mode(OutputMode::MultiHot);
+    let long = long.max_tokens(1 << 40).pad_to_max_tokens(true);
+    refused(word.then(Arc::new(long)), fed(3), "its rows have 1099511627776 elements");
+    // The model takes three words, and a text may have any number.
+    let any = TextVectorization::new().vocabulary(["a"]);
+    refused(word.then(Arc::new(any)), fed(3), "set output_sequence_length if the model takes one");
+}
+
+#[test]
+fn a_large_vocabulary_is_exported() {
+    let words: Vec<String> = (0..200_000).map(|word| format!("w{word}")).collect();
+    let lookup = StringLookup::new().vocabulary(words);
+    let x = Input::new([1]).with_dtype(DType::I32).with_name("fed");
+    let y = Embedding::new(200_001, 1).on(&x).unwrap();
+    let word = HostSymbol::input("word").then(Arc::new(lookup));
+    let model =
+        FrontModel::functional(Functional::new([&x], &y).unwrap(), [("fed", &word)]).unwrap();
+    let folder = Folder::new("exported-vocabulary");
+    model.export(folder.path("words")).unwrap();
+    let loaded = tf::saved_model::load(folder.path("words")).unwrap();
+    let serve = loaded.signature("serving_default").unwrap();
+    for texts in [["w0", "w199999"], ["w77", "none"]] {
+        let given = texts.map(|text| text.as_bytes().to_vec()).to_vec();
+        let y = serve.predict(HostArray::from_strings([2, 1], given).unwrap()).unwrap();
+        let wanted = model.call_host(&texts, INFERENCE).unwrap().remove(0);
+        assert_eq!(y.to_vec::<f32>().unwrap(), wanted.to_vec::<f32>().unwrap());
     }
 }
 

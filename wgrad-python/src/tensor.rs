@@ -334,14 +334,16 @@ impl Tensor {
                 elements.extend(vec![whole; count]);
                 axis += count;
             } else {
-                let tensor = item.cast::<Tensor>().ok().map(|item| item.get().0.clone());
-                let unknown = tensor.filter(|at| index.py().released(|| is_unknown(at)));
-                elements.push(match unknown {
-                    Some(at) if axis < source.rank() => {
-                        source = element_at(&source, &at, axis).raised()?;
-                        SliceInfoElem::Index(0)
-                    }
-                    _ => element(item)?,
+                elements.push(match scalar_index(item) {
+                    None => element(item)?,
+                    Some(at) => match index.py().released(|| at.item::<i32>()) {
+                        // Only a run of the traced function knows it.
+                        Err(wgrad::Error::Trace(_)) if axis < source.rank() => {
+                            source = element_at(&source, &at, axis).raised()?;
+                            SliceInfoElem::Index(0)
+                        }
+                        known => SliceInfoElem::Index(known.raised()? as isize),
+                    },
                 });
                 axis += 1;
             }
@@ -354,11 +356,10 @@ impl Tensor {
     }
 }
 
-/// Whether a tensor is an index that only a run of the traced function knows.
-fn is_unknown(index: &wgrad::Tensor) -> bool {
-    let whole = matches!(index.dtype(), wgrad::DType::I32 | wgrad::DType::U32);
-    let value = || index.cast(wgrad::DType::I32).and_then(|index| index.item::<i32>());
-    whole && index.rank() == 0 && matches!(value(), Err(wgrad::Error::Trace(_)))
+/// An index that is a tensor of one `int32`.
+fn scalar_index(item: &Bound<'_, PyAny>) -> Option<wgrad::Tensor> {
+    let index = item.cast::<Tensor>().ok()?.get().0.clone();
+    (index.dtype() == wgrad::DType::I32 && index.rank() == 0).then_some(index)
 }
 
 /// The elements with this index along an axis, which stays with the size 1. Indices that do not exist are errors of the next read.
@@ -368,8 +369,7 @@ fn element_at(
     axis: usize,
 ) -> wgrad::Result<wgrad::Tensor> {
     let size = i32::try_from(x.shape()[axis]).unwrap_or(i32::MAX);
-    let index = index.cast(wgrad::DType::I32)?;
-    let place = index.less(0)?.cast(wgrad::DType::I32)?.multiply(size)?.add(&index)?;
+    let place = index.less(0)?.cast(wgrad::DType::I32)?.multiply(size)?.add(index)?;
     let words = format!("index: an index is not below the size {size} of axis {axis}");
     wgrad::debugging::assert_less(&place, size, &words)?;
     wgrad::debugging::assert_greater_equal(&place, 0, &words)?;

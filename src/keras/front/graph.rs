@@ -7,6 +7,8 @@ use super::HostInputs;
 use super::symbol::{FrontInput, FrontLayer, HostSymbol, Origin};
 use crate::error::{Error, Result, message};
 use crate::host_array::HostArray;
+#[cfg(all(feature = "json", feature = "saved-model"))]
+use crate::keras::layers::Table;
 
 /// The values are numbered: the inputs first, then the result of each call.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +52,16 @@ pub(super) struct Call {
 }
 
 impl Front {
+    /// # Errors
+    /// Those of the layers whose options contradict each other, found with a batch of no examples.
     #[cfg(all(feature = "json", feature = "saved-model"))]
     pub(super) fn host_graph(&self) -> Result<HostGraph> {
+        let empty = self.inputs.iter().map(|input| input.empty());
+        let empty = empty.collect::<Result<Vec<_>>>()?;
+        let named = self.inputs.iter().zip(&empty);
+        self.run(
+            &named.fold(Table::new(), |table, (input, array)| table.column(&input.name, array)),
+        )?;
         let call = |call: &Call| {
             let (config, vocabulary) = match &call.layer {
                 FrontLayer::One(layer) => (layer.describe()?, layer.vocabulary_array()?),

@@ -25,12 +25,8 @@ pub(crate) use plan::host_graph_of_plan;
 #[cfg(feature = "json")]
 #[doc(hidden)]
 pub use plan::{front_into_json, front_of_json};
-#[cfg(all(feature = "json", feature = "saved-model"))]
-pub(crate) use symbol::FrontInput;
-#[cfg(not(all(feature = "json", feature = "saved-model")))]
-use symbol::FrontInput;
-use symbol::FrontLayer;
 pub use symbol::HostSymbol;
+use symbol::{FrontInput, FrontLayer};
 
 use crate::data::ModelData;
 use crate::dtype::DType;

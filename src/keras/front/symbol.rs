@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(all(feature = "json", feature = "saved-model"))]
+use crate::error::{Error, Result, message};
+#[cfg(all(feature = "json", feature = "saved-model"))]
+use crate::host_array::{HostArray, HostDType};
 use crate::keras::PartialShape;
 use crate::keras::layers::{HashedCrossing, HostLayer};
 
@@ -54,6 +58,31 @@ pub(crate) struct FrontInput {
     pub(crate) shape: Vec<Option<usize>>,
     /// Keras's name of its dtype, `string` for strings.
     pub(crate) dtype: String,
+}
+
+#[cfg(all(feature = "json", feature = "saved-model"))]
+impl FrontInput {
+    /// The dtype, of which Keras's names are TensorFlow's.
+    pub(crate) fn host_dtype(&self) -> Result<HostDType> {
+        let mut known = HostDType::ALL.iter().copied();
+        known.find(|dtype| dtype.tensorflow_name() == self.dtype).ok_or_else(|| {
+            Error::DType(message!(
+                "FrontModel: the input '{}' has the unknown dtype {}.",
+                self.name,
+                self.dtype
+            ))
+        })
+    }
+
+    /// A batch of no examples.
+    pub(super) fn empty(&self) -> Result<HostArray<'static>> {
+        let sizes = self.shape.iter().skip(1).map(|size| size.unwrap_or(1));
+        let shape: Vec<usize> = std::iter::once(0).chain(sizes).collect();
+        match self.host_dtype()? {
+            HostDType::String => HostArray::from_strings(shape, Vec::new()),
+            dtype => HostArray::new(dtype, shape, Vec::new()),
+        }
+    }
 }
 
 /// A layer in front of a model.

@@ -87,17 +87,27 @@ impl From<Ignored> for Option<i32> {
 }
 
 /// The dtype of counts: as in Keras, a float dtype keeps the fractions of weights.
-impl ConfigValue for DType {
+struct CountDType(DType);
+
+impl ConfigValue for CountDType {
     fn to_json(&self) -> std::result::Result<Value, String> {
-        Ok(self.tensorflow_name().into())
+        Ok(self.0.tensorflow_name().into())
     }
 
     fn from_json(value: &Value) -> std::result::Result<Self, String> {
         match value.as_str() {
-            Some("float16" | "float32" | "float64") => Ok(DType::F32),
-            Some("int8" | "int16" | "int32" | "int64" | "int" | "uint8") => Ok(DType::I32),
+            Some("float16" | "float32" | "float64") => Ok(CountDType(DType::F32)),
+            Some("int8" | "int16" | "int32" | "int64" | "int" | "uint8") => {
+                Ok(CountDType(DType::I32))
+            }
             _ => Err("the name of a dtype, such as float32 or int32".into()),
         }
+    }
+}
+
+impl From<CountDType> for DType {
+    fn from(dtype: CountDType) -> Self {
+        dtype.0
     }
 }
 
@@ -151,7 +161,7 @@ metrics! {
     "Accuracy" => Accuracy "accuracy" [];
     "BinaryAccuracy" => BinaryAccuracy "binary_accuracy" [threshold];
     "BinaryCrossentropy" => BinaryCrossentropy "binary_crossentropy" [from_logits, label_smoothing];
-    "BinaryIoU" => BinaryIou "binary_io_u" [target_class_ids: Vec<usize>, threshold, dtype];
+    "BinaryIoU" => BinaryIou "binary_io_u" [target_class_ids: Vec<usize>, threshold, dtype: CountDType];
     "CategoricalAccuracy" => CategoricalAccuracy "categorical_accuracy" [];
     "CategoricalCrossentropy" => CategoricalCrossentropy "categorical_crossentropy" [from_logits, label_smoothing, axis: i64];
     "CategoricalHinge" => CategoricalHinge "categorical_hinge" [];
@@ -163,19 +173,19 @@ metrics! {
     "FalsePositives" => FalsePositives "false_positives" [thresholds: Thresholds];
     "Hinge" => Hinge "hinge" [];
     "IoU" => Iou "io_u" (num_classes, target_class_ids [list])
-        [ignore_class: Ignored, sparse_y_true, sparse_y_pred, axis: i64, dtype];
+        [ignore_class: Ignored, sparse_y_true, sparse_y_pred, axis: i64, dtype: CountDType];
     "KLDivergence" => KlDivergence "kl_divergence" [];
     "LogCoshError" => LogCoshError "logcosh" [];
     "MeanAbsoluteError" => MeanAbsoluteError "mean_absolute_error" [];
     "MeanAbsolutePercentageError" => MeanAbsolutePercentageError "mean_absolute_percentage_error" [];
     "MeanIoU" => MeanIou "mean_io_u" (num_classes)
-        [ignore_class: Ignored, sparse_y_true, sparse_y_pred, axis: i64, dtype];
+        [ignore_class: Ignored, sparse_y_true, sparse_y_pred, axis: i64, dtype: CountDType];
     "MeanSquaredError" => MeanSquaredError "mean_squared_error" [];
     "MeanSquaredLogarithmicError" => MeanSquaredLogarithmicError "mean_squared_logarithmic_error" [];
     "OneHotIoU" => OneHotIou "one_hot_io_u" (num_classes, target_class_ids [list])
-        [ignore_class: Ignored, sparse_y_pred, axis: i64, dtype];
+        [ignore_class: Ignored, sparse_y_pred, axis: i64, dtype: CountDType];
     "OneHotMeanIoU" => OneHotMeanIou "one_hot_mean_io_u" (num_classes)
-        [ignore_class: Ignored, sparse_y_pred, axis: i64, dtype];
+        [ignore_class: Ignored, sparse_y_pred, axis: i64, dtype: CountDType];
     "PearsonCorrelation" => PearsonCorrelation "pearson_correlation" [axis: i64];
     "Poisson" => Poisson "poisson" [];
     "Precision" => Precision "precision" [thresholds: Thresholds, top_k: usize, class_id: usize];

@@ -138,8 +138,8 @@ macro_rules! regions {
             /// Sets the dtype of the counts. With `i32`, the default, the fractions of weights are dropped; with `f32`, they
             /// count.
             #[must_use]
-            pub fn dtype(mut self, dtype: DType) -> Self {
-                self.0.dtype = dtype;
+            pub fn dtype(mut self, dtype: impl Into<DType>) -> Self {
+                self.0.dtype = dtype.into();
                 self
             }
 

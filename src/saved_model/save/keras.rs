@@ -84,7 +84,7 @@ mod fronted {
     use std::path::Path;
 
     use super::Served;
-    use crate::error::Result;
+    use crate::error::{Error, Result, message};
     use crate::keras::{FrontModel, Functional, HostGraph, Sequential};
     use crate::saved_model::save::builder::{Builder, Out};
     use crate::saved_model::save::objects::Named;
@@ -164,12 +164,14 @@ mod fronted {
     fn export<M: Served + Trackable>(model: &M, graph: &HostGraph, path: &Path) -> Result<()> {
         let mut signature = model.served()?;
         let specs: Vec<_> = signature.inputs.iter().map(|(_, spec)| spec.clone()).collect();
-        let specs = front::open_specs(graph, &specs)?;
+        let open = front::open_specs(graph, &specs)?;
+        let opened = open.iter().zip(&specs).any(|(open, spec)| open.shape() != spec.shape());
+        let specs = open;
         signature.inputs.iter_mut().zip(&specs).for_each(|((_, own), open)| *own = open.clone());
         let mut inputs = Vec::new();
         for input in &graph.inputs {
             let (name, shape) = (input.name.clone(), input.shape.clone());
-            inputs.push(Named { name, shape, dtype: front::dtype_of(input)? });
+            inputs.push(Named { name, shape, dtype: input.host_dtype()? });
         }
         let nodes = |arguments: &[String],
                      builder: &mut Builder,
@@ -177,7 +179,16 @@ mod fronted {
          -> Result<Vec<Out>> {
             front::write(graph, arguments, &specs, builder, tables)
         };
-        write(model, path, &[signature], Some(&Before { inputs, write: &nodes }))
+        let written = write(model, path, &[signature], Some(&Before { inputs, write: &nodes }));
+        written.map_err(|error| match (&error, opened) {
+            (Error::Trace(_) | Error::Shape(_), true) => error.reworded(|text| {
+                message!(
+                    "{text} The layers in front make rows of any length here; set output_sequence_length if the model takes one \
+                     length."
+                )
+            }),
+            _ => error,
+        })
     }
 }
 #[cfg(all(feature = "json", feature = "preprocessing"))]

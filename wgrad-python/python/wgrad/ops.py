@@ -443,56 +443,54 @@ def _make(line):
 
     def function(*arguments, **named):
         try:
-            return call(*arguments, **named)
+            if whole and any(type(value) is int for value in (*arguments, *named.values())):
+                plain = signature.bind(*arguments, **named).arguments
+                numbers = {fields[at][2] for at in whole}
+                named = {key: convert_to_tensor(v) if key in numbers and type(v) is int else v for key, v in plain.items()}
+                arguments = ()
+            if only_tensors and not named and len(arguments) == tensors:
+                for argument in arguments:
+                    if type(argument) is Symbol:
+                        return SYMBOLIC(function, arguments, named)
+                made = op(*arguments)
+                return made if tuple_of is None else tuple_of(*made)
+            bound = signature.bind(*arguments, **named).arguments
+            given, attributes, result = {}, {}, None
+            for kind, key, parameter in fields:
+                value = bound.get(parameter, defaults[parameter])
+                if value is None or kind == "ignored":
+                    continue
+                if kind == "fixed":
+                    if parameter in bound and value not in allowed[parameter]:
+                        raise TypeError(f"{name}: {parameter} is {value!r}; only {' and '.join(map(repr, allowed[parameter]))} is supported.")
+                    continue
+                if kind == "dtype":
+                    result = as_name(value)
+                    continue
+                if kind == "unused":
+                    raise TypeError(f"{name}: this argument is not supported; leave it out.")
+                if kind == "tensor":
+                    if type(value) is Symbol:
+                        return SYMBOLIC(function, arguments, named)
+                    given[key] = value
+                elif kind == "list":
+                    given[key] = list(value)
+                    if any(type(item) is Symbol for item in given[key]):
+                        return SYMBOLIC(function, arguments, named)
+                elif value is not False or key not in attributes:
+                    value = as_name(value) if isinstance(value, (DType, type)) else value
+                    attributes[key] = _spatial(path, key, value)
+            results = op.call(given, attributes)
+            if result is not None:
+                results = [x._cast(result) for x in results]
+            if tuple_of is not None:
+                return tuple_of(*results)
+            return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
         except InvalidTypeError:
             if not narrow.get(_narrow_dtype([*arguments, *named.values()])):
                 raise
-        return _widened(call, path, arguments, named)
-
-    def call(*arguments, **named):
-        if whole and any(type(value) is int for value in (*arguments, *named.values())):
-            plain = signature.bind(*arguments, **named).arguments
-            numbers = {fields[at][2] for at in whole}
-            named = {key: convert_to_tensor(v) if key in numbers and type(v) is int else v for key, v in plain.items()}
-            arguments = ()
-        if only_tensors and not named and len(arguments) == tensors:
-            for argument in arguments:
-                if type(argument) is Symbol:
-                    return SYMBOLIC(function, arguments, named)
-            made = op(*arguments)
-            return made if tuple_of is None else tuple_of(*made)
-        bound = signature.bind(*arguments, **named).arguments
-        given, attributes, result = {}, {}, None
-        for kind, key, parameter in fields:
-            value = bound.get(parameter, defaults[parameter])
-            if value is None or kind == "ignored":
-                continue
-            if kind == "fixed":
-                if parameter in bound and value not in allowed[parameter]:
-                    raise TypeError(f"{name}: {parameter} is {value!r}; only {' and '.join(map(repr, allowed[parameter]))} is supported.")
-                continue
-            if kind == "dtype":
-                result = as_name(value)
-                continue
-            if kind == "unused":
-                raise TypeError(f"{name}: this argument is not supported; leave it out.")
-            if kind == "tensor":
-                if type(value) is Symbol:
-                    return SYMBOLIC(function, arguments, named)
-                given[key] = value
-            elif kind == "list":
-                given[key] = list(value)
-                if any(type(item) is Symbol for item in given[key]):
-                    return SYMBOLIC(function, arguments, named)
-            elif value is not False or key not in attributes:
-                value = as_name(value) if isinstance(value, (DType, type)) else value
-                attributes[key] = _spatial(path, key, value)
-        results = op.call(given, attributes)
-        if result is not None:
-            results = [x._cast(result) for x in results]
-        if tuple_of is not None:
-            return tuple_of(*results)
-        return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
+        # In 32 bits, which the call has.
+        return _widened(function, path, arguments, named)
 
     function.__name__ = function.__qualname__ = name
     function.__signature__ = signature

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::host_layer::{shown, utf8};
 use crate::error::{Error, Result, message};
+use crate::host_array::strings;
 
 /// How [`TextVectorization`](super::TextVectorization) changes a text before it splits it.
 #[derive(Clone, Default)]
@@ -88,12 +89,10 @@ impl Split {
     }
 
     pub(super) fn apply(&self, layer: &str, text: Vec<u8>) -> Result<Vec<Vec<u8>>> {
-        // A vertical tab counts in C.
-        let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
         Ok(match self {
             Split::Keep => vec![text],
             Split::Whitespace => {
-                text.split(is_space).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect()
+                strings::split(&text, b"", None).into_iter().map(<[u8]>::to_vec).collect()
             }
             Split::Character => {
                 let text = String::from_utf8_lossy(&text);

@@ -1,7 +1,6 @@
 //! Rows of different lengths, and sparse tensors: TensorFlow's ragged tensors as its graphs compute them.
 
 use super::call::{Call, Entry, Results, any, many, unsupported};
-use super::texts::rows;
 use crate::error::{Error, Result, message};
 use crate::host_array::{HostArray, HostDType};
 use crate::saved_model::graph_def::value::{Value, int_array};
@@ -14,6 +13,29 @@ pub(super) static OPS: &[Entry] = &[
     any("RaggedTensorToTensor", to_tensor),
     any("SparseToDense", sparse_to_dense),
 ];
+
+/// The parts of a list that splits separate, which begin with 0 and end with the list's length.
+pub(super) fn rows<'a, T>(values: &'a [T], splits: &[i64]) -> Result<Vec<&'a [T]>> {
+    let wrong = || {
+        Error::Data(message!(
+            "its {} row splits do not separate {} values into rows.",
+            splits.len(),
+            values.len()
+        ))
+    };
+    let ends = splits.first() == Some(&0) && splits.last() == Some(&(values.len() as i64));
+    if !ends {
+        return Err(wrong());
+    }
+    splits
+        .windows(2)
+        .map(|pair| {
+            let (from, to) = (usize::try_from(pair[0]).ok(), usize::try_from(pair[1]).ok());
+            values.get(from.zip(to).map(|(from, to)| from..to)?)
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(wrong)
+}
 
 /// The elements of an array, as bytes of this size each.
 fn sized<'a>(array: &'a HostArray<'_>) -> Result<(usize, &'a [u8])> {
@@ -157,4 +179,18 @@ fn sparse_to_dense(call: &Call<'_>) -> Result<Value> {
         result[place * size..][..size].copy_from_slice(value);
     }
     Ok(Value::host(HostArray::new(values.dtype(), shape, result)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_must_separate_all_values() {
+        assert_eq!(rows(&[1, 2, 3], &[0, 2, 2, 3]).ok(), Some(vec![&[1, 2][..], &[], &[3]]));
+        for wrong in [&[][..], &[0], &[0, 2], &[1, 3], &[0, 4, 3], &[0, 3, 2, 3], &[0, -1, 3]] {
+            assert!(rows(&[1, 2, 3], wrong).is_err(), "{wrong:?}");
+        }
+        assert_eq!(rows::<i32>(&[], &[0]).ok(), Some(vec![]));
+    }
 }

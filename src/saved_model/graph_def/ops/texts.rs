@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use regex_lite::{Captures, Regex};
 
 use super::call::{Call, Entry, Results, any, many, unsupported};
+use super::ragged::rows;
 use crate::error::{Error, Result, message};
 use crate::host_array::hashes::{self, cross, fast};
-use crate::host_array::{HostArray, HostDType};
+use crate::host_array::{HostArray, HostDType, strings};
 use crate::saved_model::graph_def::value::{Value, int_array};
 
 /// The most bytes of n-grams, whose number a file decides.
@@ -44,7 +45,7 @@ pub(super) static OPS: &[Entry] = &[
 ];
 
 /// The strings of an array.
-pub(super) fn strings<'a>(array: &'a HostArray<'_>) -> Result<&'a [Vec<u8>]> {
+fn strings_of<'a>(array: &'a HostArray<'_>) -> Result<&'a [Vec<u8>]> {
     array.strings().ok_or_else(|| {
         Error::DType(message!("it expects strings and gets {}{:?}.", array.dtype(), array.shape()))
     })
@@ -52,7 +53,7 @@ pub(super) fn strings<'a>(array: &'a HostArray<'_>) -> Result<&'a [Vec<u8>]> {
 
 /// The only string of an input.
 fn one(call: &Call<'_>, at: usize) -> Result<Vec<u8>> {
-    match strings(&*call.host(at)?)? {
+    match strings_of(&*call.host(at)?)? {
         [text] => Ok(text.clone()),
         many => Err(Error::Shape(message!("its input {at} has {} strings, not one.", many.len()))),
     }
@@ -75,7 +76,7 @@ fn texts(shape: &[usize], texts: Vec<Vec<u8>>) -> Result<Value> {
 /// The results of `f` for each string of the first input.
 fn each(call: &Call<'_>, f: impl Fn(&[u8]) -> Result<Vec<u8>>) -> Result<Value> {
     let array = call.host(0)?;
-    let all = strings(&array)?.iter().map(|text| f(text)).collect::<Result<_>>()?;
+    let all = strings_of(&array)?.iter().map(|text| f(text)).collect::<Result<_>>()?;
     texts(array.shape(), all)
 }
 
@@ -129,7 +130,7 @@ fn join(call: &Call<'_>) -> Result<Value> {
     let count = shape.iter().product();
     let mut all = vec![Vec::new(); count];
     for (number, array) in arrays.iter().enumerate() {
-        let parts = strings(array)?;
+        let parts = strings_of(array)?;
         if !array.shape().is_empty() && array.shape() != shape {
             return Err(Error::Shape(message!(
                 "it joins strings of {:?} and {shape:?}; the shapes must be equal.",
@@ -171,7 +172,7 @@ fn bins(call: &Call<'_>) -> Result<u64> {
 fn hashed(call: &Call<'_>, hash: impl Fn(&[u8]) -> Result<u64>) -> Result<Value> {
     let (array, bins) = (call.host(0)?, bins(call)?);
     let bin = |text: &Vec<u8>| Ok((hash(text)? % bins) as i64);
-    let bins: Vec<i64> = strings(&array)?.iter().map(bin).collect::<Result<_>>()?;
+    let bins: Vec<i64> = strings_of(&array)?.iter().map(bin).collect::<Result<_>>()?;
     Ok(Value::host(int_array(HostDType::I64, array.shape(), &bins)))
 }
 
@@ -212,46 +213,13 @@ fn sparse_cross(call: &mut Call<'_>) -> Result<Results> {
     ]))
 }
 
-/// The parts of a text; without a separator, those between spaces.
-fn parts<'a>(text: &'a [u8], separator: &[u8], most: Option<usize>) -> Vec<&'a [u8]> {
-    let (mut parts, mut rest) = (Vec::new(), text);
-    // A vertical tab counts in C.
-    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0B;
-    let skipped = |rest: &'a [u8]| {
-        let start = rest.iter().position(|byte| !is_space(byte));
-        start.map_or(&[][..], |start| &rest[start..])
-    };
-    loop {
-        if separator.is_empty() {
-            rest = skipped(rest);
-            if rest.is_empty() {
-                return parts;
-            }
-        }
-        let end = match separator.len() {
-            0 => rest.iter().position(is_space),
-            size => rest.windows(size).position(|window| window == separator),
-        };
-        match end.filter(|_| most.is_none_or(|most| parts.len() < most)) {
-            Some(end) => {
-                parts.push(&rest[..end]);
-                rest = &rest[end + separator.len()..];
-            }
-            None => {
-                parts.push(rest);
-                return parts;
-            }
-        }
-    }
-}
-
 fn split(call: &mut Call<'_>) -> Result<Results> {
     let (array, separator) = (call.host(0)?, one(call, 1)?);
     let most = usize::try_from(call.attr_int("maxsplit", -1)).ok();
     let (mut indices, mut values, mut longest) = (Vec::new(), Vec::new(), 0);
-    let rows = strings(&array)?;
+    let rows = strings_of(&array)?;
     for (row, text) in rows.iter().enumerate() {
-        let parts = parts(text, &separator, most);
+        let parts = strings::split(text, &separator, most);
         longest = longest.max(parts.len());
         indices.extend((0..parts.len()).flat_map(|at| [row as i64, at as i64]));
         values.extend(parts.into_iter().map(<[u8]>::to_vec));
@@ -262,29 +230,6 @@ fn split(call: &mut Call<'_>) -> Result<Results> {
         texts(&[count], values)?,
         Value::ints(HostDType::I64, &[rows.len() as i64, longest as i64]),
     ]))
-}
-
-/// The parts of a list that splits separate, which begin with 0 and end with the list's length.
-pub(super) fn rows<'a, T>(values: &'a [T], splits: &[i64]) -> Result<Vec<&'a [T]>> {
-    let wrong = || {
-        Error::Data(message!(
-            "its {} row splits do not separate {} values into rows.",
-            splits.len(),
-            values.len()
-        ))
-    };
-    let ends = splits.first() == Some(&0) && splits.last() == Some(&(values.len() as i64));
-    if !ends {
-        return Err(wrong());
-    }
-    splits
-        .windows(2)
-        .map(|pair| {
-            let (from, to) = (usize::try_from(pair[0]).ok(), usize::try_from(pair[1]).ok());
-            values.get(from.zip(to).map(|(from, to)| from..to)?)
-        })
-        .collect::<Option<_>>()
-        .ok_or_else(wrong)
 }
 
 fn ngrams(call: &mut Call<'_>) -> Result<Results> {
@@ -300,7 +245,7 @@ fn ngrams(call: &mut Call<'_>) -> Result<Results> {
         )));
     }
     let (mut all, mut ends, mut bytes) = (Vec::new(), vec![0], 0);
-    for row in rows(strings(&array)?, &splits)? {
+    for row in rows(strings_of(&array)?, &splits)? {
         for width in &widths {
             for words in row.windows(*width) {
                 let joined = words.join(separator);
@@ -332,7 +277,7 @@ fn decode(call: &mut Call<'_>) -> Result<Results> {
     let array = call.host(0)?;
     let replacement = call.attr_int("replacement_char", 0xFFFD);
     let (mut letters, mut splits) = (Vec::new(), vec![0]);
-    for text in strings(&array)? {
+    for text in strings_of(&array)? {
         let decoded = if strict { utf8(text)? } else { String::from_utf8_lossy(text) };
         let point = |c: char| if c == '\u{FFFD}' { replacement } else { i64::from(u32::from(c)) };
         letters.extend(decoded.chars().map(point));
@@ -357,34 +302,4 @@ fn encode(call: &Call<'_>) -> Result<Value> {
     let all: Vec<Vec<u8>> =
         rows.iter().map(|row| row.iter().map(letter).collect::<String>().into_bytes()).collect();
     texts(&[all.len()], all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_split_as_tensorflow_splits_them() {
-        let of = |text: &'static str, separator: &str, most| -> Vec<&str> {
-            let parts = parts(text.as_bytes(), separator.as_bytes(), most);
-            parts.into_iter().filter_map(|part| std::str::from_utf8(part).ok()).collect()
-        };
-        // tf.strings.split of 2.21.
-        assert_eq!(of(" a  b\tc ", "", None), ["a", "b", "c"]);
-        assert_eq!(of("", "", None), [""; 0]);
-        assert_eq!(of("a,,b,", ",", None), ["a", "", "b", ""]);
-        assert_eq!(of("", ",", None), [""]);
-        assert_eq!(of("a,b,c", ",", Some(1)), ["a", "b,c"]);
-        assert_eq!(of("a b c", "", Some(1)), ["a", "b c"]);
-        assert_eq!(of("a--b", "--", None), ["a", "b"]);
-    }
-
-    #[test]
-    fn splits_must_separate_all_values() {
-        assert_eq!(rows(&[1, 2, 3], &[0, 2, 2, 3]).ok(), Some(vec![&[1, 2][..], &[], &[3]]));
-        for wrong in [&[][..], &[0], &[0, 2], &[1, 3], &[0, 4, 3], &[0, 3, 2, 3], &[0, -1, 3]] {
-            assert!(rows(&[1, 2, 3], wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(rows::<i32>(&[], &[0]).ok(), Some(vec![]));
-    }
 }

@@ -1,11 +1,14 @@
 //! What becomes of indices: integers, or rows of zeros, ones, counts and weights.
 
-use super::{Column, Writer, dtype_attr, wrong};
+use super::{Column, Out, Writer, dtype_attr, wrong};
 use crate::error::Result;
 use crate::host_array::HostDType;
 use crate::keras::Config;
 use crate::keras::layers::OutputMode;
 use crate::saved_model::graph_def::proto::Attr;
+
+/// The longest row, as its weights are in the graph, whose bytes a protobuf message limits.
+const LONGEST: usize = 1 << 28;
 
 /// How a layer's indices become its result.
 pub(super) struct Encoding<'a> {
@@ -16,6 +19,22 @@ pub(super) struct Encoding<'a> {
     pub(super) idf: &'a [f32],
 }
 
+impl Encoding<'_> {
+    /// Refuses rows that are too long.
+    pub(super) fn check(&self, config: &Config) -> Result<()> {
+        if self.mode == OutputMode::Int || self.depth <= LONGEST {
+            return Ok(());
+        }
+        wrong(
+            config,
+            format_args!(
+                "its rows have {} elements, and at most {LONGEST} are written",
+                self.depth
+            ),
+        )
+    }
+}
+
 impl Writer<'_> {
     /// The layer's result for `int64` indices; those outside `0..depth` become nothing in a row.
     pub(super) fn encoded(
@@ -24,7 +43,7 @@ impl Writer<'_> {
         ids: Column,
         encoding: &Encoding<'_>,
     ) -> Result<Column> {
-        let depth = encoding.depth as i64;
+        encoding.check(config)?;
         let rows = match encoding.mode {
             OutputMode::Int => return Ok(ids),
             OutputMode::OneHot => return Ok(self.one_hot(ids, encoding.depth)),
@@ -37,29 +56,35 @@ impl Writer<'_> {
             _ if ids.shape.is_empty() => self.reshaped(&ids, &[1]),
             _ => ids,
         };
-        let inside = self.inside(&rows, depth);
-        let (size, weights) = (self.number(depth), self.floats(&[]));
+        let lead = rows.shape[..rows.shape.len() - 1].to_vec();
+        Ok(self.counted(None, &rows.out, lead, encoding))
+    }
+
+    /// How often each index is in each row, or whether it is, times the weights. `splits` separates rows of different lengths, and
+    /// `lead` has the sizes in front of the row.
+    pub(super) fn counted(
+        &mut self,
+        splits: Option<&Out>,
+        ids: &Out,
+        lead: Vec<Option<usize>>,
+        encoding: &Encoding<'_>,
+    ) -> Column {
+        // Negative indices become one that is skipped; ops refuse to count them.
+        let (zero, size) = (self.number(0), self.number(encoding.depth as i64));
+        let negative = self.of_integers("Less", ids, &zero);
+        let inside = self.select(&negative, &size, ids);
+        let weights = self.floats(&[]);
         let attrs = [
             ("Tidx", dtype_attr(HostDType::I64)),
             ("T", dtype_attr(HostDType::F32)),
             ("binary_output", Attr::Bool(encoding.mode == OutputMode::MultiHot)),
         ];
-        let counts = self.op("DenseBincount", &[&inside.out, &size, &weights], attrs);
-        let mut shape = rows.shape[..rows.shape.len() - 1].to_vec();
-        shape.push(Some(encoding.depth));
-        let counts = Column { out: counts, dtype: HostDType::F32, shape };
-        Ok(self.weighted(counts, encoding))
-    }
-
-    /// Indices below zero become one that counts skip, as counts of negative numbers are errors.
-    pub(super) fn inside(&mut self, ids: &Column, depth: i64) -> Column {
-        let (zero, skipped) = (self.number(0), self.number(depth));
-        let negative = self.of_integers("Less", &ids.out, &zero);
-        Column { out: self.select(&negative, &skipped, &ids.out), ..ids.clone() }
-    }
-
-    /// The counts times the weights, where there are some.
-    pub(super) fn weighted(&mut self, counts: Column, encoding: &Encoding<'_>) -> Column {
+        let out = match splits {
+            None => self.op("DenseBincount", &[&inside, &size, &weights], attrs),
+            Some(splits) => self.op("RaggedBincount", &[splits, &inside, &size, &weights], attrs),
+        };
+        let shape = lead.into_iter().chain([Some(encoding.depth)]).collect();
+        let counts = Column { out, dtype: HostDType::F32, shape };
         if encoding.mode != OutputMode::TfIdf {
             return counts;
         }

@@ -29,18 +29,6 @@ struct Writer<'a> {
     tables: &'a mut Tables,
 }
 
-/// The dtype of an input of a front.
-pub(super) fn dtype_of(input: &crate::keras::FrontInput) -> Result<HostDType> {
-    let mut known = HostDType::ALL.iter().copied();
-    known.find(|dtype| dtype.tensorflow_name() == input.dtype).ok_or_else(|| {
-        Error::DType(message!(
-            "save: the input '{}' has the dtype {}, which TensorFlow does not have.",
-            input.name,
-            input.dtype
-        ))
-    })
-}
-
 /// Writes the layers of a front whose inputs are the function's `arguments`. Returns what the model's inputs get, which have `specs`.
 pub(super) fn write(
     graph: &HostGraph,
@@ -84,7 +72,7 @@ fn columns(
     let mut values = Vec::new();
     for (input, out) in graph.inputs.iter().zip(arguments) {
         let column =
-            Column { out: out.clone(), dtype: dtype_of(input)?, shape: input.shape.clone() };
+            Column { out: out.clone(), dtype: input.host_dtype()?, shape: input.shape.clone() };
         values.push(column);
     }
     let mut writer = Writer { builder, tables };

@@ -15,6 +15,9 @@ use crate::saved_model::save::builder::text;
 /// ASCII's punctuation, which RE2 removes.
 const PUNCTUATION: &str = "[!-/:-@\\[-`{-~]";
 
+/// The most words of n-grams.
+const WIDEST: usize = 1 << 10;
+
 /// Rows of different lengths: TensorFlow's ragged tensor.
 struct Rows {
     values: Column,
@@ -55,6 +58,14 @@ impl Writer<'_> {
         };
         match config.get::<Option<Ngrams>>("ngrams")?.flatten() {
             None => {}
+            Some(Ngrams::UpTo(most)) if most > WIDEST => {
+                return wrong(
+                    config,
+                    format_args!(
+                        "ngrams is {most}, and a graph lists each width; {WIDEST} is the most"
+                    ),
+                );
+            }
             // A text of fewer words has no longer ones.
             Some(Ngrams::UpTo(most)) => rows = self.ngrams(rows, (1..=most).collect()),
             Some(Ngrams::Widths(widths)) => rows = self.ngrams(rows, widths),
@@ -69,7 +80,9 @@ impl Writer<'_> {
             return Ok(self.padded(&rows, length));
         }
         let (depth, idf) = (depth(config, size)?, weights(config, size)?);
-        Ok(self.counted(&rows, &Encoding { mode, depth, idf: &idf }))
+        let encoding = Encoding { mode, depth, idf: &idf };
+        encoding.check(config)?;
+        Ok(self.counted(Some(&rows.splits), &rows.values.out, vec![None], &encoding))
     }
 
     fn standardized(&mut self, config: &Config, x: &Column) -> Result<Column> {
@@ -188,21 +201,5 @@ impl Writer<'_> {
         let inputs = [&shape, &rows.values.out, &zero, &rows.splits];
         let out = self.op("RaggedTensorToTensor", &inputs, attrs);
         Column { out, dtype: HostDType::I64, shape: vec![None, length] }
-    }
-
-    /// How often each index is in each row.
-    fn counted(&mut self, rows: &Rows, encoding: &Encoding<'_>) -> Column {
-        let depth = encoding.depth as i64;
-        let inside = self.inside(&rows.values, depth);
-        let (size, weights) = (self.number(depth), self.floats(&[]));
-        let attrs = [
-            ("Tidx", dtype_attr(HostDType::I64)),
-            ("T", dtype_attr(HostDType::F32)),
-            ("binary_output", Attr::Bool(encoding.mode == OutputMode::MultiHot)),
-        ];
-        let inputs = [&rows.splits, &inside.out, &size, &weights];
-        let out = self.op("RaggedBincount", &inputs, attrs);
-        let shape = vec![None, Some(encoding.depth)];
-        self.weighted(Column { out, dtype: HostDType::F32, shape }, encoding)
     }
 }
