@@ -72,7 +72,7 @@ fn what_cannot_be_exported_says_why() {
     let word = HostSymbol::input("word");
     let refused = |symbol: HostSymbol, x: Input, words: &str| {
         let flat = Flatten::new().on(&x).unwrap();
-        let model = Functional::new([&x], &Dense::new(2).on(&flat).unwrap()).unwrap();
+        let model = Functional::new([&x], Dense::new(2).on(&flat).unwrap()).unwrap();
         let model = FrontModel::functional(model, [("fed", &symbol)]).unwrap();
         let error = model.export(folder.path("never")).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
