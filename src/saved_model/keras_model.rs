@@ -9,7 +9,8 @@ use prost::Message;
 use serde_json::{Value, json};
 
 use super::graph_def::proto::SavedObjectGraph;
-use super::load::{INDEX, LoadOptions, SHARDS, checkpoint, meta_graph, variable_keys};
+use super::load::{INDEX, LoadOptions, SHARDS, checkpoint, meta_graph};
+use super::loaded::variable_keys;
 use super::model_files::ModelFiles;
 use crate::error::{Error, Result, message};
 use crate::host_array::HostArray;

@@ -1,6 +1,6 @@
 //! [`SavedModelLayer`]: a loaded model as a layer of another one.
 
-use super::load::SavedModel;
+use super::loaded::SavedModel;
 use super::onnx::OnnxModel;
 use super::saved_function::SavedFunction;
 use crate::error::Result;

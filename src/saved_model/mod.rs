@@ -9,6 +9,7 @@ mod keras_model;
 #[cfg(feature = "keras")]
 mod layer;
 mod load;
+mod loaded;
 #[cfg(not(target_family = "wasm"))]
 mod model;
 mod model_files;
@@ -32,11 +33,10 @@ pub use keras_model::load_keras_model;
 pub use keras_model::load_keras_model_from_bytes;
 #[cfg(feature = "keras")]
 pub use layer::SavedModelLayer;
-pub use load::{
-    LoadOptions, SavedModel, import_graph_def_from_bytes, load_from_bytes, remaining_files,
-};
+pub use load::{LoadOptions, import_graph_def_from_bytes, load_from_bytes, remaining_files};
 #[cfg(not(target_family = "wasm"))]
 pub use load::{import_graph_def, load, load_with};
+pub use loaded::SavedModel;
 #[cfg(all(feature = "json", feature = "preprocessing", not(target_family = "wasm")))]
 #[doc(hidden)]
 pub use save::FrontPlan;

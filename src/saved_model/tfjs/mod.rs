@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::graph_def::proto::{
     Attr, AttrValue, MetaGraphDef, NodeDef, SignatureDef, TensorInfo, TensorProto,
 };
-use super::load::{INIT, SavedModel};
+use super::loaded::{INIT, SavedModel};
 use super::model_files::ModelFiles;
 use crate::error::{Error, Result, message};
 use crate::files::protobuf::TensorShapeProto;
