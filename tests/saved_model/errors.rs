@@ -3,6 +3,8 @@
 use std::fs;
 
 use wgrad as tf;
+use wgrad::keras::layers::{Dense, Embedding, Flatten, TextVectorization};
+use wgrad::keras::{FrontModel, INFERENCE, Sequential};
 use wgrad::{Error, HostArray};
 
 use crate::results::folder;
@@ -129,14 +131,12 @@ fn files_of_a_model_lie_in_its_folder() {
     assert!(error.to_string().contains("\"../secret\", which is outside its folder"), "{error}");
 }
 
-/// Whatever the bytes are, a model loads and runs, or is an error; here, a model of many ops without loops.
-fn mutate(count: usize) {
-    let model = copy("ops");
+/// Whatever the bytes are, a model loads and runs, or is an error.
+fn mutate(model: &Folder, x: &HostArray<'static>, count: usize) {
     let path = model.path("saved_model.pb");
     let bytes = fs::read(&path).unwrap();
     let mut random = fastrand::Rng::with_seed(11);
     let (mut loaded, mut found, mut ran) = (0, 0, 0);
-    let x = HostArray::from(ndarray::Array3::<f32>::zeros((2, 3, 4)));
     for _ in 0..count {
         let broken = broken(&bytes, &mut random);
         fs::write(&path, broken).unwrap();
@@ -146,18 +146,35 @@ fn mutate(count: usize) {
         let Ok(f) = model.signature("serving_default") else { continue };
         found += 1;
         // On the host, so that nothing is traced.
-        ran += usize::from(f.call([("x", x.clone())]).is_ok());
+        ran += usize::from(f.predict(x.clone()).is_ok());
     }
     assert!(loaded > count / 20 && found > count / 50, "{loaded} loaded, {found} found, {ran} ran");
 }
 
+/// A model of many ops without loops, and one that splits texts into n-grams and looks them up.
+fn mutate_both(count: usize) {
+    mutate(&copy("ops"), &HostArray::from(ndarray::Array3::<f32>::zeros((2, 3, 4))), count);
+
+    let words = TextVectorization::new()
+        .vocabulary(["a", "good", "a good", "film"])
+        .ngrams(2)
+        .output_sequence_length(4);
+    let model = Sequential::new().add(Embedding::new(6, 2)).add(Flatten::new()).add(Dense::new(1));
+    let model = FrontModel::new(model).front(words);
+    model.call_host(&["a film", "good film"], INFERENCE).unwrap();
+    let folder = Folder::new(&format!("mutated-texts-{count}"));
+    model.export(folder.path("")).unwrap();
+    let texts = ["A good film!", ""].map(|text| text.as_bytes().to_vec()).to_vec();
+    mutate(&folder, &HostArray::from_strings([2, 1], texts).unwrap(), count);
+}
+
 #[test]
 fn any_bytes_are_a_model_or_an_error() {
-    mutate(300);
+    mutate_both(300);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn a_hundred_thousand_times_any_bytes_are_a_model_or_an_error() {
-    mutate(100_000);
+    mutate_both(100_000);
 }
