@@ -126,13 +126,15 @@ impl Caps {
     }
 
     /// Drops capabilities that not every GPU in every browser has (`WGRAD_PORTABLE=1`), so that kernels are generated
-    /// and chosen as on such a GPU. The adapter's buffer sizes stay.
-    pub(super) fn forget_the_adapter(&mut self) {
+    /// and chosen as on such a GPU. The adapter's buffer sizes stay. `buffers` storage buffers per kernel stay, if it
+    /// is more than every browser has: native drivers of desktop GPUs have more (`WGRAD_PORTABLE=64`).
+    pub(super) fn forget_the_adapter(&mut self, buffers: Option<usize>) {
         self.cpu = false;
         self.subgroups = None;
         self.cooperative.clear();
         let portable = wgpu::Limits::default().max_storage_buffers_per_shader_stage as usize;
-        self.storage_buffers = self.storage_buffers.min(portable);
+        let most = buffers.unwrap_or(0).max(portable);
+        self.storage_buffers = self.storage_buffers.min(most);
     }
 
     /// What every device of WebGPU has by default, in any browser.

@@ -150,8 +150,8 @@ impl Gpu {
         }
         caps.cooperative = Cooperative::declared(adapter, device.features());
         caps.precision = options.matmul_precision;
-        if is_set("WGRAD_PORTABLE") {
-            caps.forget_the_adapter();
+        if let Some(value) = set("WGRAD_PORTABLE") {
+            caps.forget_the_adapter(value.parse().ok());
         }
         caps.threads = options.threads.map_or(caps.threads, |threads| threads.max(1));
         let faults = Faults::watch(&device, &queue);
@@ -276,7 +276,12 @@ const MOST: u64 = usize::MAX as u64 / 4;
 
 /// Whether an environment variable is set and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
-    platform::env_var(name).is_some_and(|value| value != "0" && !value.is_empty())
+    set(name).is_some()
+}
+
+/// The value of a variable that is set.
+fn set(name: &str) -> Option<String> {
+    platform::env_var(name).filter(|value| value != "0" && !value.is_empty())
 }
 
 /// Whether kernels are rewritten before they are compiled. If so, cached data of other runs does not apply to them, and

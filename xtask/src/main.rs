@@ -249,10 +249,11 @@ fn kernels(arguments: &[String]) -> Result<Status> {
     const FAMILY: &str = "RADV_FORCE_FAMILY";
     setup::run()?;
     let family = std::env::var(FAMILY).unwrap_or_else(|_| "navi21".to_owned());
+    let portable = std::env::var("WGRAD_PORTABLE").unwrap_or_else(|_| "1".to_owned());
     CommandLine::cargo(["run", "--quiet", "--package", "wgrad-kernels", "--"])
         .args(arguments)
         .env(FAMILY, &family)
-        .env("WGRAD_PORTABLE", "1")
+        .env("WGRAD_PORTABLE", &portable)
         .run()
 }
 

@@ -14,7 +14,8 @@ use wgrad::{Device, PlannedKernel};
 
 use programs::Program;
 
-/// The kernels of a program's last plan, for a GPU with no more than WebGPU's guaranteed limits.
+/// The kernels of a program's last plan, for a GPU with no more than WebGPU's guaranteed limits, except for the number of
+/// buffers if `WGRAD_PORTABLE` is a number above 8.
 ///
 /// # Errors
 /// If the program fails, or `WGRAD_PORTABLE` is not set: without it, the device that runs nothing counts as a processor.
@@ -35,15 +36,24 @@ pub fn kernels(program: &Program) -> Result<Vec<PlannedKernel>> {
     Ok(plan.kernels().to_vec())
 }
 
-/// A device that runs and compiles nothing, with the limits that every browser guarantees.
+/// A device that runs and compiles nothing, with the limits that every browser guarantees, and all the buffers that
+/// `WGRAD_PORTABLE` leaves it.
 fn idle_device() -> Result<Device> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::NOOP;
     descriptor.backend_options.noop.enable = true;
     let instance = wgpu::Instance::new(descriptor);
     let adapter = pollster::block_on(instance.request_adapter(&Default::default()))?;
+    let all = adapter.limits();
     let descriptor = wgpu::DeviceDescriptor {
         required_features: adapter.features() & wgpu::Features::SHADER_F16,
+        required_limits: wgpu::Limits {
+            max_storage_buffers_per_shader_stage: all.max_storage_buffers_per_shader_stage,
+            max_bindings_per_bind_group: all.max_bindings_per_bind_group,
+            max_buffers_and_acceleration_structures_per_shader_stage: all
+                .max_buffers_and_acceleration_structures_per_shader_stage,
+            ..Default::default()
+        },
         ..Default::default()
     };
     let (device, queue) = pollster::block_on(adapter.request_device(&descriptor))?;

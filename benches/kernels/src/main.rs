@@ -23,6 +23,8 @@ Options:
                  if there are any
   --texts DIR    write the kernels and their machine code there
 
+WGRAD_PORTABLE is the number of buffers that a kernel may bind, if it is above 8, which every browser guarantees; native drivers of
+desktop GPUs have 64 and more.
 RADV_FORCE_FAMILY chooses the GPU to compile for: navi21 unless set, or polaris10, vega10, gfx1100.
 ";
 

@@ -23,3 +23,32 @@ fn no_kernel_spills_registers_or_leaves_cores_idle() {
     let count: usize = said.split_once(" kernels, 0 ").unwrap().0.parse().unwrap();
     assert!(count > 400, "{said}");
 }
+
+/// A step's kernels on a desktop GPU, and in a browser.
+#[test]
+fn a_step_of_an_mlp_has_few_kernels() {
+    let kernels = |portable: &str| {
+        let test = std::env::current_exe().unwrap();
+        let output = Command::new(test)
+            .args(["print_the_kernels_of_an_mlp", "--exact", "--ignored", "--nocapture"])
+            .env("WGRAD_PORTABLE", portable)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let count = said.lines().find_map(|line| line.strip_prefix("kernels: "));
+        count.unwrap_or_else(|| panic!("{said}")).parse::<usize>().unwrap()
+    };
+    assert_eq!(kernels("1"), 11);
+    assert_eq!(kernels("64"), 10);
+}
+
+#[test]
+#[ignore = "the test above runs it"]
+fn print_the_kernels_of_an_mlp() {
+    let programs = wgrad_kernels::programs::all();
+    let mlp =
+        programs.iter().find(|program| program.name.starts_with("MLP step, 784-100")).unwrap();
+    let labels = wgrad_kernels::kernels(mlp).unwrap();
+    println!("{:?}", labels.iter().map(|kernel| &kernel.label).collect::<Vec<_>>());
+    println!("\nkernels: {}", labels.len());
+}
