@@ -1,5 +1,5 @@
 //! `cargo xtask judge`: checks with TensorFlow and onnxruntime the files that wgrad writes, and with the tests of ONNX the models that
-//! it reads. `--sample` runs a third of the tests, drawn by the day.
+//! it reads. `--sample` runs a fifth of the tests, drawn by the day.
 //!
 //! All are installed from PyPI into `target/judge`, once; `WGRAD_JUDGE_PYTHON` names another Python that has them. If
 //! `WGRAD_TORCH_PYTHON` names a Python with torch, torchvision, transformers and safetensors, the known networks are also compared
@@ -24,6 +24,8 @@ const OTHERS: [&str; 5] = [
     "safetensors==0.8.0",
     "scikit-learn==1.9.1",
 ];
+/// Of how many parts a sample is one.
+const PARTS: usize = 5;
 /// Runs a part.
 const SAMPLE: &str = "--sample";
 /// The modules of all of them.
@@ -70,10 +72,14 @@ pub fn run(arguments: &[String]) -> Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// A third of the tests in what `--list` prints.
+/// A fifth of the tests in what `--list` prints.
 fn drawn<'a>(listed: &'a str, draw: &Draw) -> Vec<&'a str> {
     let names = listed.lines().filter_map(|line| line.strip_suffix(": test"));
-    names.enumerate().filter(|(at, _)| at % 3 == draw.pick(3)).map(|(_, name)| name).collect()
+    names
+        .enumerate()
+        .filter(|(at, _)| at % PARTS == draw.pick(PARTS))
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// The Python of a virtual environment with TensorFlow, which is created if it does not exist.
@@ -88,12 +94,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_test_is_drawn_on_one_of_three_days() {
-        let listed = "a::b: test\nc: test\n\n2 tests, 0 benchmarks\nd::e: test\nf: test\n";
+    fn each_test_is_drawn_on_one_of_five_days() {
+        let listed =
+            "a: test\nb::c: test\n\n2 tests, 0 benchmarks\nd: test\ne: test\nf: test\ng: test\n";
         let on = |day: usize| {
             let draw = Draw::for_tests(&format!("--sample --seed {day}"), &[]).unwrap();
             drawn(listed, &draw)
         };
-        assert_eq!([on(0), on(1), on(2)], [vec!["a::b", "f"], vec!["c"], vec!["d::e"]]);
+        assert_eq!([on(0), on(1), on(2)], [vec!["a", "g"], vec!["b::c"], vec!["d"]]);
+        assert_eq!([on(3), on(4), on(5)], [vec!["e"], vec!["f"], vec!["a", "g"]]);
     }
 }
