@@ -272,7 +272,7 @@ _Window = int | Sequence[int]
         parts = "".join(f", {key}: Any = ..." for key in cls._parameters)
         text += f"class {name}({cls.__mro__[1].__name__}):\n    def __init__(self{parts}, *, name: str | None = None, **options: Any) -> None: ...\n"
     text += "def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Any: ...\n"
-    text += "class InputLayer(Layer):\n    def __new__(cls, input_shape: Any = None, shape: Any = None, batch_size: int | None = None, dtype: DTypeLike | None = None, name: str | None = None, batch_shape: Any = None) -> Symbol: ...  # type: ignore[misc]\n"
+    text += "from .input_layer import InputLayer as InputLayer\n"
     text += "class Lambda(Layer):\n    def __init__(self, function: Callable[..., Any], output_shape: Any = None, mask: Any = None, arguments: dict[str, Any] | None = None, name: str | None = None, **options: Any) -> None: ...\n"
     for name in "add subtract multiply average maximum minimum concatenate dot".split():
         text += f"def {name}(inputs: Any, **options: Any) -> Any: ...\n"

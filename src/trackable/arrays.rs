@@ -116,9 +116,14 @@ impl Everything {
 
     /// Only what is below the part `part`.
     #[cfg(feature = "keras-files")]
-    pub(crate) fn below(mut self, part: &str) -> Self {
-        self.entries
-            .retain(|(name, _)| name.strip_prefix(part).is_some_and(|rest| rest.starts_with('/')));
+    pub(crate) fn below(self, part: &str) -> Self {
+        self.only(&|name| name.strip_prefix(part).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// Only what has these names.
+    #[cfg(feature = "keras-files")]
+    pub(crate) fn only(mut self, wanted: &dyn Fn(&str) -> bool) -> Self {
+        self.entries.retain(|(name, _)| wanted(name));
         self
     }
 

@@ -9,6 +9,7 @@ use wgrad::keras::layers::{
     SequenceLayer, attention_layer_from_config, layer_from_config, merging_layer_from_config,
     recurrent_layer_from_config,
 };
+use wgrad::keras::saving::bindings;
 use wgrad::keras::{
     Config, Context, DTypePolicy, Layer, LayerExt, Model, Sequential, SymbolicTensor,
 };
@@ -20,7 +21,7 @@ use crate::host_layer::Given;
 use crate::interpreter::Release;
 use crate::parts::variables_of;
 use crate::python_layer::{PyLayer, one};
-use crate::symbol::Symbol;
+use crate::symbol::{Symbol, symbols_of};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -198,22 +199,22 @@ impl From<Shared> for NativeLayer {
 
 #[pymethods]
 impl NativeLayer {
-    /// The layer of a config. `kind` says how it is called: "one", "many", "attention", "recurrent".
+    /// The layer of a config. `kind` says how it is called: "one", "many", "attention", "recurrent". `custom` has the classes of a
+    /// program that may be inside, as in `load`.
     #[new]
-    #[pyo3(signature = (config, kind="one"))]
-    fn new(config: &str, kind: &str) -> PyResult<Self> {
+    #[pyo3(signature = (config, kind="one", custom=Vec::new()))]
+    fn new(config: &str, kind: &str, custom: Vec<(String, bool, Py<PyAny>)>) -> PyResult<Self> {
         let config = config_of(config).raised()?;
-        let layer = match kind {
-            "many" => Shared::Many(Arc::from(merging_layer_from_config(&config).raised()?)),
-            "attention" => {
-                Shared::Attention(Arc::from(attention_layer_from_config(&config).raised()?))
-            }
-            "recurrent" => {
-                Shared::Recurrent(Arc::from(recurrent_layer_from_config(&config).raised()?))
-            }
-            _ => Shared::One(Arc::from(layer_from_config(&config).raised()?)),
+        let made = || {
+            Ok(match kind {
+                "many" => Shared::Many(Arc::from(merging_layer_from_config(&config)?)),
+                "attention" => Shared::Attention(Arc::from(attention_layer_from_config(&config)?)),
+                "recurrent" => Shared::Recurrent(Arc::from(recurrent_layer_from_config(&config)?)),
+                _ => Shared::One(Arc::from(layer_from_config(&config)?)),
+            })
         };
-        Ok(layer.into())
+        let layer = bindings::with_custom_objects(&crate::model::objects(&custom), made);
+        Ok(layer.raised()?.into())
     }
 
     /// A layer written in Python.
@@ -365,17 +366,41 @@ impl NativeLayer {
         Ok((Tensor(y), scores.map(Tensor)))
     }
 
-    /// The symbols of the layer's results for symbols.
+    /// The symbols of attention on symbols, where `node` has the arguments of the call as JSON. They name the symbols by place.
+    #[pyo3(signature = (node, inputs, name=None))]
+    fn attend_on(
+        &self,
+        node: &str,
+        inputs: Vec<Bound<'_, Symbol>>,
+        name: Option<&str>,
+    ) -> PyResult<Vec<Symbol>> {
+        let Shared::Attention(layer) = &self.0 else {
+            return Err(invalid(format!("attend: {} is not an attention layer.", self.0.kind())));
+        };
+        let made = bindings::attention_on(layer, name, node, &symbols_of(&inputs));
+        Ok(made.raised()?.into_iter().map(Symbol).collect())
+    }
+
+    /// The symbols of the layer's results for symbols, with a mask of the first one if it is given.
     /// `single`: whether it has one result.
-    #[pyo3(signature = (inputs, name=None, single=true))]
+    #[pyo3(signature = (inputs, name=None, single=true, mask=None))]
     fn on(
         &self,
         inputs: Vec<Bound<'_, Symbol>>,
         name: Option<&str>,
         single: bool,
+        mask: Option<&Bound<'_, Symbol>>,
     ) -> PyResult<Vec<Symbol>> {
-        let inputs: Vec<SymbolicTensor> = inputs.iter().map(|x| x.get().0.clone()).collect();
+        let inputs = symbols_of(&inputs);
         let layer = self.0.clone();
+        if let Some(mask) = mask {
+            let mask = mask.get().0.clone();
+            let made = match single && inputs.len() == 1 {
+                true => bindings::one_on_masked(layer, name, inputs, mask),
+                false => bindings::all_on_masked(layer, name, inputs, mask),
+            };
+            return Ok(made.raised()?.into_iter().map(Symbol).collect());
+        }
         let results = match (&self.0, &inputs[..]) {
             (Shared::One(_) | Shared::Recurrent(_), [x]) if single => vec![
                 match name {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wgrad::keras::saving::{LoadModelOptions, LoadedModel, SaveModelOptions, restore_optimizer};
-use wgrad::keras::{Context, CustomObjects, Functional, Layer, Model, Sequential, load_with_front};
+use wgrad::keras::saving::{SaveModelOptions, bindings, restore_scaling};
+use wgrad::keras::{Context, CustomObjects, Functional, Layer, LayerExt, Model, Sequential};
 use wgrad::saved_model::FrontPlan;
 use wgrad::{Parts, Trackable};
 
@@ -15,12 +15,12 @@ use crate::compile::{self, Given, Losses, MetricsOf, Resolved};
 use crate::error::{Raise, invalid, keep, raise};
 use crate::fit;
 use crate::interpreter::{Release, attached};
-use crate::layer::NativeLayer;
+use crate::layer::{NativeLayer, Shared};
 use crate::optimizer::NativeOptimizer;
 use crate::parts::variables_of;
 use crate::python_layer::PyLayer;
 use crate::python_model::PyModel;
-use crate::symbol::Symbol;
+use crate::symbol::{Symbol, symbols_of};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 
@@ -94,17 +94,6 @@ impl NativeModel {
     }
 }
 
-impl NativeModel {
-    /// Calls `f` with the layer at an index.
-    fn with_layer<R>(&self, at: usize, f: &dyn Fn(&dyn Trackable) -> R) -> Option<R> {
-        match &self.0 {
-            Kind::Functional(model) => model.layers().nth(at).map(|(_, layer)| f(layer)),
-            Kind::Sequential(model) => model.layers().nth(at).map(|(_, layer)| f(layer)),
-            Kind::Python(_) => None,
-        }
-    }
-}
-
 #[pymethods]
 impl NativeModel {
     #[staticmethod]
@@ -172,13 +161,31 @@ impl NativeModel {
         }
     }
 
-    /// Names, variables, and whether training changes them, of the layer at an index of `layers`.
-    fn layer_variables(&self, at: usize) -> Vec<(String, Variable, bool)> {
-        self.with_layer(at, &variables_of).unwrap_or_default()
+    /// The model as a layer of a stack.
+    fn as_layer(&self) -> PyResult<NativeLayer> {
+        Ok(match &self.0 {
+            Kind::Sequential(model) => Shared::One(model.clone()).into(),
+            Kind::Functional(model) => Shared::One(Arc::new(model.clone())).into(),
+            Kind::Python(_) => return Err(python_only("as_layer")),
+        })
     }
 
-    fn set_layer_trainable(&self, at: usize, trainable: bool) {
-        self.with_layer(at, &|layer| layer.set_trainable(trainable));
+    /// The symbols of the model's results for symbols: the model is a layer of another one.
+    #[pyo3(signature = (inputs, name))]
+    fn on(&self, inputs: Vec<Bound<'_, Symbol>>, name: &str) -> PyResult<Vec<Symbol>> {
+        let symbols = symbols_of(&inputs);
+        let made = match (&self.0, &symbols[..]) {
+            (Kind::Sequential(model), [x]) => model.clone().on_named(name, x).map(|y| vec![y]),
+            (Kind::Functional(model), _) => bindings::model_on(model, name, symbols),
+            _ => return Err(python_only("on")),
+        };
+        Ok(made.raised()?.into_iter().map(Symbol).collect())
+    }
+
+    /// What distinguishes the model from other parts while it lives.
+    #[getter(identity)]
+    fn own_identity(&self) -> (usize, usize) {
+        Trackable::identity(self)
     }
 
     /// The names of the layers, and what distinguishes each from others.
@@ -314,37 +321,39 @@ impl NativeModel {
         }
     }
 
-    /// Writes a `.keras` file. With the settings of `compile` as JSON, it gets the optimizer's state, too; with the plan of a front, its
-    /// layers for strings.
-    #[pyo3(signature = (path, settings=None, optimizer=None, front=None))]
+    /// Writes a `.keras` file of a model with this config. With the settings of `compile` as JSON, it gets the optimizer's state, too,
+    /// and that of what scales its loss.
+    #[pyo3(signature = (path, config, settings=None, optimizer=None, scaling=None))]
     fn save(
         &self,
         py: Python<'_>,
         path: &str,
+        config: &str,
         settings: Option<String>,
         optimizer: Option<&Bound<'_, NativeOptimizer>>,
-        front: Option<String>,
+        scaling: Option<&Bound<'_, NativeOptimizer>>,
     ) -> PyResult<()> {
         let options = SaveModelOptions::new()
             .compile_settings(settings)
-            .front(front)
             .optimizer(optimizer.map(|optimizer| optimizer.get().0.clone()));
-        match &self.0 {
-            Kind::Sequential(model) => py.released(|| model.save_with(path, &options)).raised(),
-            Kind::Functional(model) => py.released(|| model.save_with(path, &options)).raised(),
-            Kind::Python(_) => Err(python_only("save")),
-        }
+        let scaling = scaling.and_then(|scaling| scaling.get().1.clone());
+        py.released(|| bindings::save_described(self, config, path, &options, scaling.as_deref()))
+            .raised()
     }
 
-    /// Sets the optimizer's state to that of a `.keras` file.
+    /// Sets the optimizer's state to that of a file, and that of what scales its loss.
+    #[pyo3(signature = (optimizer, path, scaling=None))]
     fn restore_optimizer(
         &self,
         py: Python<'_>,
         optimizer: &Bound<'_, NativeOptimizer>,
         path: &str,
+        scaling: Option<&Bound<'_, NativeOptimizer>>,
     ) -> PyResult<()> {
         let optimizer = optimizer.get().0.clone();
-        py.released(|| restore_optimizer(self, &*optimizer, path)).raised()
+        let scaling = scaling.and_then(|scaling| scaling.get().1.clone());
+        let path = Path::new(path);
+        py.released(|| restore_scaling(self, &*optimizer, scaling.as_deref(), path)).raised()
     }
 
     /// A SavedModel with the function `serve`, which also computes the front that a plan describes.
@@ -380,7 +389,8 @@ impl NativeModel {
 
     fn load_weights(&self, py: Python<'_>, path: &str) -> PyResult<()> {
         let model = self.clone();
-        py.released(move || match path.ends_with(".h5") {
+        let of_keras = [".h5", ".hdf5", ".keras"].iter().any(|end| path.ends_with(end));
+        py.released(move || match of_keras {
             true => wgrad::keras::saving::load_weights(&model, path),
             false => Trackable::load_weights(&model, path),
         })
@@ -419,67 +429,25 @@ pub fn front_into_json(model: &str, front: &str) -> PyResult<String> {
     wgrad::keras::front_into_json(model, front).raised()
 }
 
-/// A `.keras` file, or Keras's JSON, as a model, and the plan of the front that a file has. `custom` has the classes of a program: a name, whether such layers merge several
-/// inputs, and a function that makes a layer of the JSON of its options.
+/// The classes of a program: a name, whether such layers merge several inputs, and a function that makes a layer of the JSON of its
+/// options.
+pub fn objects(custom: &[(String, bool, Py<PyAny>)]) -> CustomObjects {
+    let mut objects = CustomObjects::new();
+    for (class, merges, make) in custom {
+        let make = attached(|py| make.clone_ref(py));
+        objects = match merges {
+            true => objects.merging_layer(class, move |config| {
+                made(&make, config).map(crate::python_layer::Merging)
+            }),
+            false => objects
+                .layer(class, move |config| made(&make, config).map(crate::layer::Shared::Python)),
+        };
+    }
+    objects
+}
+
+/// The config of the model in a `.keras` file or an old HDF5 file, as JSON with its vocabularies.
 #[pyfunction]
-#[pyo3(signature = (path=None, json=None, compile=true, custom=Vec::new()))]
-pub fn load(
-    py: Python<'_>,
-    path: Option<&str>,
-    json: Option<&str>,
-    compile: bool,
-    custom: Vec<(String, bool, Py<PyAny>)>,
-) -> PyResult<(NativeModel, Option<String>)> {
-    let objects = || {
-        let mut objects = CustomObjects::new();
-        for (class, merges, make) in &custom {
-            let make = attached(|py| make.clone_ref(py));
-            objects = match merges {
-                true => objects.merging_layer(class, move |config| {
-                    made(&make, config).map(crate::python_layer::Merging)
-                }),
-                false => objects.layer(class, move |config| {
-                    made(&make, config).map(crate::layer::Shared::Python)
-                }),
-            };
-        }
-        objects
-    };
-    let mut front = None;
-    let loaded = match (path, json) {
-        (Some(path), _) => {
-            let (model, found) = py
-                .released(|| {
-                    let options =
-                        LoadModelOptions::new().compile(compile).custom_objects(objects());
-                    load_with_front(path, options)
-                })
-                .raised()?;
-            front = found;
-            model
-        }
-        (None, Some(text)) => {
-            let value: serde_json::Value = serde_json::from_str(text)
-                .map_err(|error| invalid(format!("from_json: {error}")))?;
-            match value["class_name"].as_str() {
-                Some("Sequential") => {
-                    LoadedModel::Sequential(Sequential::from_json_with(text, &objects()).raised()?)
-                }
-                _ => {
-                    LoadedModel::Functional(Functional::from_json_with(text, &objects()).raised()?)
-                }
-            }
-        }
-        (None, None) => return Err(invalid("load: neither a path nor JSON was given.")),
-    };
-    let model = NativeModel(match loaded {
-        LoadedModel::Sequential(model) => Kind::Sequential(Arc::new(model)),
-        LoadedModel::Functional(model) => Kind::Functional(model),
-        _ => {
-            return Err(invalid(
-                "load: the file has a model of a kind that this version does not know.",
-            ));
-        }
-    });
-    Ok((model, front))
+pub fn config_of_file(py: Python<'_>, path: &str) -> PyResult<String> {
+    py.released(|| bindings::config_of_file(path)).raised()
 }

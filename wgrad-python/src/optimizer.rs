@@ -18,7 +18,7 @@ use crate::variable::Variable;
 
 /// An optimizer from its name, or from the JSON of Keras's config.
 #[pyclass(frozen, module = "wgrad")]
-pub struct NativeOptimizer(pub Arc<dyn Optimizer>, Option<Arc<Scaling>>);
+pub struct NativeOptimizer(pub Arc<dyn Optimizer>, pub Option<Arc<Scaling>>);
 
 /// An optimizer of a model that computes in half precision.
 type Scaling = LossScaleOptimizer<Arc<dyn Optimizer>>;

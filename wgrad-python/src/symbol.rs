@@ -1,6 +1,7 @@
 //! Tensors of a model that is being defined.
 
 use pyo3::prelude::*;
+use wgrad::keras::saving::bindings;
 use wgrad::keras::{Input, SymbolicTensor};
 
 use crate::error::{Raise, invalid};
@@ -8,6 +9,10 @@ use crate::error::{Raise, invalid};
 /// A tensor of a model that is being defined. The package notes which layer made it.
 #[pyclass(frozen, dict, weakref, module = "wgrad")]
 pub struct Symbol(pub SymbolicTensor);
+
+pub fn symbols_of(symbols: &[Bound<'_, Symbol>]) -> Vec<SymbolicTensor> {
+    symbols.iter().map(|symbol| symbol.get().0.clone()).collect()
+}
 
 #[pymethods]
 impl Symbol {
@@ -49,6 +54,21 @@ impl Symbol {
         };
         made.map(Symbol).raised()
     }
+}
+
+/// The results of an op of Keras's `module` for symbols, where `node` has the arguments of the call as JSON. They name the symbols by
+/// place.
+#[pyfunction]
+pub fn op_on(
+    name: &str,
+    module: &str,
+    config: &str,
+    node: &str,
+    symbols: Vec<Bound<'_, Symbol>>,
+) -> PyResult<Vec<Symbol>> {
+    let config = crate::layer::config_of(config).raised()?;
+    let made = bindings::op_on(name, module, &config, node, &symbols_of(&symbols));
+    Ok(made.raised()?.into_iter().map(Symbol).collect())
 }
 
 /// `keras.Input`.

@@ -177,13 +177,13 @@ pub(crate) fn connect_shared(
 }
 
 /// A [`Layer`] of any input and output types.
-pub(super) struct Of<L, X: ?Sized, Y> {
+pub(crate) struct Of<L, X: ?Sized, Y> {
     layer: L,
     types: PhantomData<fn(&X) -> Y>,
 }
 
 impl<L, X: ?Sized, Y> Of<L, X, Y> {
-    pub(super) fn new(layer: L) -> Self {
+    pub(crate) fn new(layer: L) -> Self {
         Of { layer, types: PhantomData }
     }
 }

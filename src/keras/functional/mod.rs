@@ -35,7 +35,7 @@ use crate::tensor::Tensor;
 use crate::trackable::{Class, Described, Origin, Parts, Role, Trackable, shape_text};
 pub(crate) use calls::build;
 #[cfg(feature = "json")]
-pub(crate) use calls::{connect_shared, operation_of};
+pub(crate) use calls::{Of, connect_shared, operation_of};
 #[cfg(feature = "json")]
 pub(crate) use keywords::{AttentionCall, MASKS, QUERIES};
 #[cfg(feature = "json")]

@@ -76,7 +76,7 @@ pub(super) enum Name {
 }
 
 impl<C: Callable> Operation<C> {
-    pub(super) fn new(name: Option<&str>, callable: C) -> Self {
+    pub(crate) fn new(name: Option<&str>, callable: C) -> Self {
         let name = match name {
             Some(name) => Name::Given(name.to_string()),
             None => Name::Base(snake_case(callable.part().kind())),

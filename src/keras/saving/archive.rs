@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::assets;
 use super::loaded_model::LoadedModel;
 use super::members::{Archive, WEIGHTS, damaged};
+use super::optimizer_state::Scaling;
 use super::weights::{from_h5, to_h5_with};
 use super::{CustomObjects, compiled, optimizer_state};
 use crate::error::{Error, Result, message};
@@ -143,7 +144,17 @@ fn loaded_with(
     if bytes.starts_with(crate::hdf5::MAGIC) {
         return old(bytes, path, options);
     }
+    let (mut config, weights) = described(bytes, path)?;
+    change(&mut config)?;
+    let model = LoadedModel::made(&config, &options.custom_objects)?;
+    from_h5(&model, &weights, path)?;
+    finish(model, &config, &weights, path, options)
+}
+
+/// The config in an archive, with its vocabularies, and the weights.
+fn described(bytes: &[u8], path: &Path) -> Result<(Value, Vec<u8>)> {
     let mut archive = Archive::open(bytes, path)?;
+    #[allow(unused_mut)]
     let mut config: Value = python_json::parse(&archive.file(CONFIG)?)
         .map_err(|error| damaged(path, &format!("'{CONFIG}' is not valid JSON: {error}")))?;
     let weights = archive.file(WEIGHTS)?;
@@ -163,10 +174,7 @@ fn loaded_with(
             assets::put(layer, &archive.file(&name)?, weights)
         })?;
     }
-    change(&mut config)?;
-    let model = LoadedModel::made(&config, &options.custom_objects)?;
-    from_h5(&model, &weights, path)?;
-    finish(model, &config, &weights, path, options)
+    Ok((config, weights))
 }
 
 fn finish(
@@ -183,26 +191,58 @@ fn finish(
     Ok(model)
 }
 
-/// Loads the model in one of Keras's old HDF5 files, without compiling it.
-fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
+/// The config in a file of either kind. That of an old file gets its settings of `compile` where a new file has them.
+#[cfg(not(target_family = "wasm"))]
+pub(super) fn config_in(bytes: &[u8], path: &Path) -> Result<Value> {
+    if !bytes.starts_with(crate::hdf5::MAGIC) {
+        return Ok(described(bytes, path)?.0);
+    }
     let file = crate::hdf5::File::parse(bytes, path)?;
+    let mut config = old_config(&file, path)?;
+    let version = attribute(&file, "keras_version")?.unwrap_or_default();
+    #[cfg(feature = "saved-model")]
+    if version.starts_with("2.") {
+        config = super::layers_model::modern(config, false, 0)?;
+    }
+    if let Some(text) = attribute(&file, "training_config")? {
+        let mut settings = super::parse(&text)?;
+        if let Some(optimizer) = settings.get_mut("optimizer_config").map(Value::take) {
+            settings["optimizer"] = optimizer;
+        }
+        config["compile_config"] = settings;
+    }
+    Ok(config)
+}
+
+/// A text that is an attribute of an old file.
+fn attribute(file: &crate::hdf5::File<'_>, name: &str) -> Result<Option<String>> {
     let texts = match file.get("") {
-        Some(root) => file.texts(root, "model_config")?,
+        Some(root) => file.texts(root, name)?,
         None => None,
     };
-    let Some(text) = texts.as_ref().and_then(|texts| texts.first()) else {
+    Ok(texts.and_then(|texts| texts.into_iter().next().map(|text| text.to_string())))
+}
+
+/// The model in one of Keras's old HDF5 files.
+fn old_config(file: &crate::hdf5::File<'_>, path: &Path) -> Result<Value> {
+    let Some(text) = attribute(file, "model_config")? else {
         return Err(Error::Data(message!(
             "{}: load_model: this HDF5 file has only weights and no model. Make the model, and load them with \
              saving::load_weights.",
             path.display()
         )));
     };
-    let config: Value = python_json::parse(text.as_bytes()).map_err(|error| {
+    python_json::parse(text.as_bytes()).map_err(|error| {
         Error::Data(message!(
             "{}: load_model: 'model_config' is not valid JSON: {error}. Take another copy.",
             path.display()
         ))
-    })?;
+    })
+}
+
+/// Loads the model in one of Keras's old HDF5 files, without compiling it.
+fn old(bytes: &[u8], path: &Path, options: &LoadModelOptions) -> Result<LoadedModel> {
+    let config = old_config(&crate::hdf5::File::parse(bytes, path)?, path)?;
     let model = LoadedModel::made(&config, &options.custom_objects)?;
     from_h5(&model, bytes, path)?;
     Ok(model)
@@ -223,24 +263,42 @@ pub fn restore_optimizer(
     optimizer: &dyn Optimizer,
     path: impl AsRef<Path>,
 ) -> Result<()> {
-    let path = path.as_ref();
+    restore_scaling(model, optimizer, None, path.as_ref())
+}
+
+/// As [`restore_optimizer`], also of an old HDF5 file, with the scale of the loss that `scaling` has for the optimizer.
+///
+/// # Errors
+/// Those of [`restore_optimizer`].
+#[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
+pub fn restore_scaling(
+    model: &impl Trackable,
+    optimizer: &dyn Optimizer,
+    scaling: Option<&Scaling>,
+    path: &Path,
+) -> Result<()> {
     let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
+    if bytes.starts_with(crate::hdf5::MAGIC) {
+        return optimizer_state::restore(model, optimizer, scaling, &bytes, path);
+    }
     let weights = super::members::weights_in(&bytes, path)?;
-    optimizer_state::restore(model, optimizer, &weights, path)
+    optimizer_state::restore(model, optimizer, scaling, &weights, path)
 }
 
 /// The contents of a `.keras` file without `compile` settings.
 #[cfg(feature = "preprocessing")]
 pub(crate) async fn keras_file(model: &dyn Trackable, config: Value) -> Result<Vec<u8>> {
-    written(model, config, Value::Null, None).await
+    written(model, config, Value::Null, None, None).await
 }
 
 /// The contents of a `.keras` file.
-async fn written(
+pub(super) async fn written(
     model: &dyn Trackable,
     mut config: Value,
     compile: Value,
     optimizer: Option<&dyn Optimizer>,
+    scaling: Option<&Scaling>,
 ) -> Result<Vec<u8>> {
     let arrays = Everything::collect(model, Scope::Variables).into_arrays(model.kind()).await?;
     #[allow(unused_mut)]
@@ -258,7 +316,7 @@ async fn written(
         Ok(())
     })?;
     if let Some(optimizer) = optimizer {
-        extra.extend(optimizer_state::state(model, optimizer).await?);
+        extra.extend(optimizer_state::state(model, optimizer, scaling).await?);
     }
     let weights = to_h5_with(&Layers::collect(model), &arrays, &extra)?;
     config["compile_config"] = compile;
@@ -352,14 +410,14 @@ macro_rules! saves {
                     config = super::parse(&text)?;
                 }
                 let Some(settings) = &options.compile_settings else {
-                    return written(self, config, Value::Null, None).await;
+                    return written(self, config, Value::Null, None, None).await;
                 };
                 let settings = compiled::settings(settings, "save")?;
                 let optimizer = match &options.optimizer {
                     Some(optimizer) => optimizer.clone(),
                     None => Model::<$input, $output>::trainer(self).optimizer()?,
                 };
-                written(self, config, Value::Object(settings), Some(&*optimizer)).await
+                written(self, config, Value::Object(settings), Some(&*optimizer), None).await
             }
         }
     )*};

@@ -108,7 +108,13 @@ pub(super) fn compile(
     path: &Path,
 ) -> Result<()> {
     if set(model, config)? {
-        super::optimizer_state::restore(model, &*model.trainer().optimizer()?, weights, path)?;
+        super::optimizer_state::restore(
+            model,
+            &*model.trainer().optimizer()?,
+            None,
+            weights,
+            path,
+        )?;
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ const GONE: &[Gone] = &[
 ];
 
 /// A config of Keras 2 or TensorFlow.js with the keys of Keras 3.
-fn modern(mut value: Value, written_there: bool, depth: usize) -> Result<Value> {
+pub(super) fn modern(mut value: Value, written_there: bool, depth: usize) -> Result<Value> {
     if depth > DEEPEST {
         return Err(Error::Data(message!(
             "the model has models in models, more than {DEEPEST} deep, which is not supported."

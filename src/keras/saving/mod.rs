@@ -3,12 +3,15 @@
 //! The JSON contains the layers, their options and their connections, but no weights. Keras's files contain both (feature
 //! `keras-files`): `archive` reads and writes `.keras`, `weights` reads and writes `.weights.h5`, `paths` locates variables in
 //! them, `legacy` reads the old HDF5 files, `layers_model` what TensorFlow.js has, `compiled` compiles a model with the settings in a
-//! file, and `optimizer_state` reads and writes the state of its optimizer.
+//! file, `optimizer_state` reads and writes the state of its optimizer, and `bindings` has what other languages need.
 
 #[cfg(feature = "keras-files")]
 mod archive;
 #[cfg(all(feature = "keras-files", feature = "preprocessing"))]
 pub(crate) mod assets;
+#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
+#[doc(hidden)]
+pub mod bindings;
 #[cfg(feature = "keras-files")]
 mod compiled;
 mod custom;
@@ -36,7 +39,7 @@ pub use archive::{LoadModelOptions, SaveModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", feature = "preprocessing"))]
 pub(crate) use archive::{keras_file, read_keras_file};
 #[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
-pub use archive::{load_model, load_model_with, restore_optimizer};
+pub use archive::{load_model, load_model_with, restore_optimizer, restore_scaling};
 #[cfg(feature = "keras-files")]
 pub use compiled::optimizer_from_json;
 pub use custom::CustomObjects;

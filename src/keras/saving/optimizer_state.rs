@@ -4,11 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{Error, Result, message};
 use crate::hdf5::File;
 use crate::host_array::HostArray;
-use crate::keras::optimizers::Optimizer;
+use crate::keras::optimizers::{LossScaleOptimizer, Optimizer};
 use crate::trackable::arrays::{Everything, Scope, set_with};
 use crate::trackable::slot_names::{group, unlisted};
 use crate::trackable::{Class, NamedArray, Parts, Role, Trackable};
@@ -78,10 +79,20 @@ fn is_listed(class: Option<&Class>) -> bool {
     class.is_none_or(|class| class.role != Role::OuterOptimizer)
 }
 
-/// The optimizer's variables at their paths in a file; none of an optimizer that contains another.
+/// What scales the loss for an optimizer.
+pub(super) type Scaling = LossScaleOptimizer<Arc<dyn Optimizer>>;
+
+const COUNTER: &str = "step_counter";
+const SCALE: &str = "dynamic_scale";
+/// The numbers that Keras's LossScaleOptimizer has before those of the optimizer inside.
+const OWN: usize = 4;
+
+/// The optimizer's variables at their paths in a file; none of an optimizer that contains another. With `scaling`, the file has them
+/// as those of the optimizer inside, and the scale.
 pub(super) async fn state(
     model: &dyn Trackable,
     optimizer: &dyn Optimizer,
+    scaling: Option<&Scaling>,
 ) -> Result<Vec<(String, HostArray<'static>)>> {
     let class = optimizer.class();
     if !is_listed(class) {
@@ -92,28 +103,88 @@ pub(super) async fn state(
     let arrays = all.below(OPTIMIZER).into_arrays(OPTIMIZER).await?;
     let mut of: HashMap<String, HostArray<'static>> =
         arrays.into_iter().map(|array| (array.name.into_owned(), array.array)).collect();
-    let array = |(at, entry): (usize, Entry)| {
-        let array = match &entry {
-            Entry::Value(name) => of.remove(name)?.signed(),
-            Entry::Zero => ndarray::arr0(0f32).into(),
-        };
-        Some((format!("optimizer/vars/{at}"), array))
+    let array = |entry: Entry| match &entry {
+        Entry::Value(name) => Some(of.remove(name)?.signed()),
+        Entry::Zero => Some(ndarray::arr0(0f32).into()),
     };
-    Ok(entries.into_iter().enumerate().filter_map(array).collect())
+    let arrays: Vec<HostArray<'static>> = entries.into_iter().filter_map(array).collect();
+    let Some(scaling) = scaling else { return Ok(numbered("optimizer", 0, arrays)) };
+    let own = Everything::collect(scaling, Scope::Checkpoint);
+    let own = own.only(&|name| [COUNTER, SCALE].contains(&name)).into_arrays("LossScaleOptimizer");
+    let mut own: HashMap<String, HostArray<'static>> =
+        own.await?.into_iter().map(|array| (array.name.into_owned(), array.array)).collect();
+    // Keras's optimizer has a count of steps and a learning rate that it does not use.
+    let mut all = vec![ndarray::arr0(0i64).into(), ndarray::arr0(0f32).into()];
+    all.extend([COUNTER, SCALE].into_iter().filter_map(|name| own.remove(name)));
+    let mut found = numbered("optimizer", 0, all);
+    found.extend(numbered("optimizer", OWN, arrays.clone()));
+    found.extend(numbered("optimizer/inner_optimizer", 0, arrays));
+    Ok(found)
+}
+
+fn numbered(
+    owner: &str,
+    first: usize,
+    arrays: Vec<HostArray<'static>>,
+) -> Vec<(String, HostArray<'static>)> {
+    let place = |(at, array)| (format!("{owner}/vars/{at}"), array);
+    (first..).zip(arrays).map(place).collect()
+}
+
+/// The places of an optimizer's variables in a file, and those of the optimizer around it.
+fn stored(file: &File<'_>) -> Result<(Vec<String>, Vec<String>)> {
+    let list = |owner: &str| -> Vec<String> {
+        let paths = (0..).map(|at| format!("{owner}/vars/{at}"));
+        paths.take_while(|path| file.get(path).is_some()).collect()
+    };
+    // An old file has the names of the variables in their order.
+    if let Some(node) = file.get("optimizer_weights") {
+        let names = file.texts(node, "weight_names")?.unwrap_or_default();
+        let mut paths: Vec<String> =
+            names.iter().map(|name| format!("optimizer_weights/{name}")).collect();
+        let scales = names.iter().take(OWN).any(|name| name.ends_with(SCALE));
+        let inner = if scales { paths.split_off(OWN.min(paths.len())) } else { Vec::new() };
+        return Ok(if scales { (inner, paths) } else { (paths, inner) });
+    }
+    let inner = list("optimizer/inner_optimizer");
+    let own = list("optimizer");
+    Ok(if inner.is_empty() { (own, inner) } else { (inner, own) })
+}
+
+/// Sets the scale of the loss to that in a file.
+fn restore_scale(file: &File<'_>, scaling: &Scaling, own: &[String]) -> Result<()> {
+    let mut arrays = Vec::new();
+    for (name, path) in [COUNTER, SCALE].into_iter().zip(own.iter().skip(2)) {
+        let Some(node) = file.get(path) else { continue };
+        let value = file.values(node)?.to_f64().and_then(|value| value.first().copied());
+        let value = value.unwrap_or_default();
+        // The counter has 64 bits there.
+        let array = match name {
+            COUNTER => ndarray::arr0(value as i32).into(),
+            _ => ndarray::arr0(value as f32).into(),
+        };
+        arrays.push(NamedArray::new(name, array));
+    }
+    set_with(scaling, Scope::Checkpoint, &arrays, &|_| true)
 }
 
 /// Restores the state that the weights of a file hold, if they hold any.
 pub(super) fn restore(
     model: &dyn Trackable,
     optimizer: &dyn Optimizer,
+    scaling: Option<&Scaling>,
     weights: &[u8],
     path: &Path,
 ) -> Result<()> {
     let file = File::parse(weights, path)?;
-    let stored = |at: usize| file.get(&format!("optimizer/vars/{at}"));
-    let count = (0..).take_while(|at| stored(*at).is_some()).count();
+    let (paths, around) = stored(&file)?;
+    let stored = |at: usize| file.get(paths.get(at)?);
+    let count = paths.len();
     if count == 0 {
         return Ok(());
+    }
+    if let Some(scaling) = scaling {
+        restore_scale(&file, scaling, &around)?;
     }
     let (class, whole) = (optimizer.class(), Whole { model, optimizer });
     let name = class.map_or_else(|| optimizer.name(), |class| class.name().to_string());

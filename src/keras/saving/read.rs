@@ -60,7 +60,7 @@ pub(super) fn functional(value: &Value, custom: &CustomObjects) -> Result<Functi
 }
 
 /// Runs `f`, in which layers that contain layers can also contain custom layers and models.
-fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn scoped<R>(custom: &CustomObjects, f: impl FnOnce() -> Result<R>) -> Result<R> {
     let custom = custom.clone();
     let others = move |config: &Config| -> Option<Result<AnyLayer>> {
         Some(special(config, &custom)?.map(|special| match special {
@@ -194,7 +194,7 @@ struct Made<'a> {
     frozen: bool,
 }
 
-enum What {
+pub(super) enum What {
     Input(Input),
     Layer(Arc<Operation>),
     /// Each call has its own masks.
@@ -215,24 +215,24 @@ impl What {
 
 /// A result of a layer that a call uses.
 #[derive(Clone, Copy, PartialEq)]
-struct Taken {
-    layer: usize,
+pub(super) struct Taken {
+    pub(super) layer: usize,
     call: usize,
     output: usize,
 }
 
 /// A call of a layer as the text describes it.
 #[derive(Default)]
-struct Wanted {
-    inputs: Vec<Taken>,
+pub(super) struct Wanted {
+    pub(super) inputs: Vec<Taken>,
     mask: Option<Taken>,
     /// The arguments of an op: tensors, numbers, lists of both.
-    args: Vec<Argument>,
-    kwargs: Vec<(String, Argument)>,
+    pub(super) args: Vec<Argument>,
+    pub(super) kwargs: Vec<(String, Argument)>,
     /// The argument that each input of attention belongs to.
-    names: Vec<&'static str>,
-    causal: bool,
-    scores: bool,
+    pub(super) names: Vec<&'static str>,
+    pub(super) causal: bool,
+    pub(super) scores: bool,
 }
 
 fn functional_of(config: &Value, custom: &CustomObjects) -> Result<Functional> {
@@ -409,7 +409,7 @@ fn tensor(value: &Value, places: &HashMap<&str, usize>) -> Result<Taken> {
     })
 }
 
-fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wanted> {
+pub(super) fn wanted(node: &Value, places: &HashMap<&str, usize>, what: &What) -> Result<Wanted> {
     let mut wanted = Wanted::default();
     let args = node.get("args").unwrap_or(&Value::Null);
     let kwargs = node.get("kwargs").and_then(Value::as_object);

@@ -10,10 +10,13 @@ from .. import _wgrad
 from ..distribute import has_strategy
 from ..tensor import Tensor, Variable, convert_to_tensor
 from .fronts import Front, TextInput, is_symbolic, is_text, needed
+from .graph_config import connected, is_functional, layer_of, unwrapped
 from .host_layers import HostLayer
+from .input_layer import InputLayer
 from .layer import Layer, _Inside, _walk
 from .model import Model
-from .objects import Optimizer
+from .policies import policy_of
+from .serialization import class_entry
 from .structure import _context, _leaves, _named_variables, _structure, _training
 from .symbols import Symbol, _made_by, _noted
 
@@ -31,6 +34,15 @@ class _Built(Model):
 
     def _file_model(self):
         return self._graph()
+
+    def _config_text(self):
+        config = json.loads(self._graph().to_json())
+        own = {layer.name: layer for layer in self._inner() if not layer._is_native() and not isinstance(layer, (InputLayer, _Built))}
+        for described in config["config"]["layers"]:
+            layer = own.get(described["config"].get("name", described.get("name")))
+            if layer is not None:
+                _describe(described, layer)
+        return json.dumps(config)
 
     def _fronted(self):
         """The layers for strings in front of the model, if there are some."""
@@ -106,7 +118,10 @@ class _Built(Model):
         return _leaves(_Built.__call__(self, list(inputs), training=training))
 
     def _on(self, symbols):
-        results = _wgrad.NativeLayer.of_python(self).on(symbols, self._name, False)
+        if self._is_nested():
+            results = self._graph().on(symbols, self._name)
+        else:
+            results = _wgrad.NativeLayer.of_python(self).on(symbols, self._name, False)
         return self._rebuilt(_noted(self, symbols, results))
 
     def get_config(self):
@@ -115,37 +130,36 @@ class _Built(Model):
             return super().get_config()
         return json.loads(self.to_json())["config"]
 
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        """A model of the layers of a config, with new weights."""
-        if cls not in (Sequential, Functional):
-            return cls(**config)
-        from .files import model_from_json
-
-        return model_from_json(json.dumps({"class_name": cls.__name__, "config": config}), custom_objects)
+    def _is_nested(self):
+        """Whether the native part computes the model in another one without this object."""
+        return self._name is not None and not self._is_written() and self._fronted() is None
 
     def _name_layers(self, layers):
         """Tells layers the names that they have in this model."""
         names = {tuple(identity): name for name, identity in self._graph().layers()}
         for layer in layers:
-            native = layer._native if layer._is_native() else _wgrad.NativeLayer.of_python(layer)
-            name = names.get(tuple(native.identity))
+            name = names.get(tuple(_native_of(layer).identity))
             if name is not None and "_wgrad_name" not in layer.__dict__:
                 layer._wgrad_name = name
 
-    @classmethod
-    def _of(cls, native, name=None):
-        model = cls.__new__(cls)
-        Model.__init__(model, name=name)
-        model._loaded(native)
-        model._name = json.loads(native.to_json())["config"].get("name")
-        optimizer = native.optimizer()
-        model.optimizer = None if optimizer is None else Optimizer._of(optimizer)
-        model._loss, model._loss_weights, model._compiled_metrics, model._given_metrics = None, None, [], None
-        if model.optimizer is not None:
-            # A file of Keras: the native part has compiled it.
-            del model._loss
-        return model
+
+def _describe(described, layer):
+    """Describes a layer of the program's class in a model's config as Keras does."""
+    described |= class_entry(type(layer))
+    # The native part calls the layer with a list; the program did not.
+    for node in described.get("inbound_nodes", ()):
+        node["args"] = unwrapped(node["args"])
+    shape = (described.get("build_config") or {}).get("input_shape")
+    if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], list):
+        described["build_config"]["input_shape"] = shape[0]
+
+
+def _native_of(layer):
+    """The native form of a layer in a model."""
+    if layer._is_native():
+        return layer._native
+    nested = isinstance(layer, _Built) and layer._is_nested()
+    return layer._graph() if nested else _wgrad.NativeLayer.of_python(layer)
 
 
 class Sequential(_Built):
@@ -155,7 +169,7 @@ class Sequential(_Built):
         super().__init__(name=name)
         self._stack = []
         self._front_layers = []
-        self._shape = self._text_shape = None
+        self._shape = self._text_shape = self._first = None
         for layer in layers or ():
             self.add(layer)
         if self._shape is not None and self._stack and has_strategy():
@@ -164,7 +178,7 @@ class Sequential(_Built):
 
     def add(self, layer):
         if isinstance(layer, Symbol):
-            self._shape = layer.shape
+            self._shape, self._first = layer.shape, layer
             return
         if isinstance(layer, TextInput):
             self._text_shape = layer.shape
@@ -180,15 +194,19 @@ class Sequential(_Built):
             raise TypeError(f"Sequential: {layer!r} is no layer.")
         if self._shape is None and getattr(layer, "_input_shape", None) is not None:
             self._shape = [None, *layer._input_shape]
-        if "_native_graph" in self.__dict__:
-            if "_stack" not in self.__dict__:
-                raise ValueError("Sequential: a loaded model takes no more layers; make a new one.")
-            del self._native_graph
+        self._changed()
         self._stack.append(layer)
 
     def pop(self):
-        self.__dict__.pop("_native_graph", None)
-        return self._stack.pop()
+        """Takes the last layer away, and returns it."""
+        if not self._stack and not self._front_layers:
+            raise TypeError("Sequential: there is no layer to take away.")
+        self._changed()
+        return (self._stack or self._front_layers).pop()
+
+    def _changed(self):
+        for key in ("_native_graph", "_ends"):
+            self.__dict__.pop(key, None)
 
     def _fronted(self):
         """The layers for strings, if there are some."""
@@ -217,8 +235,6 @@ class Sequential(_Built):
 
     @property
     def layers(self):
-        if "_stack" not in self.__dict__:
-            return [*self._front_layers, *loaded_layers(self._native_graph)]
         layers = list(self.__dict__.get("_stack", ()))
         if any(layer._name is None and "_wgrad_name" not in layer.__dict__ for layer in layers):
             self._name_layers(layers)
@@ -236,7 +252,7 @@ class Sequential(_Built):
         if self._shape is None:
             raise AttributeError("the model does not know its shape yet; begin it with keras.Input.")
         if "_ends" not in self.__dict__:
-            x = y = _wgrad.input(list(self._shape[1:]), self._shape[0], None, None)
+            x = y = _wgrad.input(list(self._shape[1:]), self._shape[0], None, None) if self._first is None else self._first
             for layer in self._stack:
                 y = layer(y)
             self._ends = [x], [y]
@@ -255,10 +271,8 @@ class Sequential(_Built):
 
     def _graph(self):
         if "_native_graph" not in self.__dict__:
-            native = [
-                (layer._name, layer._native if layer._is_native() else _wgrad.NativeLayer.of_python(layer))
-                for layer in self._stack
-            ]
+            native = [(layer._name, _native_of(layer)) for layer in self._stack]
+            native = [(name, part.as_layer() if isinstance(part, _wgrad.NativeModel) else part) for name, part in native]
             self._native_graph = _wgrad.NativeModel.sequential(self._name, native)
             if self._shape is not None:
                 self._native_graph.build(list(self._shape))
@@ -269,13 +283,31 @@ class Sequential(_Built):
             raise ValueError(f"y is a dict with the keys {', '.join(map(str, y))}; a Sequential has one output, whose y is an array.")
         return super()._ordered(self._through(x) if self._front_layers and x is not None else x, y, weight)
 
-    def _take_front(self, front):
-        self._front_layers, self._text_shape = front.layers, front.inputs[0]["batch_shape"]
+    def _build_behind(self):
+        """Makes the variables, for what the layers on the host make of strings."""
+        made = TextInput([None, 1] if self._text_shape is None else self._text_shape)
+        for layer in self._front_layers:
+            made = layer(made)
+        if isinstance(made, Symbol):
+            self._graph().build(list(made.shape))
 
-    def _loaded(self, native):
-        self.__dict__.pop("_stack", None)
-        self._front_layers, self._text_shape = [], None
-        self._shape, self._native_graph = None, native
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A stack of the layers of a config, with new weights."""
+        if not isinstance(config, dict) or "layers" not in config:
+            return cls(**config)
+        model = cls(name=config.get("name"))
+        # Decides whether compile scales the loss.
+        model._policy = policy_of(config.get("dtype"))
+        for described in config["layers"]:
+            model.add(layer_of(described, custom_objects))
+        if model._stack and model._front_layers:
+            model._build_behind()
+        elif model._stack and model._first is None and config.get("build_input_shape"):
+            model.build(config["build_input_shape"])
+        if config.get("trainable") is False:
+            model.trainable = False
+        return model
 
 
 def _as_input(value, symbol):
@@ -296,64 +328,6 @@ def _as_input(value, symbol):
         value = value[..., 0]
     known = {"float64": "float32", "int64": "int32"}.get(value.dtype.name, value.dtype.name)
     return value if known == wanted or value.dtype.kind not in "fiub" else value.astype(wanted)
-
-
-class LoadedLayer(Layer):
-    """A layer of a model that was loaded: its weights and options."""
-
-    def __init__(self, graph, at, name, config):
-        super().__init__(name=name, dtype=config.get("dtype"))
-        self._wgrad_graph, self._wgrad_at, self._wgrad_options = graph, at, config
-        self.built = True
-
-    def _listing(self):
-        return _named_variables(self._wgrad_graph.layer_variables(self._wgrad_at))
-
-    def _set_trainable(self, value):
-        self._wgrad_graph.set_layer_trainable(self._wgrad_at, value)
-
-    def get_config(self):
-        return dict(self._wgrad_options)
-
-    def __getattr__(self, name):
-        if not name.startswith("_"):
-            for known, variable, _ in self._listing():
-                if known == name:
-                    return variable
-            # Layers of a program, and those of Keras, keep options under their names.
-            if name in self._wgrad_options:
-                return self._wgrad_options[name]
-        raise AttributeError(f"the layer of a loaded model has no attribute '{name}'; it has its weights and its options: {', '.join(self.__dict__.get('_wgrad_options', ()))}.")
-
-    def __call__(self, *arguments, **options):
-        raise TypeError(f"{self.name}: a layer of a loaded model is not called on its own; call the model.")
-
-    def _inner(self):
-        return []
-
-
-def loaded_layers(graph):
-    """The layers of a model that was loaded."""
-    described = json.loads(graph.to_json())["config"]["layers"]
-    configs = {layer["config"].get("name", layer.get("name")): layer["config"] for layer in described}
-    return [LoadedLayer(graph, at, name, configs.get(name, {"name": name})) for at, (name, _) in enumerate(graph.layers())]
-
-
-class InputPlace(Layer):
-    """The input of a model of symbols, among its layers."""
-
-    def __init__(self, symbol, name):
-        super().__init__(name=name)
-        self._symbol = weakref.ref(symbol)
-
-    @property
-    def output(self):
-        return self._symbol()
-
-    input = output
-
-    def _wgrad_parts(self):
-        return []
 
 
 class Functional(_Built):
@@ -380,8 +354,9 @@ class Functional(_Built):
         order = {name: at for at, (name, _) in enumerate(self._native_graph.layers())}
         made.sort(key=lambda layer: order.get(layer.name, len(order)))
         names = self.input_names
-        self._places = [InputPlace(symbol, name) for symbol, name in zip(self.inputs, names)]
+        self._places = [InputLayer._of(symbol, name) for symbol, name in zip(self.inputs, names)]
         self._made_layers = made
+        self.built = True
         if not trainable:
             self.trainable = False
 
@@ -390,8 +365,6 @@ class Functional(_Built):
 
     @property
     def layers(self):
-        if "_made_layers" not in self.__dict__:
-            return [*self._host_layers(), *loaded_layers(self._native_graph)]
         return [*self.__dict__.get("_places", ()), *self._host_layers(), *self.__dict__.get("_made_layers", ())]
 
     @property
@@ -409,9 +382,6 @@ class Functional(_Built):
     def _fronted(self):
         return self.__dict__.get("_front")
 
-    def _take_front(self, front):
-        self._front = front
-
     def _host_layers(self):
         return [] if self._fronted() is None else self._front.layers
 
@@ -424,6 +394,17 @@ class Functional(_Built):
         outputs = self.__dict__.get("_outputs")
         keys = sorted(outputs) if isinstance(outputs, dict) else names
         return dict(zip(keys, names)) | dict(zip(names, names))  if len(set(keys) | set(names)) == len(names) else dict(zip(keys, names))
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model of the layers and the calls of a config, with new weights."""
+        if not is_functional(config):
+            return cls(**config)
+        inputs, outputs = connected(config, custom_objects)
+        model = cls(inputs=inputs, outputs=outputs, name=config.get("name"))
+        if config.get("trainable") is False:
+            model.trainable = False
+        return model
 
     def _inputs_of(self, inputs):
         values = self._inputs_by_name(inputs)
@@ -461,18 +442,6 @@ class Functional(_Built):
         if self._has_steps():
             return super()._ordered(x if self._fronted() is None else self._inputs_of(x), y, weight)
         return tuple([self._inputs_of(x), by_output(y), by_output(weight)])
-
-    def _loaded(self, native):
-        self._native_graph = native
-        described = {layer["name"]: layer["config"] for layer in json.loads(native.to_json())["config"]["layers"] if layer["class_name"] == "InputLayer"}
-        self._behind = [InputSpec(described[name]) for name in native.names()[0]]
-
-
-class InputSpec:
-    """The shape and the dtype of an input of a model that was loaded."""
-
-    def __init__(self, config):
-        self.shape, self._dtype = config["batch_shape"], config["dtype"]
 
 
 _OF_SYMBOLS = weakref.WeakKeyDictionary()

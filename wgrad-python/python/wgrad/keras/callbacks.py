@@ -436,7 +436,7 @@ class SwapEMAWeights(Callback):
     def _pairs(self):
         """The weights with their averages; none before the first step."""
         optimizer = self.model.optimizer
-        if not optimizer._with_state().get_config()["use_ema"]:
+        if not getattr(optimizer, "inner_optimizer", optimizer).get_config()["use_ema"]:
             raise ValueError("SwapEMAWeights: the optimizer keeps no averages; make it with use_ema=True.")
         averages = [v for name, v, _ in optimizer._native.variables() if name.split("/")[-2:-1] == ["average"]]
         weights = self.model.trainable_variables

@@ -196,6 +196,8 @@ class AutoContrast(Layer):
 
 # Layers of Keras that files have by these names.
 OF_FILES = {layer.__name__: layer for layer in (AutoContrast, Pipeline, ReversibleEmbedding)}
+for _class in (*OF_FILES.values(), Wrapper):
+    _class.__module__ = "wgrad.keras.layers"
 
 
 def check_inputs(layer, specs, inputs):

@@ -103,7 +103,10 @@ class HostLayer:
 
     @classmethod
     def from_config(cls, config):
-        return cls(**config)
+        """A layer with the options of a config."""
+        # A vocabulary of Keras's files is part of the config when this is called.
+        left = ("vocabulary_size", "has_input_vocabulary", "trainable", "dtype")
+        return cls(**{key: value for key, value in config.items() if key not in left and not (key == "vocabulary" and value is None)})
 
     def __repr__(self):
         return f"<{self._class} name={self.name}>"

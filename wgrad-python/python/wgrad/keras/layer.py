@@ -198,13 +198,14 @@ class Layer:
     def _on(self, arguments, named):
         """The symbols of a call on symbols."""
         named = {key: value for key, value in named.items() if value is not None}
-        if len(arguments) == 1 and set(named) <= {"training"} and named.get("training") is None:
+        mask = named.get("mask")
+        if len(arguments) == 1 and (not named or set(named) == {"mask"} and isinstance(mask, Symbol)):
             inputs = arguments[0]
             flat = isinstance(inputs, (list, tuple)) and all(isinstance(x, Symbol) for x in inputs)
             if isinstance(inputs, Symbol) or flat and len(inputs) > 1:
                 leaves = _listed(inputs)
-                results = _wgrad.NativeLayer.of_python(self).on(leaves, self._name, False)
-                return self.__dict__["_wgrad_rebuild"](iter(_noted(self, leaves, results)))
+                results = _wgrad.NativeLayer.of_python(self).on(leaves, self._name, False, mask)
+                return self.__dict__["_wgrad_rebuild"](iter(_noted(self, leaves if mask is None else [*leaves, mask], results)))
         return _connected(self, arguments, named)
 
     def _build(self, inputs):
@@ -213,6 +214,8 @@ class Layer:
         if not getattr(type(self).build, "is_default", False):
             self._wgrad_building = True
             self.build(rebuild(iter(shapes)))
+        if len(shapes) == 1 and shapes[0] is not None:
+            self._wgrad_build_shape = [None, *shapes[0][1:]]
         self.built = True
         if not self._trainable:
             self._set_trainable(False)
@@ -285,6 +288,22 @@ class Layer:
     def count_params(self):
         return int(sum(np.prod(variable._shape) for variable in self.variables))
 
+    def get_build_config(self):
+        """What `build_from_config` needs to make the variables of a layer that was loaded."""
+        shape = self.__dict__.get("_wgrad_build_shape")
+        return None if shape is None else {"input_shape": shape}
+
+    def build_from_config(self, config):
+        """Makes the variables, for the shapes of a config."""
+        shapes = (config or {}).get("shapes_dict") or config or {}
+        given = shapes.get("input_shape") if "input_shape" in shapes else None
+        if given is not None:
+            self.build(_shapes(given))
+            self.built = True
+        elif shapes:
+            self.build(**{key: _shapes(shape) for key, shape in shapes.items()})
+            self.built = True
+
     def get_config(self):
         """The options of the layer, as JSON has them."""
         config = {"name": self.name, "trainable": self._trainable}
@@ -352,6 +371,15 @@ class Layer:
             elif not key.startswith("_wgrad") and key not in ("_native_model", "optimizer", "_calls"):
                 found.extend(_parts(key, value))
         return found
+
+
+def _shapes(value):
+    """The shapes of a config: one, or a list or a dict of them."""
+    if isinstance(value, dict):
+        return {key: _shapes(shape) for key, shape in value.items()}
+    if value is None or all(size is None or isinstance(size, int) for size in value):
+        return None if value is None else TensorShape(value)
+    return [_shapes(shape) for shape in value]
 
 
 def _parts(key, value):

@@ -2,6 +2,7 @@
 
 from .cells import RNN, Cell, GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells  # noqa: F401
 from .host_layers import LAYERS as _HOST_LAYERS
+from .input_layer import InputLayer  # noqa: F401
 from .layer import Layer
 from .native import AdaptedDiscretization, AdaptedNormalization, HeadedAttention, ListAttention, NativeLayer, Recurrent
 from .symbols import Input
@@ -151,13 +152,6 @@ globals().update(_classes(_ATTENTION, ListAttention))
 globals().update(_HOST_LAYERS)
 globals().update(_classes("Normalization axis mean variance invert", AdaptedNormalization))
 globals().update(_classes("Discretization bin_boundaries num_bins epsilon output_mode", AdaptedDiscretization))
-
-
-class InputLayer(Layer):
-    """The input of a stack: `Sequential([InputLayer(shape=(4,)), ..])`."""
-
-    def __new__(cls, input_shape=None, shape=None, batch_size=None, dtype=None, name=None, batch_shape=None):
-        return Input(shape if shape is not None else input_shape, batch_size, dtype, name, batch_shape)
 
 
 class Lambda(Layer):

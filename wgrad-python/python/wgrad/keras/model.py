@@ -13,10 +13,11 @@ from ..tape import GradientTape
 from ..data import Dataset
 from ..tensor import Tensor, Variable
 from .callbacks import BackupAndRestore, History, wrapped
+from .graph_config import is_functional
 from .layer import Layer, _walk
 from .native import NativeLayer
 from .metric import Mean, Metric
-from .objects import Described, get_optimizer, plain
+from .objects import get_optimizer
 from .policies import LossScaleOptimizer
 from .plans import (
     OwnSteps,
@@ -71,6 +72,13 @@ class Model(Layer):
         self.stop_training = False
         self.history = None
 
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """A model with the options of a config, which may be the layers and calls of a model of symbols."""
+        if is_functional(config):
+            return _of_symbols(cls).from_config(config, custom_objects)
+        return cls(**config)
+
     def _model(self):
         """The native model that trains."""
         if "_native_model" not in self.__dict__:
@@ -111,7 +119,7 @@ class Model(Layer):
             self.optimizer = LossScaleOptimizer(self.optimizer)
         names = self._output_places()
         losses = _loss_plan(loss, names)
-        self._loss, self._loss_weights, self._given_metrics = loss, loss_weights, metrics
+        self._loss, self._loss_weights, self._given_metrics, self._given_weighted_metrics = loss, loss_weights, metrics, weighted_metrics
         self._loss_tracker = Mean(name="loss")
         plan, weighted = _metric_plan(metrics, names), _metric_plan(weighted_metrics, names)
         self._compiled_metrics = [metric for _, group in plan + weighted for metric in group]
@@ -413,35 +421,32 @@ class Model(Layer):
     def save(self, filepath, overwrite=True):
         """Writes a `.keras` file. If the model is compiled, it has the optimizer, its state, the loss and the metrics."""
         _may_write(filepath, overwrite, "save")
-        settings, front = self._settings(), self._front_plan()
-        if settings is None:
-            self._file_model().save(str(filepath), front=front)
-        else:
-            self._file_model().save(str(filepath), json.dumps(settings), self.optimizer._with_state()._native, front)
+        settings = self.get_compile_config()
+        state = () if settings is None else (json.dumps(settings), *self.optimizer._state())
+        self._file_model().save(str(filepath), self.to_json(), *state)
 
-    def _settings(self):
+    def get_compile_config(self):
         """What `compile` was given, as Keras's files have it; `None` if it cannot be written."""
-        if self.optimizer is None or self.optimizer._class is None or getattr(self, "_loss", None) is None:
+        from .serialization import serialize_keras_object
+
+        if self.optimizer is None or self.optimizer._class is None:
             return None
-
-        def described(value):
-            if isinstance(value, dict):
-                return {key: described(item) for key, item in value.items()}
-            if isinstance(value, (list, tuple)):
-                return [described(item) for item in value]
-            if value is None or isinstance(value, (str, float, int)):
-                return value
-            if isinstance(value, Described) and value._class is not None:
-                return plain(value)
-            raise TypeError
-
+        given = {
+            "optimizer": self.optimizer, "loss": self._loss, "metrics": self._given_metrics, "loss_weights": self._loss_weights,
+            "weighted_metrics": self._given_weighted_metrics,
+        }
         try:
-            return {
-                "optimizer": described(self.optimizer), "loss": described(self._loss),
-                "metrics": described(self._given_metrics), "loss_weights": described(self._loss_weights),
-            }
+            return {key: serialize_keras_object(value) for key, value in given.items()}
         except TypeError:
+            # A lambda, or a class without a config.
             return None
+
+    def compile_from_config(self, config):
+        """Compiles the model with what `get_compile_config` has returned."""
+        from .serialization import deserialize_keras_object
+
+        known = ("optimizer", "loss", "metrics", "weighted_metrics", "loss_weights", "run_eagerly")
+        self.compile(**{key: deserialize_keras_object(config[key]) for key in known if config.get(key) is not None})
 
     def export(self, filepath, format="tf_saved_model"):
         """Writes a SavedModel with the function `serve`, as Keras's `model.export`."""
@@ -450,8 +455,16 @@ class Model(Layer):
         self._file_model().export(str(filepath), self._front_plan())
 
     def to_json(self):
-        text, front = self._file_model().to_json(), self._front_plan()
+        text, front = self._config_text(), self._front_plan()
         return text if front is None else _wgrad.front_into_json(text, front)
+
+    def _config_text(self):
+        """The class and the config of the model as JSON."""
+        from .serialization import serialize_keras_object
+
+        described = serialize_keras_object(self)
+        build = self.get_build_config()
+        return json.dumps(described if build is None else described | {"build_config": build})
 
     def _front_plan(self):
         """The layers for strings in front of the model, as the native part writes them."""

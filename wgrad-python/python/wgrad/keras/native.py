@@ -10,7 +10,7 @@ from ..tensor import Tensor, Variable, convert_to_tensor
 from .host_layers import _given
 from .layer import Layer
 from .objects import SeedGenerator, plain
-from .structure import _by_name, _context, _leaves, _named_variables, _training
+from .structure import _REGISTERED, _by_name, _context, _leaves, _named_variables, _training
 from .symbols import Symbol, _connected, _noted
 
 
@@ -58,7 +58,17 @@ class NativeLayer(Layer):
         )
 
     def _make(self, config):
-        return _wgrad.NativeLayer(json.dumps({"class_name": self._class, "config": config}), self._kind)
+        inside = self._program_layers() if any(key in config for key in ("layer", "backward_layer")) else []
+        return _wgrad.NativeLayer(json.dumps({"class_name": self._class, "config": config}), self._kind, inside)
+
+    def _program_layers(self):
+        """The classes of the program that the config of a layer in this one may name, for the native part."""
+        from .composed_layers import OF_FILES
+
+        made = lambda text, cls: cls.from_config(json.loads(text))
+        found = {(key, cls) for name, cls in {**OF_FILES, **_REGISTERED}.items() for key in (name, getattr(cls, "__name__", name))
+                 if isinstance(cls, type) and issubclass(cls, Layer)}
+        return [(key, False, lambda text, cls=cls: made(text, cls)) for key, cls in found]
 
     def _option(self, key, value):
         if isinstance(value, NativeLayer):
@@ -77,9 +87,7 @@ class NativeLayer(Layer):
     def __call__(self, inputs, training=None, mask=None):
         leaves = _leaves(inputs)
         if any(isinstance(leaf, Symbol) for leaf in leaves):
-            if mask is not None:
-                return _connected(self, (inputs,), {"mask": mask})
-            return self._returned(_noted(self, leaves, self._native.on(leaves, self._name, True)))
+            return self._on_symbols(leaves, mask, True)
         if not leaves:
             raise TypeError(f"{self._class}: it was called without a tensor.")
         if isinstance(leaves[0], (float, int)):
@@ -88,6 +96,12 @@ class NativeLayer(Layer):
         if mask is None and self._kind in ("one", "recurrent"):
             mask = getattr(leaves[0], "_keras_mask", None)
         return self._called(leaves, training, mask)
+
+    def _on_symbols(self, leaves, mask, single):
+        if mask is not None and not isinstance(mask, Symbol):
+            return _connected(self, (leaves[0] if len(leaves) == 1 else leaves,), {"mask": mask})
+        results = self._native.on(leaves, self._name, single, mask)
+        return self._returned(_noted(self, leaves if mask is None else [*leaves, mask], results))
 
     def _called(self, leaves, training, mask):
         training = bool(_training() if training is None else training)
@@ -183,10 +197,7 @@ class Recurrent(NativeLayer):
         if not leaves:
             raise TypeError(f"{self._class}: it was called without a tensor.")
         if any(isinstance(leaf, Symbol) for leaf in leaves):
-            if mask is not None:
-                return _connected(self, (sequences,), {"initial_state": initial_state, "mask": mask})
-            single = len(leaves) == 1 and not self._returns_several
-            return self._returned(_noted(self, leaves, self._native.on(leaves, self._name, single)))
+            return self._on_symbols(leaves, mask, len(leaves) == 1 and not self._returns_several)
         if mask is None:
             mask = getattr(leaves[0], "_keras_mask", None)
         return self._called(leaves, training, mask)
@@ -204,7 +215,13 @@ class Attending(NativeLayer):
         if symbols:
             if not given and len(symbols) == len(inputs):
                 return self._returned(_noted(self, inputs, self._native.on(inputs, self._name, False)))
-            return _connected(_Attend(self), (inputs,), given)
+            names = ("query", "value", "key"), ("query_mask", "value_mask", "key_mask")
+            named = dict([*zip(names[0], inputs), ("attention_mask", attention_mask), *zip(names[1], masks or ())])
+            named = {name: value for name, value in named.items() if value is not None}
+            if len(symbols) < len(named):
+                # Arrays among them are part of no config.
+                return _connected(_Attend(self), (inputs,), given)
+            return self._returned(_noted(self, list(named.values()), self._attend_on(named, scores, causal)))
         training = bool(_training() if training is None else training)
         masks = list(masks or ()) + [None] * (len(inputs) - len(masks or ()))
         own = [getattr(x, "_keras_mask", None) if mask is None else mask for x, mask in zip(inputs, masks)]
@@ -215,9 +232,16 @@ class Attending(NativeLayer):
             result._keras_mask = convert_to_tensor(own[0])
         return (result, weights) if scores else result
 
+    def _attend_on(self, named, scores, causal):
+        """The symbols of a call. The native part takes its arguments as files have them."""
+        tensor = lambda at: {"class_name": "__keras_tensor__", "config": {"keras_history": [str(at), 0, 0]}}
+        options = {"use_causal_mask": bool(causal), "return_attention_scores": bool(scores)}
+        node = {"args": [], "kwargs": {name: tensor(at) for at, name in enumerate(named)} | options}
+        return self._native.attend_on(json.dumps(node), list(named.values()), self._name)
+
 
 class _Attend(Layer):
-    """A call of attention with masks, as a part of a model of symbols."""
+    """A call of attention with masks that are arrays, as a part of a model of symbols."""
 
     def __init__(self, layer):
         super().__init__(name=layer._name)

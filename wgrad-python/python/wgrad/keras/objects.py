@@ -366,9 +366,9 @@ class Optimizer(Described):
         """What the optimizer keeps for each variable, such as momentums."""
         return [variable for _, variable, _ in self._native.variables()]
 
-    def _with_state(self):
-        """The optimizer whose state files have."""
-        return self
+    def _state(self):
+        """The native optimizer whose state files have, and what scales its loss."""
+        return self._native, None
 
     def _size(self):
         """How many numbers Keras's optimizer has, and their bytes: it has variables for the number of steps and the learning rate."""

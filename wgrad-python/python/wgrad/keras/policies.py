@@ -116,9 +116,8 @@ class LossScaleOptimizer(Optimizer):
         self._options = {}
         self._native = inner_optimizer._native.scaling(self.initial_scale, self.dynamic_growth_steps)
 
-    def _with_state(self):
-        """The optimizer whose state files have: the scale adapts itself again."""
-        return self.inner_optimizer
+    def _state(self):
+        return self.inner_optimizer._native, self._native
 
     @property
     def dynamic_scale(self):

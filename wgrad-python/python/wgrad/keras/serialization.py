@@ -77,10 +77,14 @@ def serialize_keras_object(obj):
     config = obj.get_config()
     if not isinstance(config, dict):
         raise TypeError(f"serialize_keras_object: get_config of {type(obj).__name__} returned {type(config).__name__}; it must be a dict.")
-    place = _place(type(obj))
-    module, name = place or (type(obj).__module__, type(obj).__name__)
-    registered = None if place else get_registered_name(type(obj))
-    return {"module": module, "class_name": name, "config": serialize_keras_object(config), "registered_name": registered}
+    return class_entry(type(obj)) | {"config": serialize_keras_object(config)}
+
+
+def class_entry(cls):
+    """What a config says of a class."""
+    place = _place(cls)
+    module, name = place or (cls.__module__, cls.__name__)
+    return {"module": module, "class_name": name, "registered_name": None if place else get_registered_name(cls)}
 
 
 def _exported(module, name):
@@ -89,7 +93,7 @@ def _exported(module, name):
         from .built import Functional
 
         return Functional
-    for place in (module, "keras.layers", "keras.models", "keras"):
+    for place in (module, "keras.layers", "keras.models", "keras", "keras.optimizers", "keras.losses", "keras.metrics"):
         found = getattr(sys.modules.get(f"wgrad.{place}"), name, None) if place else None
         if callable(found):
             return found
@@ -118,6 +122,9 @@ _SPECIAL = {
     "__bytes__": lambda config: config["value"].encode("utf-8"),
     "__tensor__": lambda config: _wgrad.constant(config["value"], config["dtype"]),
     "__numpy__": lambda config: np.array(config["value"], dtype=config["dtype"]),
+    "__tuple__": lambda config: tuple(deserialize_keras_object(item) for item in config["value"]),
+    "__slice__": lambda config: slice(config["start"], config["stop"], config["step"]),
+    "__ellipsis__": lambda config: ...,
 }
 
 
@@ -150,12 +157,21 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True):
         try:
             made = cls.from_config(dict(options or {}))
         except TypeError as error:
+            if "layers" in (options or ()):
+                # A model: the error is that of one of its layers.
+                raise
             raise TypeError(f"deserialize_keras_object: {name} cannot be made of the options {options}: {error}") from error
-    shape = (config.get("build_config") or {}).get("input_shape")
-    # Layers of several inputs are built by their first call.
-    if shape and isinstance(made, Layer) and not made.built and all(size is None or isinstance(size, int) for size in shape):
-        made.build(TensorShape(shape))
+        if isinstance(made, Layer) and not made.built and config.get("build_config"):
+            _build(made, config["build_config"])
     return made
+
+
+def _build(layer, config):
+    shape = config.get("input_shape")
+    is_one = shape is not None and all(size is None or isinstance(size, int) for size in shape)
+    # Layers of several inputs are built by their first call, unless their class says how.
+    if is_one or not isinstance(layer, NativeLayer) and not getattr(type(layer).build, "is_default", False):
+        layer.build_from_config(config)
 
 
 def deserializer(what, base, get):

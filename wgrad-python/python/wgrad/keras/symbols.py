@@ -89,6 +89,9 @@ def _noted(layer, inputs, results):
     """The symbols that a layer made, with a note of it."""
     for result in results:
         result._made = layer, inputs
+    if layer is None:
+        # Operators are no layers.
+        return results
     # The symbols know their layer; the other way round, weak references do not keep both alive.
     layer.__dict__.setdefault("_calls", []).append(([weakref.ref(x) for x in inputs], [weakref.ref(y) for y in results]))
     return results
