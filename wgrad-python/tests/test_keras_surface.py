@@ -557,7 +557,7 @@ class Configs(unittest.TestCase):
             expected = np.abs(model.predict(A[:, :3], verbose=0) - B[:, :3]).mean()
             np.testing.assert_allclose([values["loss"], values["off_by"]], [expected] * 2, rtol=1e-5)
             made = keras.saving.serialize_keras_object(off_by)
-            self.assertEqual((made["class_name"], made["config"]), ("function", "off_by"))
+            self.assertEqual((made["class_name"], made["config"]), ("function", "mine>off_by"))
             self.assertIs(keras.saving.deserialize_keras_object(made), off_by)
         finally:
             for name in ("mine>Scaled", "mine>off_by"):

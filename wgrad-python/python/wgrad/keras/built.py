@@ -10,7 +10,7 @@ from .. import _wgrad
 from ..distribute import has_strategy
 from ..tensor import Tensor, Variable, convert_to_tensor
 from .fronts import Front, TextInput, is_symbolic, is_text, needed
-from .graph_config import connected, is_functional, layer_of, unwrapped
+from .graph_config import connected, is_functional, layer_of, name_of, unwrapped
 from .host_layers import HostLayer
 from .input_layer import InputLayer
 from .layer import Layer, _Inside, _walk
@@ -18,11 +18,13 @@ from .model import Model
 from .policies import policy_of
 from .serialization import class_entry
 from .structure import _context, _leaves, _named_variables, _structure, _training
-from .symbols import Symbol, _made_by, _noted
+from .symbols import Symbol, _calls_of, _made_by, _noted
 
 
 class _Built(Model):
     """A model whose native form consists of native layers."""
+
+    _wgrad_is_model = False
 
     def _graph(self):
         """The native model that computes."""
@@ -42,7 +44,11 @@ class _Built(Model):
             layer = own.get(described["config"].get("name", described.get("name")))
             if layer is not None:
                 _describe(described, layer)
+        self._describe_ends(config["config"])
         return json.dumps(config)
+
+    def _describe_ends(self, config):
+        """Gives the config of a model of symbols what only the program's calls know."""
 
     def _fronted(self):
         """The layers for strings in front of the model, if there are some."""
@@ -276,6 +282,8 @@ class Sequential(_Built):
             self._native_graph = _wgrad.NativeModel.sequential(self._name, native)
             if self._shape is not None:
                 self._native_graph.build(list(self._shape))
+            elif self._text_shape is not None and not any(layer._makes_rows for layer in self._front_layers):
+                self._build_behind()
         return self._native_graph
 
     def _ordered(self, x, y, weight):
@@ -348,7 +356,8 @@ class Functional(_Built):
             self._front, behind = Front.of_symbols(self.inputs, hosts)
         self._native_graph = _wgrad.NativeModel.functional(name, behind, self.outputs)
         self._behind = behind
-        self._wgrad_rebuild = _structure(outputs)[1]
+        # As Keras: a list of one output stands for the output.
+        self._wgrad_rebuild = _structure(outputs[0] if isinstance(outputs, (list, tuple)) and len(outputs) == 1 else outputs)[1]
         made = _made_by(self.outputs)
         self._name_layers(made)
         order = {name: at for at, (name, _) in enumerate(self._native_graph.layers())}
@@ -365,7 +374,10 @@ class Functional(_Built):
 
     @property
     def layers(self):
-        return [*self.__dict__.get("_places", ()), *self._host_layers(), *self.__dict__.get("_made_layers", ())]
+        layers = [*self.__dict__.get("_places", ()), *self._host_layers(), *self.__dict__.get("_made_layers", ())]
+        # That of a file, if the model comes from one.
+        order = self.__dict__.get("_wgrad_order")
+        return layers if order is None else sorted(layers, key=lambda layer: order.get(layer.name, len(order)))
 
     @property
     def input(self):
@@ -395,6 +407,19 @@ class Functional(_Built):
         keys = sorted(outputs) if isinstance(outputs, dict) else names
         return dict(zip(keys, names)) | dict(zip(names, names))  if len(set(keys) | set(names)) == len(names) else dict(zip(keys, names))
 
+    def _describe_ends(self, config):
+        calls = {layer.name: call for layer, call in _calls_of(self.outputs)}
+        for described in config["layers"]:
+            call, nodes = calls.get(described["config"].get("name")), described.get("inbound_nodes", ())
+            if call is not None and len(nodes) == 1:
+                found = nodes[0]["args"]
+                found = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+                nodes[0] |= call.described(found)
+        if self._fronted() is None:
+            for key, given in (("input_layers", self._inputs), ("output_layers", self._outputs)):
+                ends = config[key] if isinstance(config[key][0], list) else [config[key]]
+                config[key] = _structure(given)[1](iter(ends))
+
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """A model of the layers and the calls of a config, with new weights."""
@@ -402,6 +427,7 @@ class Functional(_Built):
             return cls(**config)
         inputs, outputs = connected(config, custom_objects)
         model = cls(inputs=inputs, outputs=outputs, name=config.get("name"))
+        model._wgrad_order = {name: at for at, name in enumerate(map(name_of, config["layers"]))}
         if config.get("trainable") is False:
             model.trainable = False
         return model

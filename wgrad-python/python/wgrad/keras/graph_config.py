@@ -15,7 +15,7 @@ class _Op:
     def __init__(self, described):
         self.module, self.class_name = described["module"], described["class_name"]
         self.options = described.get("config") or {}
-        self.name = _name_of(described)
+        self.name = name_of(described)
 
     def call(self, node, symbols):
         """The results of the call of a node, whose tensors are these symbols."""
@@ -44,7 +44,8 @@ def is_functional(config):
     return isinstance(config, dict) and {"layers", "input_layers", "output_layers"} <= set(config)
 
 
-def _name_of(described):
+def name_of(described):
+    """The name of the layer that an entry of a model's config describes."""
     return described.get("name") or (described.get("config") or {}).get("name")
 
 
@@ -108,13 +109,13 @@ def _input(described):
     config = described["config"]
     shape = config.get("batch_shape") or config.get("batch_input_shape")
     if shape is None:
-        raise ValueError(f"from_config: the input '{_name_of(described)}' has no batch_shape, such as [None, 28, 28, 1].")
-    return Input(shape[1:], shape[0], config.get("dtype"), _name_of(described))
+        raise ValueError(f"from_config: the input '{name_of(described)}' has no batch_shape, such as [None, 28, 28, 1].")
+    return Input(shape[1:], shape[0], config.get("dtype"), name_of(described))
 
 
 def layer_of(described, custom_objects=None):
     """The layer that an entry of a model's config describes, or the symbol of an input."""
-    name = _name_of(described)
+    name = name_of(described)
     if described["class_name"] == "InputLayer":
         return _input(described)
     if str(described.get("module") or "").startswith(("keras.src.ops", "keras.ops")):
@@ -157,7 +158,7 @@ def connected(config, custom_objects=None, clone=None, given=None):
 
     made, given = {}, dict(given or {})
     for described in config["layers"]:
-        name = _name_of(described)
+        name = name_of(described)
         if name in made:
             raise ValueError(f"from_config: two layers are called '{name}'.")
         if described["class_name"] == "InputLayer":

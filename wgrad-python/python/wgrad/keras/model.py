@@ -1,6 +1,7 @@
 """Models: `compile`, `fit`, and the steps that a subclass may define."""
 
 import html
+import inspect
 import json
 import os
 import re
@@ -72,10 +73,13 @@ class Model(Layer):
         self.stop_training = False
         self.history = None
 
+    # Whether files have the model's attributes, of which `layers` is one.
+    _wgrad_is_model = True
+
     @classmethod
     def from_config(cls, config, custom_objects=None):
         """A model with the options of a config, which may be the layers and calls of a model of symbols."""
-        if is_functional(config):
+        if is_functional(config) and _takes_symbols(cls):
             return _of_symbols(cls).from_config(config, custom_objects)
         return cls(**config)
 
@@ -478,6 +482,13 @@ def _readable(size):
             return f"{size:.2f} {unit}"
         size /= 1024
     return f"{size:.2f} PB"
+
+
+def _takes_symbols(cls):
+    """Whether a class is made of `inputs` and `outputs`, as `Model` is."""
+    parameters = inspect.signature(cls.__init__).parameters
+    given = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters.values())
+    return given or {"inputs", "outputs"} <= set(parameters)
 
 
 def _may_write(path, overwrite, call):

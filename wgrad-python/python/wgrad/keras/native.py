@@ -153,7 +153,7 @@ class NativeLayer(Layer):
                     return variable
             options = json.loads(self._native.config())["config"]
             if name in options:
-                return options[name]
+                return _object_of(options[name])
         raise AttributeError(f"{self._class} has no attribute '{name}'.")
 
     def get_config(self):
@@ -271,6 +271,15 @@ class ListAttention(Attending):
         if len(inputs) not in (2, 3):
             raise TypeError(f"{self._class}: call it on [query, value] or [query, value, key]; there are {len(inputs)} tensors.")
         return self._attend(inputs, mask, None, return_attention_scores, training, use_causal_mask)
+
+
+def _object_of(value):
+    """The object of an option that a config describes, such as an initializer."""
+    if not isinstance(value, dict) or str(value.get("module", "")) not in ("keras.initializers", "keras.regularizers", "keras.constraints"):
+        return value
+    from .serialization import deserialize_keras_object
+
+    return deserialize_keras_object(value)
 
 
 def _only(call, config, known):

@@ -71,7 +71,7 @@ def serialize_keras_object(obj):
     if isinstance(obj, types.FunctionType):
         if obj.__name__ == "<lambda>":
             raise TypeError("serialize_keras_object: a lambda has no name; define a function, and register it.")
-        return {"module": obj.__module__, "class_name": "function", "config": obj.__name__, "registered_name": get_registered_name(obj)}
+        return {"module": "builtins", "class_name": "function", "config": get_registered_name(obj), "registered_name": "function"}
     if not hasattr(obj, "get_config"):
         raise TypeError(f"serialize_keras_object: {type(obj).__name__} has no get_config; define one that returns a dict of options.")
     config = obj.get_config()

@@ -117,6 +117,22 @@ def _made_by(symbols):
     return list(found.values())
 
 
+def _calls_of(symbols):
+    """The calls with more arguments than tensors that lead to symbols, with their layers."""
+    found, seen, waiting = {}, set(), list(symbols)
+    while waiting:
+        symbol = waiting.pop()
+        made = getattr(symbol, "_made", None)
+        if made is None or id(symbol) in seen:
+            continue
+        seen.add(id(symbol))
+        call = getattr(symbol, "_call", None)
+        if call is not None and call._is_of_layer():
+            found[id(call)] = made[0], call
+        waiting.extend(made[1])
+    return list(found.values())
+
+
 class _Call:
     """A call of a layer or a function with arguments that are more than a tensor or a list of tensors, as a layer of a list."""
 
@@ -143,10 +159,27 @@ class _Call:
     def _wgrad_take_losses(self):
         return self.target._wgrad_take_losses() if hasattr(self.target, "_wgrad_take_losses") else []
 
+    def _is_of_layer(self):
+        return hasattr(self.target, "_wgrad_parts") and not self.target._is_native()
+
     def _wgrad_parts(self):
+        # Where files have the parts of the layer.
+        if self._is_of_layer():
+            return self.target._wgrad_parts()
         return [("layer", self.target)] if hasattr(self.target, "_wgrad_parts") else []
 
+    def described(self, tensors):
+        """The arguments as Keras's files have them, with these tensors."""
+        from .serialization import serialize_keras_object
+
+        tensors, places = iter(tensors), set(self._places)
+        leaves = [next(tensors) if at in places else serialize_keras_object(leaf) for at, leaf in enumerate(self._leaves)]
+        arguments, named = self._build(iter(leaves))
+        return {"args": list(arguments), "kwargs": named}
+
     def _wgrad_config(self):
+        if self._is_of_layer():
+            return self.target._wgrad_config()
         raise ValueError(
             f"a call of {getattr(self.target, '__name__', self.target)} has no config, so the model cannot be written as JSON. Use "
             "layers in place of functions, or save_weights."
@@ -166,6 +199,8 @@ def _connected(layer, arguments, named):
     owner = layer if isinstance(layer, Layer) else Layer()
     if owner is not layer:
         owner._name = _snake(name)
+    for result in results:
+        result._call = call
     return call.rebuild(iter(_noted(owner, call.symbols, results)))
 
 
