@@ -199,9 +199,8 @@ pub(super) fn config_in(bytes: &[u8], path: &Path) -> Result<Value> {
     }
     let file = crate::hdf5::File::parse(bytes, path)?;
     let mut config = old_config(&file, path)?;
-    let version = attribute(&file, "keras_version")?.unwrap_or_default();
     #[cfg(feature = "saved-model")]
-    if version.starts_with("2.") {
+    if attribute(&file, "keras_version")?.is_some_and(|version| version.starts_with("2.")) {
         config = super::layers_model::modern(config, false, 0)?;
     }
     if let Some(text) = attribute(&file, "training_config")? {

@@ -24,8 +24,6 @@ from .symbols import Symbol, _calls_of, _made_by, _noted
 class _Built(Model):
     """A model whose native form consists of native layers."""
 
-    _wgrad_is_model = False
-
     def _graph(self):
         """The native model that computes."""
         raise NotImplementedError

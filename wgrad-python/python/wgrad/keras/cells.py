@@ -62,7 +62,7 @@ class Cell(NativeLayer):
     def build(self, input_shape):
         """Makes the variables, for inputs of this shape."""
         size = input_shape[-1]
-        self._native.step(_wgrad.constant(0, self.compute_dtype, [1, size]), self.get_initial_state(1), False)
+        self._native.step(_wgrad.constant(0, self.compute_dtype, [1, size]), _leaves(self.get_initial_state(1)), False)
         self.built = True
 
 

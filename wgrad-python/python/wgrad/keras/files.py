@@ -24,7 +24,7 @@ def load_model(filepath, custom_objects=None, compile=True, safe_mode=True):
         return FeatureSpace.load(path)
     config = json.loads(_wgrad.config_of_file(path))
     model = _made(config, custom_objects, safe_mode)
-    model._file_model().load_weights(path)
+    model.load_weights(path)
     settings = config.get("compile_config")
     if compile and settings and settings.get("optimizer") is not None:
         _compile(model, settings, custom_objects, path)

@@ -12,8 +12,10 @@ from .. import _wgrad
 from ..ops import FUNCTIONS
 from ..tape import GradientTape
 from ..data import Dataset
+from ..errors import FailedPreconditionError
 from ..tensor import Tensor, Variable
 from .callbacks import BackupAndRestore, History, wrapped
+from .file_layout import as_in_files, in_files
 from .graph_config import is_functional
 from .layer import Layer, _walk
 from .native import NativeLayer
@@ -72,9 +74,6 @@ class Model(Layer):
         self.optimizer = None
         self.stop_training = False
         self.history = None
-
-    # Whether files have the model's attributes, of which `layers` is one.
-    _wgrad_is_model = True
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
@@ -406,6 +405,9 @@ class Model(Layer):
         ]
         return "\n".join([*lines, f" Optimizer params: {count:,} ({_readable(size)})"])
 
+    def _wgrad_parts(self):
+        return as_in_files(self, super()._wgrad_parts())
+
     def _file_model(self):
         """The native model that files and tables describe."""
         return self._model()
@@ -415,19 +417,36 @@ class Model(Layer):
 
     def save_weights(self, filepath, overwrite=True):
         _may_write(filepath, overwrite, "save_weights")
-        self._file_model().save_weights(str(filepath))
+        with in_files(str(filepath).endswith(".h5")):
+            self._file_model().save_weights(str(filepath))
 
     def load_weights(self, filepath, skip_mismatch=False):
         if skip_mismatch:
             raise TypeError("load_weights: skip_mismatch is not supported.")
-        self._file_model().load_weights(str(filepath))
+        path = str(filepath)
+        try:
+            with in_files(path.endswith((".h5", ".hdf5", ".keras"))):
+                self._file_model().load_weights(path)
+        except FailedPreconditionError:
+            if not self._is_written():
+                raise
+            # Older files of this package have each attribute at its name.
+            try:
+                self._file_model().load_weights(path)
+            except FailedPreconditionError:
+                pass
+            else:
+                return
+            raise
 
     def save(self, filepath, overwrite=True):
         """Writes a `.keras` file. If the model is compiled, it has the optimizer, its state, the loss and the metrics."""
         _may_write(filepath, overwrite, "save")
         settings = self.get_compile_config()
         state = () if settings is None else (json.dumps(settings), *self.optimizer._state())
-        self._file_model().save(str(filepath), self.to_json(), *state)
+        config = self.to_json()
+        with in_files(True):
+            self._file_model().save(str(filepath), config, *state)
 
     def get_compile_config(self):
         """What `compile` was given, as Keras's files have it; `None` if it cannot be written."""

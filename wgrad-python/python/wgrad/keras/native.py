@@ -293,6 +293,8 @@ class AdaptedDiscretization(NativeLayer):
     """`Discretization`, which learns the boundaries of `num_bins` bins from data."""
 
     def _make(self, config):
+        if not config.get("sparse"):
+            config.pop("sparse", None)
         _only(self._class, config, {*self._parameters, "dtype"})
         bins, bounds = config.get("num_bins"), config.get("bin_boundaries")
         if bins is None and bounds is None:
