@@ -322,7 +322,7 @@ def objects_modules():
     )
     finds = "def get(identifier: Any) -> Any: ...\n" + both
     elsewhere = ("get", "serialize", "deserialize")
-    losses = [name for name, value in vars(keras.losses).items() if inspect.isfunction(value) and name not in elsewhere]
+    losses = [name for name, value in vars(keras.losses).items() if inspect.isfunction(value) and name not in (*elsewhere, "ctc")]
     listed = lambda module, names: f"from .{module} import (\n" + "".join(f"    {name} as {name},\n" for name in names) + ")\n"
     settings = sorted(name for name, value in vars(keras.backend).items() if not name.startswith("_") and inspect.isfunction(value))
     own = [name for name in settings if name not in ("dtype_policy", "set_dtype_policy")]
@@ -335,7 +335,7 @@ def objects_modules():
         "optimizers/schedules": schedules + object_stubs(objects.SCHEDULES, "Schedule") + both,
         "optimizers/__init__": objects_head("...dtypes", "...tensor", "..objects", "Optimizer as Optimizer", "Schedule")
         + "from . import schedules as schedules\n\n" + object_stubs(objects.OPTIMIZERS, "Optimizer") + "def get(value: str | dict[str, Any] | Optimizer) -> Optimizer: ...\n" + both,
-        "losses": head("Loss") + object_stubs(objects.LOSSES, "Loss", of_losses) + finds,
+        "losses": head("Loss") + "from .ctc import CTC as CTC, ctc as ctc\n\n" + object_stubs(objects.LOSSES, "Loss", of_losses) + finds,
         "metrics": objects_head("..dtypes", "..tensor", ".metric", "Metric as Metric") + object_stubs(metric.METRICS, "Metric", of_losses)
         + listed("metric_functions", metric_functions.NAMES) + finds,
         "activations": FUNCTION_HEAD.replace("from .", "from ..") + functions(
@@ -415,6 +415,12 @@ MODULES = {
         "combined_non_max_suppression": "CombinedNonMaxSuppression", "install": "None",
         **dict.fromkeys(("non_max_suppression_padded", "non_max_suppression_with_scores"), "tuple[Tensor, Tensor]"),
     },
+    "candidates": {"install": "None", **dict.fromkeys(
+        (f"{kind}_candidate_sampler" for kind in ("log_uniform", "uniform", "fixed_unigram")), "tuple[Tensor, Tensor, Tensor]"
+    )},
+    "ctc": {
+        "install": "None", **dict.fromkeys("beam_search greedy ctc_beam_search_decoder ctc_greedy_decoder padded read".split(), "Any"),
+    },
     "diagonals": {"install": "None"},
     "encoded": dict.fromkeys("decode_base64 decode_compressed encode_base64 parse_tensor serialize_tensor".split(), "Any"),
     "matrices": {"install": "None", **dict.fromkeys("eig eigh_tridiagonal eigvals logm".split(), "Any")},
@@ -422,6 +428,7 @@ MODULES = {
     "unicode_strings": dict.fromkeys("unicode_decode unicode_encode unicode_split unicode_transcode".split(), "Any"),
 }
 MODULE_EXTRAS = {
+    "candidates": "from .keras.objects import SeedGenerator\n\n",
     "boxes": "from typing import NamedTuple\n\nclass CombinedNonMaxSuppression(NamedTuple):\n"
     + "".join(f"    {name}: Tensor\n" for name in "nmsed_boxes nmsed_scores nmsed_classes valid_detections".split()) + "\n",
     "encoded": "NUMBERS: dict[str, int]\n\n",
@@ -565,7 +572,7 @@ from .tensor import (
     is_tensor as is_tensor,
 )
 '''
-INIT_OTHERS = '''from . import audio as audio, dtypes as dtypes, signal as signal, strings as strings, test as test
+INIT_OTHERS = '''from . import audio as audio, dtypes as dtypes, signal as signal, sparse as sparse, strings as strings, test as test
 from .absent import compat as compat
 from .complex_numbers import complex as complex
 from .debugging import (
@@ -612,6 +619,7 @@ from .keras.initializers import (
     Zeros as zeros_initializer,
 )
 from .matrices import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
+from .sparse import SparseTensor as SparseTensor
 from .strings import as_string as as_string
 from .tape import (
     grad_pass_through as grad_pass_through,

@@ -70,6 +70,11 @@ from . import complex_numbers as _complex_numbers, signal, strings  # noqa: E402
 _complex_numbers.install(globals(), math.__dict__)
 from . import boxes as _boxes, diagonals as _diagonals, matrices as _matrices, special as _special  # noqa: E402
 
+from . import candidates as _candidates, ctc as _ctc, random, sparse  # noqa: E402
+from .sparse import SparseTensor  # noqa: E402
+
+_ctc.install(nn.__dict__)
+_candidates.install(random, nn.__dict__)
 _special.install(math.__dict__)
 _matrices.install(globals(), linalg.__dict__)
 _boxes.install(image.__dict__)

@@ -1,16 +1,14 @@
 """Names of TensorFlow that this package does not have, and what to use instead."""
 
 _RAGGED = "there are no ragged tensors: pad rows to one length (Dataset.padded_batch, tf.keras.utils.pad_sequences), with masks of tf.sequence_mask"
-_SPARSE = "there are no sparse tensors: use dense ones; tf.scatter_nd makes one of indices and values, tf.where and tf.gather_nd read them"
+_SPARSE = "few functions take sparse tensors: use dense ones; tf.sparse.to_dense makes one of indices and values, tf.where and tf.gather_nd read them"
 _FIRST = "it is TensorFlow 1's: call functions of tf itself, which run at once, and tf.function for what is called often"
 _OPERATOR = "there are no linear operators: use matrices and the functions of tf.linalg"
-_CTC = "there is no connectionist temporal classification"
-_SAMPLED = "there are no sampled losses: use tf.nn.sparse_softmax_cross_entropy_with_logits of all classes"
 
 # Names without a namespace are those at the top.
 INSTEAD = {
     "ragged": _RAGGED, "RaggedTensor": _RAGGED, "RaggedTensorSpec": _RAGGED, "io.RaggedFeature": _RAGGED,
-    "sparse": _SPARSE, "SparseTensor": _SPARSE, "SparseTensorSpec": _SPARSE, "IndexedSlices": _SPARSE, "io.SparseFeature": _SPARSE,
+    "SparseTensorSpec": _SPARSE, "IndexedSlices": _SPARSE, "io.SparseFeature": _SPARSE,
     "nn.embedding_lookup_sparse": _SPARSE, "nn.safe_embedding_lookup_sparse": _SPARSE, "edit_distance": _SPARSE,
     "sets": "sets are sparse tensors in TensorFlow: use Python's set, tf.unique, or numpy.intersect1d, union1d and setdiff1d",
     "estimator": "TensorFlow 2.16 and later have no estimators: use tf.keras",
@@ -28,8 +26,6 @@ INSTEAD = {
     "quantization": "use tf.float16, or tf.saturate_cast to tf.uint8", "queue": "use tf.data.Dataset",
     "math.special": "use the functions of tf.math: bessel_i0, igamma, ..",
     "math.sobol_sample": "use tf.random.uniform", "numpy": "use NumPy itself, or tf.keras.ops",
-    "nn.nce_loss": _SAMPLED, "nn.sampled_softmax_loss": _SAMPLED,
-    "nn.ctc_loss": _CTC, "nn.ctc_greedy_decoder": _CTC, "nn.ctc_beam_search_decoder": _CTC,
     "io.parse_sequence_example": "use tf.io.parse_single_example with tf.io.FixedLenSequenceFeature",
     "io.parse_single_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
     "strings.to_hash_bucket": "use tf.strings.to_hash_bucket_fast", "linalg.experimental": "use the functions of tf.linalg",

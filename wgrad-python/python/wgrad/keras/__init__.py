@@ -19,7 +19,7 @@ from .symbols import Symbol as KerasTensor  # noqa: F401
 from .objects import KerasVariable as Variable  # noqa: F401
 from .metric import Metric
 from .objects import Initializer, Loss, Optimizer, Regularizer
-from . import composed_layers as _composed_layers
+from . import composed_layers as _composed_layers, ctc as _ctc, skipgrams as _skipgrams
 from .composed_layers import InputSpec
 
 
@@ -58,7 +58,8 @@ optimizers = _module(
 )
 optimizers.legacy = optimizers
 _sys.modules[f"{__name__}.optimizers.legacy"] = optimizers
-losses = _with_get("loss", _objects.LOSSES, _objects.Loss)
+losses = _with_get("loss", {**_objects.LOSSES, "CTC": _ctc.CTC}, _objects.Loss)
+losses.ctc = _ctc.ctc
 metrics = _with_get("metric", _metric.METRICS, Metric)
 for _name, _short in (
     ("MeanSquaredError", "mean_squared_error mse MSE"),
@@ -158,6 +159,7 @@ def _activations():
 
 
 activations = _activations()
+ops.ctc_loss, ops.ctc_decode = _ctc.ctc_loss, _ctc.ctc_decode
 
 
 def _get_activation(identifier):
@@ -211,7 +213,10 @@ backend = _module("backend", **{
 utils.clear_session, utils.standardize_dtype, utils.is_keras_tensor = config.clear_session, config.standardize_dtype, config.is_keras_tensor
 preprocessing = _module(
     "preprocessing",
-    sequence=_module("preprocessing.sequence", pad_sequences=utils.pad_sequences),
+    sequence=_module(
+        "preprocessing.sequence", pad_sequences=utils.pad_sequences, skipgrams=_skipgrams.skipgrams,
+        make_sampling_table=_skipgrams.make_sampling_table,
+    ),
     image_dataset_from_directory=utils.image_dataset_from_directory,
     text_dataset_from_directory=utils.text_dataset_from_directory,
     timeseries_dataset_from_array=utils.timeseries_dataset_from_array,

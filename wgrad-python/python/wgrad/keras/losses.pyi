@@ -8,6 +8,8 @@ from .objects import Loss as Loss
 
 _Axis = int | Sequence[int]
 
+from .ctc import CTC as CTC, ctc as ctc
+
 class BinaryCrossentropy(Loss):
     def __init__(self, from_logits: bool = ..., label_smoothing: float = ..., axis: _Axis = ..., reduction: str = ..., **options: Any) -> None: ...
 class BinaryFocalCrossentropy(Loss):
