@@ -5,6 +5,7 @@ import unittest
 import numpy as np
 
 import wgrad as tf
+from wgrad import keras
 from wgrad.keras import ops
 
 RANDOM = np.random.default_rng(0)
@@ -76,6 +77,12 @@ class AsInNumPy(unittest.TestCase):
         ):
             with self.subTest(text=text), self.assertRaisesRegex((TypeError, ValueError), text):
                 call()
+
+
+    def test_tiles_of_fewer_and_more_axes(self):
+        x = np.arange(6).reshape(2, 3)
+        for repeats in (2, [2], (3, 1), (2, 1, 2)):
+            np.testing.assert_array_equal(keras.ops.tile(x, repeats), np.tile(x, repeats))
 
 
 class AsInKeras(unittest.TestCase):

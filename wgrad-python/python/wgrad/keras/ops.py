@@ -16,7 +16,7 @@ power=math.pow maximum=math.maximum minimum=math.minimum arctan2=math.atan2 divi
 less_equal=math.less_equal greater=math.greater greater_equal=math.greater_equal equal=math.equal not_equal=math.not_equal
 logical_and=math.logical_and logical_or=math.logical_or logical_xor=math.logical_xor relu=nn.relu relu6=nn.relu6 elu=nn.elu
 selu=nn.selu silu=nn.silu swish=nn.silu softsign=nn.softsign gelu=nn.gelu leaky_relu=nn.leaky_relu softmax=nn.softmax
-log_softmax=nn.log_softmax reshape=reshape expand_dims=expand_dims squeeze=squeeze broadcast_to=broadcast_to tile=tile stack=stack
+log_softmax=nn.log_softmax reshape=reshape expand_dims=expand_dims squeeze=squeeze broadcast_to=broadcast_to stack=stack
 unstack=unstack one_hot=one_hot slice=slice searchsorted=searchsorted cumsum=math.cumsum
 cumprod=math.cumprod top_k=math.top_k absolute=math.abs erfinv=math.erfinv nextafter=math.nextafter i0=math.bessel_i0
 bitwise_and=bitwise.bitwise_and bitwise_or=bitwise.bitwise_or bitwise_xor=bitwise.bitwise_xor bitwise_not=bitwise.invert
@@ -179,6 +179,16 @@ def argsort(x, axis=-1):
 def sort(x, axis=-1):
     """The values in order."""
     return _F["sort"](x, axis=axis)
+
+
+def tile(x, repeats):
+    """The tensor several times along axes, as NumPy: fewer numbers are those of the last axes, more ones add axes in front."""
+    x, repeats = _tensor(x), [repeats] if isinstance(repeats, int) else list(repeats)
+    missing = len(repeats) - len(x.shape)
+    if missing > 0 and _is_symbol(x):
+        raise TypeError(f"tile: there are {len(repeats)} repeats for the symbol {tuple(x.shape)}; give one an axis.")
+    x = _F["reshape"](x, [1] * missing + list(x.shape)) if missing > 0 else x
+    return _F["tile"](x, [1] * -missing + repeats if missing < 0 else repeats)
 
 
 def repeat(x, repeats, axis=None):
@@ -370,5 +380,5 @@ def while_loop(cond, body, loop_vars, maximum_iterations=None):
     return run(cond, body, loop_vars, maximum_iterations=maximum_iterations)
 
 
-from . import array_ops  # noqa: E402
+from . import array_ops, image_ops as image  # noqa: E402
 from .array_ops import *  # noqa: E402, F403
