@@ -74,6 +74,88 @@ class Constraints(unittest.TestCase):
             self.fitted(Limited(3))
 
 
+class OwnFunctions(unittest.TestCase):
+    """Initializers and regularizers of a program, and constants that are arrays, in layers of Keras."""
+
+    table = np.arange(12).reshape(4, 3).astype("float32")
+
+    def test_embeddings_begin_with_known_vectors(self):
+        layer = layers.Embedding(4, 3, embeddings_initializer=keras.initializers.Constant(self.table), trainable=False)
+        np.testing.assert_array_equal(layer(np.array([3, 0])), self.table[[3, 0]])
+        self.assertEqual(layer.trainable_weights, [])
+        model = keras.Sequential([layers.Embedding(4, 3, embeddings_initializer=keras.initializers.Constant(self.table)), layers.Flatten()])
+        np.testing.assert_array_equal(model.predict(np.array([[1, 2]]), verbose=0), [self.table[1:3].ravel()])
+        with tempfile.TemporaryDirectory() as folder:
+            model.save(f"{folder}/m.keras")
+            np.testing.assert_array_equal(keras.models.load_model(f"{folder}/m.keras").predict(np.array([[1, 2]]), verbose=0), [self.table[1:3].ravel()])
+        with self.assertRaisesRegex(ValueError, r"the value is \[4, 3\] for a weight of \[5, 3\]"):
+            layers.Embedding(5, 3, embeddings_initializer=keras.initializers.Constant(self.table))
+
+    def test_initializers_of_a_program(self):
+        ramp = lambda shape, dtype=None: tf.reshape(tf.range(float(np.prod(shape))), shape)
+        bias = keras.initializers.Constant([1.0, 2.0])
+        x = np.eye(3, dtype="float32")
+        expected = np.arange(6).reshape(3, 2) + [1, 2]
+        made = lambda: layers.Dense(2, kernel_initializer=ramp, bias_initializer=bias)
+        np.testing.assert_array_equal(made()(x), expected)
+        symbol = keras.Input((3,))
+        np.testing.assert_array_equal(keras.Model(symbol, made()(symbol))(x), expected)
+        np.testing.assert_array_equal(keras.Sequential([keras.Input((3,)), made()]).predict(x, verbose=0), expected)
+        np.testing.assert_array_equal(keras.Sequential([made()]).predict(x, verbose=0), expected)
+        self.assertEqual(made().get_config()["bias_initializer"]["config"]["value"], [1.0, 2.0])
+        lstm = layers.LSTM(2, recurrent_initializer=ramp)
+        lstm(np.ones((1, 2, 3), "float32"))
+        np.testing.assert_array_equal(lstm.get_weights()[1], np.arange(16).reshape(2, 8))
+
+    def test_regularizers_of_a_program(self):
+        class Half(keras.regularizers.Regularizer):
+            def __call__(self, x):
+                return 0.5 * tf.reduce_sum(x)
+
+        x = np.ones((4, 3), "float32")
+        layer = layers.Dense(2, kernel_initializer="ones", kernel_regularizer=lambda w: tf.reduce_sum(w) * 0.1, activity_regularizer=Half())
+        layer(x)
+        np.testing.assert_allclose(sorted(float(loss) for loss in layer.losses), [0.6, 3.0], rtol=1e-6)
+        symbol = keras.Input((3,))
+        one = layers.Dense(2, kernel_initializer="ones", kernel_regularizer=lambda w: tf.reduce_sum(w) * 0.1, activity_regularizer=Half())
+        model = keras.Model(symbol, one(symbol))
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+        # The mean squared error is 9.
+        self.assertAlmostEqual(model.evaluate(x, np.zeros((4, 2), "float32"), verbose=0), 12.6, 4)
+        model.fit(x, np.full((4, 2), 3.0), epochs=1, verbose=0)
+        # A weight's gradient: 0.1 of its own penalty, and 0.5 of the outputs'.
+        np.testing.assert_allclose(one.kernel, np.full((3, 2), 1 - 0.1 * 0.6), rtol=1e-5)
+
+    def test_an_initializer_needs_its_variable(self):
+        with self.assertRaisesRegex(ValueError, "the layer has no variable 'nothing'"):
+            layer = layers.Dense(2, kernel_initializer="ones")
+            layer._own.initializers = {"nothing": lambda shape, dtype=None: tf.zeros(shape)}
+            layer(np.ones((1, 2), "float32"))
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_folder_is_made_and_batches_are_counted(self):
+        model = keras.Sequential([keras.Input((2,)), layers.Dense(1)])
+        model.compile("sgd", "mse")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "a", "b")
+            callback = keras.callbacks.ModelCheckpoint(path / "{epoch}-{batch}.weights.h5", save_weights_only=True, save_freq=3)
+            model.fit(np.ones((8, 2), "float32"), np.ones(8, "float32"), batch_size=2, epochs=2, verbose=0, callbacks=[callback])
+            self.assertEqual(sorted(file.name for file in path.iterdir()), ["1-3.weights.h5", "2-2.weights.h5"])
+        with self.assertRaisesRegex(ValueError, "save_freq is 0"):
+            keras.callbacks.ModelCheckpoint("x.keras", save_freq=0)
+
+    def test_truth_values_are_floats_for_a_stack(self):
+        model = keras.Sequential([keras.Input((3, 2)), layers.LSTM(2)])
+        x = np.array([[[True, False], [False, True], [True, True]]])
+        np.testing.assert_array_equal(model.predict(x, verbose=0), model.predict(x.astype("float32"), verbose=0))
+
+    def test_states_of_a_batch(self):
+        self.assertEqual([state.shape for state in layers.LSTM(3).get_initial_state(2)], [(2, 3), (2, 3)])
+        gru, x = layers.GRU(3, return_state=True), np.ones((2, 4, 5), "float32")
+        np.testing.assert_array_equal(gru(x, initial_state=gru.get_initial_state(tf.shape(x)[0]))[0], gru(x)[0])
+
+
 class TextModels(unittest.TestCase):
     def made(self, *first):
         vectorize = layers.TextVectorization(output_sequence_length=4)

@@ -199,20 +199,41 @@ class EarlyStopping(_Watching):
 
 
 class ModelCheckpoint(_Watching):
-    """Saves the model after epochs; `filepath` may contain `{epoch}` and names of the logs."""
+    """Saves the model after epochs, or each `save_freq` batches; `filepath` may contain `{epoch}`, `{batch}` and names of the logs."""
 
-    def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto"):
+    def __init__(self, filepath, monitor="val_loss", verbose=0, save_best_only=False, save_weights_only=False, mode="auto",
+                 save_freq="epoch", initial_value_threshold=None):
         super().__init__(monitor, mode)
+        if save_freq != "epoch" and (not isinstance(save_freq, int) or save_freq < 1):
+            raise ValueError(f"ModelCheckpoint: save_freq is {save_freq!r}; it must be 'epoch' or a number of batches.")
         self.filepath, self.verbose = str(filepath), verbose
         self.save_best_only, self.save_weights_only = save_best_only, save_weights_only
+        self.save_freq, self._batches, self._epoch = save_freq, 0, 0
+        if initial_value_threshold is not None:
+            self.best = initial_value_threshold
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._epoch = epoch
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.save_freq == "epoch":
+            return
+        self._batches += 1
+        if self._batches % self.save_freq == 0:
+            self._save(self._epoch, {"batch": batch + 1, **(logs or {})})
 
     def on_epoch_end(self, epoch, logs=None):
+        if self.save_freq == "epoch":
+            self._save(epoch, logs or {})
+
+    def _save(self, epoch, logs):
         if self.save_best_only:
             value = self._value(logs)
             if not self._is_better(value):
                 return
             self.best = value
         path = self.filepath.format(epoch=epoch + 1, **logs)
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         (self.model.save_weights if self.save_weights_only else self.model.save)(path)
         if self.verbose:
             print(f"Epoch {epoch + 1}: saved {path}")

@@ -52,7 +52,7 @@ class EarlyStopping(_Watching):
 class ModelCheckpoint(_Watching):
     def __init__(
         self, filepath: str | os.PathLike[str], monitor: str = "val_loss", verbose: int = 0, save_best_only: bool = False,
-        save_weights_only: bool = False, mode: str = "auto",
+        save_weights_only: bool = False, mode: str = "auto", save_freq: str | int = "epoch", initial_value_threshold: float | None = None,
     ) -> None: ...
 
 class BackupAndRestore(Callback):

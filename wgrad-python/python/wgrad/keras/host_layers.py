@@ -38,6 +38,7 @@ class HostLayer:
 
     _class = None
     _parameters = ()
+    supports_masking = False
 
     def __init__(self, *arguments, name=None, trainable=True, dtype=None, **options):
         _by_name(self._class, self._parameters, arguments, options)

@@ -41,6 +41,13 @@ from .plans import (
 from .structure import _leaves, _structure
 
 
+def _floats(value):
+    """A value, with truth values as floats."""
+    if getattr(value, "_dtype", None) == "bool":
+        return value._cast("float32")
+    return value.astype("float32") if isinstance(value, np.ndarray) and value.dtype == bool else value
+
+
 def _step_count(x, batch_size, validation_split):
     """The batches of an epoch, for callbacks; `None` if they are not known."""
     if isinstance(x, PyDataset):
@@ -157,6 +164,9 @@ class Model(Layer):
     def _ordered(self, x, y, weight):
         """The arrays of a batch in the order of the model's inputs and outputs."""
         leaves, build = _structure(x)
+        if hasattr(self, "_stack"):
+            # As in Keras, a stack computes with floats where it gets truth values.
+            leaves = [_floats(leaf) for leaf in leaves]
         if isinstance(x, dict) or len(leaves) > 1:
             self._wgrad_inputs = len(leaves), build
         targets, build = _structure(y)

@@ -10,6 +10,7 @@ from ..tensor import Tensor, Variable, convert_to_tensor
 from .host_layers import _given
 from .layer import Layer
 from .objects import SeedGenerator, plain
+from .own_functions import OwnFunctions
 from .structure import _REGISTERED, _by_name, _context, _leaves, _named_variables, _training
 from .symbols import Symbol, _connected, _noted
 
@@ -43,8 +44,12 @@ class NativeLayer(Layer):
             if key in options and key not in self._parameters:
                 size = options.pop(key)
                 self._input_shape = (size,) if key == "input_dim" else self._input_shape
+        self._own = OwnFunctions(options)
         config = {key: self._option(key, value) for key, value in options.items() if value is not None}
         self._native = self._make(config)
+        if self._own.initializers and self._class == "Embedding":
+            # Its weight depends on no input.
+            self.build((None, 1))
         if not trainable:
             self._native.set_trainable(False)
 
@@ -84,6 +89,10 @@ class NativeLayer(Layer):
             return value.seed
         return plain(value)
 
+    def _is_native(self):
+        # The native part calls layers without their functions of the program.
+        return super()._is_native() and not self._own.penalties and not self._own.initializers
+
     def __call__(self, inputs, training=None, mask=None):
         leaves = _leaves(inputs)
         if any(isinstance(leaf, Symbol) for leaf in leaves):
@@ -98,14 +107,23 @@ class NativeLayer(Layer):
         return self._called(leaves, training, mask)
 
     def _on_symbols(self, leaves, mask, single):
-        if mask is not None and not isinstance(mask, Symbol):
+        """The symbols of a call on symbols."""
+        if mask is not None and (self._own.penalties or not isinstance(mask, Symbol)):
             return _connected(self, (leaves[0] if len(leaves) == 1 else leaves,), {"mask": mask})
-        results = self._native.on(leaves, self._name, single, mask)
+        native = _wgrad.NativeLayer.of_python(self) if self._own.penalties else self._native
+        results = native.on(leaves, self._name, single and native is self._native, mask)
+        self._own.fill(self._listing())
         return self._returned(_noted(self, leaves if mask is None else [*leaves, mask], results))
 
     def _called(self, leaves, training, mask):
         training = bool(_training() if training is None else training)
+        if self._own.initializers:
+            known = [convert_to_tensor(leaf) for leaf in leaves]
+            self._native.on([_wgrad.input(list(leaf._shape[1:]), None, leaf._dtype, None) for leaf in known], None, False)
+            self._own.fill(self._listing())
         results, mask, losses = self._native.call(leaves, training, mask)
+        if self._own.penalties:
+            losses = [*losses, *self._own.losses(self._listing(), results)]
         if losses:
             self._added_losses = losses
             _context.has_losses = True
@@ -124,6 +142,7 @@ class NativeLayer(Layer):
     def build(self, input_shape):
         """Makes the variables, for inputs of this shape."""
         self._native.on([_wgrad.input(list(input_shape[1:]), input_shape[0], None, None)])
+        self._own.fill(self._listing())
         self.built = True
 
     def _wgrad_call(self, inputs, training, mask):
@@ -138,6 +157,10 @@ class NativeLayer(Layer):
 
     def _inner(self):
         return []
+
+    def _wgrad_parts(self):
+        # Of a layer that the native part calls as one of a program.
+        return [(path, variable) for path, variable, _ in self._listing()]
 
     def _set_trainable(self, value):
         self._native.set_trainable(value)
@@ -158,7 +181,8 @@ class NativeLayer(Layer):
 
     def get_config(self):
         """The options of the layer, as JSON has them."""
-        return json.loads(self._native.config())["config"] | {"name": self.name, "trainable": self._trainable}
+        given = {key: plain(value) for key, value in self._own.given.items()}
+        return json.loads(self._native.config())["config"] | {"name": self.name, "trainable": self._trainable} | given
 
 
 class Recurrent(NativeLayer):
@@ -192,6 +216,13 @@ class Recurrent(NativeLayer):
 
     reset_state = reset_states
 
+    def get_initial_state(self, batch_size):
+        """Zeros for the states of a batch: one tensor for `SimpleRNN` and `GRU`, two for `LSTM`."""
+        count = {"SimpleRNN": 1, "GRU": 1, "LSTM": 2}.get(self._class)
+        if count is None:
+            raise TypeError(f"get_initial_state: {self._class} has no states of one size; call the layer with return_state=True.")
+        return [_wgrad.constant(0, self.compute_dtype, [int(batch_size), self.units]) for _ in range(count)]
+
     def __call__(self, sequences, initial_state=None, mask=None, training=None):
         leaves = _leaves(sequences) + _leaves(initial_state)
         if not leaves:
@@ -214,7 +245,7 @@ class Attending(NativeLayer):
         symbols = [x for x in _leaves((inputs, given)) if isinstance(x, Symbol)]
         if symbols:
             if not given and len(symbols) == len(inputs):
-                return self._returned(_noted(self, inputs, self._native.on(inputs, self._name, False)))
+                return self._on_symbols(inputs, None, False)
             names = ("query", "value", "key"), ("query_mask", "value_mask", "key_mask")
             named = dict([*zip(names[0], inputs), ("attention_mask", attention_mask), *zip(names[1], masks or ())])
             named = {name: value for name, value in named.items() if value is not None}
@@ -226,6 +257,9 @@ class Attending(NativeLayer):
         masks = list(masks or ()) + [None] * (len(inputs) - len(masks or ()))
         own = [getattr(x, "_keras_mask", None) if mask is None else mask for x, mask in zip(inputs, masks)]
         known = own if any(mask is not None for mask in own) else []
+        if self._own.initializers or self._own.penalties:
+            key = next(iter(self._own.given))
+            raise TypeError(f"{self._class}: {key} is a function of the program or an array, which attention does not take on tensors yet; use it in a model of symbols.")
         result, weights = self._native.attend(inputs, known, attention_mask, (training, bool(causal), bool(scores)))
         self.built = True
         if own[0] is not None:

@@ -134,6 +134,9 @@ Identity=IdentityInitializer=identity gain=1.0
 """)
 
 
+Constant = INITIALIZERS["Constant"]
+
+
 def initial_value(initializer, shape, dtype):
     """Values that an initializer (an object, a name or a function) draws."""
     shape = [int(size) for size in shape]
@@ -153,7 +156,12 @@ def initial_value(initializer, shape, dtype):
     if name == "ones":
         return _wgrad.constant(1, dtype, shape)
     if name == "constant":
-        return _wgrad.constant(options.get("value", 0.0), dtype, shape)
+        value = convert_to_tensor(options.get("value", 0.0), dtype)
+        if list(value._shape) == shape or not value._shape:
+            return value if value._shape == tuple(shape) else _wgrad.constant(value.numpy(), dtype, shape)
+        if int(np.prod(value._shape)) != int(np.prod(shape)):
+            raise ValueError(f"Constant: the value is {list(value._shape)} for a weight of {shape}; give a number, or an array of this shape.")
+        return _wgrad.constant(value.numpy().reshape(shape), dtype)
     if name in ("randomnormal", "normal"):
         return draw("normal", shape, options.get("mean", 0.0), options.get("stddev", 0.05))
     if name in ("randomuniform", "uniform"):
