@@ -1,6 +1,7 @@
 //! Variables.
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::arrays::{self, to_numpy, to_tensor};
 use crate::error::{Raise, keep};
@@ -39,18 +40,21 @@ impl Variable {
 #[pymethods]
 impl Variable {
     #[new]
-    #[pyo3(signature = (initial_value, trainable=true, dtype=None, name=None, constraint=None))]
+    #[pyo3(signature = (initial_value, trainable=true, dtype=None, name=None, constraint=None, **_options))]
     fn new(
         initial_value: &Bound<'_, PyAny>,
         trainable: bool,
         dtype: Option<&Bound<'_, PyAny>>,
         name: Option<&str>,
         constraint: Option<Py<PyAny>>,
+        _options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // A variable's name is the one that its layer gives it.
+        // A variable's name is the one that its layer gives it; `__init__` of the package checks the options.
         let _ = name;
         let dtype = dtype.map(arrays::dtype_of).transpose()?;
-        let value = to_tensor(initial_value, dtype)?;
+        // A function without arguments gives the first value.
+        let made = initial_value.is_callable().then(|| initial_value.call0()).transpose()?;
+        let value = to_tensor(made.as_ref().unwrap_or(initial_value), dtype)?;
         Ok(Variable(match (trainable, constraint) {
             (true, None) => wgrad::Variable::new(&value),
             (true, Some(constraint)) => {

@@ -19,6 +19,22 @@ class Tensors(unittest.TestCase):
         self.assertEqual(stopped.numpy().tolist(), [1.0, -2.0])
         self.assertEqual(tape.gradient(y, x).numpy().tolist(), [1.0, -2.0])
 
+    def test_shapes_are_checked(self):
+        x = tf.ones((2, 3))
+        x.set_shape([None, 3])
+        with self.assertRaisesRegex(ValueError, r"the tensor is \(2, 3\), which does not fit \(None, 4\)"):
+            x.set_shape([None, 4])
+        self.assertEqual(tf.Variable(x).get_shape(), (2, 3))
+
+    def test_a_variable_begins_with_what_a_function_returns(self):
+        v = tf.Variable(lambda: tf.ones((2, 2)), trainable=False, name="v")
+        self.assertEqual((v.numpy().tolist(), v.trainable, v.name), ([[1.0, 1.0]] * 2, False, "v"))
+        self.assertEqual(tf.Variable(initial_value=lambda: 3, dtype=tf.float32, shape=tf.TensorShape([])).numpy(), 3.0)
+        with self.assertRaisesRegex(ValueError, r"the first value is \(2,\), which does not fit the shape \(3,\)"):
+            tf.Variable([1, 2], shape=[3])
+        with self.assertRaisesRegex(TypeError, "no option 'size'"):
+            tf.Variable(1, size=2)
+
     def test_slices_of_variables_are_assigned(self):
         v = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         v[0].assign([7.0, 8.0, 9.0])
@@ -151,6 +167,28 @@ class Datasets(unittest.TestCase):
             data.get_single_element()
         with self.assertRaisesRegex(TypeError, "is no dataset"):
             list(data.flat_map(lambda x: [x, x]))
+
+
+    def test_strings_are_bytes(self):
+        data = tf.data.Dataset.from_tensor_slices((np.array(["x", "yz"]), [0, 1]))
+        self.assertEqual([text.numpy() for text, _ in data], [b"x", b"yz"])
+        (batch, _), = data.batch(2)
+        self.assertEqual(batch.numpy().tolist(), [b"x", b"yz"])
+        # Records may end with zeros.
+        zeros = tf.data.Dataset.from_generator(lambda: iter([b"a\0", b"b"]), output_types=tf.string)
+        (batch,) = zeros.batch(2)
+        self.assertEqual(batch.numpy().tolist(), [b"a\0", b"b"])
+        self.assertEqual(tf.constant([b"a\0"]).numpy().tolist(), [b"a\0"])
+
+    def test_a_function_of_strings_runs_as_it_is_written(self):
+        @tf.function
+        def lengths(texts, factor):
+            return tf.strings.length(texts) * factor
+
+        self.assertEqual(lengths(tf.constant(["a", "abc"]), tf.constant(2)).numpy().tolist(), [2, 6])
+        self.assertEqual(lengths(tf.constant("abcd"), tf.constant(2)).numpy(), 8)
+        with self.assertRaisesRegex(tf.errors.InvalidTypeError, "a function of strings has no trace"):
+            lengths.get_concrete_function(tf.constant(["a"]), tf.constant(1))
 
 
 class Values(unittest.TestCase):

@@ -27,6 +27,8 @@ def _rows(structure):
     if not leaves:
         raise ValueError("from_tensor_slices: there are no arrays.")
     leaves = [leaf.numpy() if isinstance(leaf, Tensor) else np.asarray(leaf) for leaf in leaves]
+    # Strings are bytes, as in tensors.
+    leaves = [_strings_of(leaf) if leaf.dtype.kind == "U" else leaf for leaf in leaves]
     if any(leaf.ndim == 0 for leaf in leaves):
         raise ValueError("from_tensor_slices: an array has no axis of rows.")
     counts = {len(leaf) for leaf in leaves}
@@ -48,6 +50,10 @@ def _stacked(elements):
         shapes = {np.shape(value) for value in column}
         if len(shapes) != 1:
             raise ValueError(f"batch: elements have the shapes {sorted(shapes)}; use padded_batch or batches of 1.")
+        if is_text(column[0]) or np.asarray(column[0]).dtype.kind in "SUO":
+            # NumPy's arrays of fixed sizes lose zeros at the end of bytes.
+            made.append(_strings_of(np.stack([np.asarray(value, dtype=object) for value in column])))
+            continue
         made.append(np.stack(column))
     return build(iter(made))
 

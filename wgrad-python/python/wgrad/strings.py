@@ -102,7 +102,8 @@ def of(values):
     """The strings in a string, a list or an array."""
     if isinstance(values, (Tensor, Variable)):
         raise TypeError(f"strings: the values are {values.dtype.name}; they must be strings. tf.strings.as_string makes strings of numbers.")
-    array = np.asarray(values, dtype=object) if isinstance(values, (str, bytes)) else np.asarray(values)
+    # NumPy's arrays of fixed sizes lose zeros at the end of bytes.
+    array = np.asarray(values) if isinstance(values, np.ndarray) or not is_text(values) else np.asarray(values, dtype=object)
     if array.dtype.kind not in "SUO":
         raise TypeError(f"strings: the values are {array.dtype}; they must be strings. tf.strings.as_string makes strings of numbers.")
     return _each(_bytes, array)

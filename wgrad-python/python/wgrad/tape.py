@@ -9,7 +9,8 @@ import weakref
 import numpy as np
 
 from . import _wgrad
-from .errors import FailedPreconditionError
+from .errors import FailedPreconditionError, InvalidTypeError
+from .strings import StringScalar
 from .tensor import Tensor, Variable, convert_to_tensor
 
 
@@ -289,18 +290,26 @@ class Function:
     def __call__(self, *arguments, **named):
         if _eagerly:
             return self.python_function(*arguments, **named)
-        results, structure = self._converting(self._native.call, *self._prepared(arguments, named))
+        prepared = self._prepared(arguments, named)
+        if prepared is None:
+            return self.python_function(*arguments, **named)
+        results, structure = self._converting(self._native.call, *prepared)
         return structure.rebuild(results)
 
     def _prepared(self, arguments, named):
-        """The function that rebuilds the arguments, their tensors, and a text that stands for what else they are."""
+        """The function that rebuilds the arguments, their tensors, and a text that stands for what else they are. `None` if there are strings,
+        which no trace has: the function then runs as it is written."""
         leaves, build = _flat((arguments, named))
         tensors, key = [], []
         for leaf in leaves:
             if isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+                if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "SUO":
+                    return None
                 tensor = convert_to_tensor(leaf)
                 tensors.append(tensor)
                 key.append(f"{tensor._dtype}{tensor._shape}")
+            elif isinstance(leaf, StringScalar):
+                return None
             elif isinstance(leaf, (int, float, str, bytes, bool, type(None))):
                 key.append(f"{type(leaf).__name__}:{leaf!r}")
             else:
@@ -331,7 +340,10 @@ class Function:
 
     def _trace(self, arguments, named):
         """Traces the function for these arguments, unless it has been; the text that stands for them."""
-        rebuild, tensors, key = self._prepared(arguments, named)
+        prepared = self._prepared(arguments, named)
+        if prepared is None:
+            raise InvalidTypeError("a function of strings has no trace: it runs as it is written, on the host. Call the function itself.")
+        rebuild, tensors, key = prepared
         if key not in self._structures:
             self._converting(self._native.trace, rebuild, tensors, key)
         return key

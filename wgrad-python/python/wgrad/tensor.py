@@ -143,7 +143,15 @@ def _variable_repr(self):
     return f"{head}, numpy={np.array_repr(array) if self._shape else array}>"
 
 
+def _set_shape(self, shape):
+    """Checks the sizes that are given. All sizes of a tensor are known here, so that there is nothing to set."""
+    given = TensorShape(shape)
+    if not self.shape.is_compatible_with(given):
+        raise ValueError(f"set_shape: the tensor is {self.shape}, which does not fit {given}; reshape it instead.")
+
+
 def _extend_tensor():
+    Tensor.set_shape = _set_shape
     Tensor.shape = property(lambda self: TensorShape(self._shape))
     Tensor.dtype = property(lambda self: as_dtype(self._dtype))
     Tensor.get_shape = lambda self: self.shape
@@ -251,13 +259,23 @@ def _scattering(scatter):
     return method
 
 
-def _named(self, initial_value, trainable=True, dtype=None, name=None):
+# What TensorFlow's variables take for graphs and strategies; nothing here depends on them.
+_IGNORED = {"validate_shape", "caching_device", "variable_def", "import_scope", "synchronization", "aggregation", "constraint"}
+
+
+def _named(self, initial_value, trainable=True, dtype=None, name=None, shape=None, **options):
+    unknown = next((option for option in options if option not in _IGNORED), None)
+    if unknown is not None:
+        raise TypeError(f"Variable: there is no option '{unknown}'.")
+    if shape is not None and not self.shape.is_compatible_with(TensorShape(shape)):
+        raise ValueError(f"Variable: the first value is {self.shape}, which does not fit the shape {TensorShape(shape)}.")
     if name is not None:
         self._name = name
 
 
 def _extend_variable():
     Variable.__init__ = _named
+    Variable.get_shape = lambda self: self.shape
     Variable.name = property(lambda self: self.__dict__.get("_name", "Variable"))
     Variable.path = property(lambda self: self.__dict__.get("_path") or self.name)
     Variable.shape = property(lambda self: TensorShape(self._shape))
