@@ -163,7 +163,7 @@ class Dtypes(unittest.TestCase):
 class Names(unittest.TestCase):
     def test_what_to_use_instead(self):
         for path, text in (
-            ("ragged", "padded_batch"), ("SparseTensorSpec", "tf.sparse.to_dense"), ("estimator", "tf.keras"), ("sets", "Python's set"),
+            ("RaggedTensorSpec", "padded_batch"), ("SparseTensorSpec", "tf.sparse.to_dense"), ("estimator", "tf.keras"), ("sets", "Python's set"),
             ("Session", "TensorFlow 1's"), ("linalg.LinearOperatorDiag", "functions of tf.linalg"),
             ("compat.v1.placeholder", "tf.compat.v1.placeholder: it is TensorFlow 1's"), ("nonsense", "has no attribute 'nonsense'"),
         ):

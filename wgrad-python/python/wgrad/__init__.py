@@ -71,6 +71,8 @@ _complex_numbers.install(globals(), math.__dict__)
 from . import boxes as _boxes, diagonals as _diagonals, matrices as _matrices, special as _special  # noqa: E402
 
 from . import candidates as _candidates, ctc as _ctc, random, sparse  # noqa: E402
+from . import ragged  # noqa: E402
+from .ragged import RaggedTensor  # noqa: E402
 from .sparse import SparseTensor  # noqa: E402
 
 _ctc.install(nn.__dict__)

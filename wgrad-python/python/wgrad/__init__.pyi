@@ -47,7 +47,7 @@ from .tensor import (
     convert_to_tensor as convert_to_tensor,
     is_tensor as is_tensor,
 )
-from . import audio as audio, dtypes as dtypes, signal as signal, sparse as sparse, strings as strings, test as test
+from . import audio as audio, dtypes as dtypes, ragged as ragged, signal as signal, sparse as sparse, strings as strings, test as test
 from .absent import compat as compat
 from .complex_numbers import complex as complex
 from .debugging import (
@@ -94,6 +94,7 @@ from .keras.initializers import (
     Zeros as zeros_initializer,
 )
 from .matrices import eig as eig, eigvals as eigvals, sqrtm as matrix_square_root
+from .ragged import RaggedTensor as RaggedTensor
 from .sparse import SparseTensor as SparseTensor
 from .strings import as_string as as_string
 from .tape import (

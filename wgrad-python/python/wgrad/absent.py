@@ -1,13 +1,13 @@
 """Names of TensorFlow that this package does not have, and what to use instead."""
 
-_RAGGED = "there are no ragged tensors: pad rows to one length (Dataset.padded_batch, tf.keras.utils.pad_sequences), with masks of tf.sequence_mask"
+_RAGGED = "no signature or record has ragged tensors: pad rows to one length (tf.RaggedTensor.to_tensor, Dataset.padded_batch), with masks of tf.sequence_mask"
 _SPARSE = "few functions take sparse tensors: use dense ones; tf.sparse.to_dense makes one of indices and values, tf.where and tf.gather_nd read them"
 _FIRST = "it is TensorFlow 1's: call functions of tf itself, which run at once, and tf.function for what is called often"
 _OPERATOR = "there are no linear operators: use matrices and the functions of tf.linalg"
 
 # Names without a namespace are those at the top.
 INSTEAD = {
-    "ragged": _RAGGED, "RaggedTensor": _RAGGED, "RaggedTensorSpec": _RAGGED, "io.RaggedFeature": _RAGGED,
+    "RaggedTensorSpec": _RAGGED, "io.RaggedFeature": _RAGGED,
     "SparseTensorSpec": _SPARSE, "IndexedSlices": _SPARSE, "io.SparseFeature": _SPARSE,
     "nn.embedding_lookup_sparse": _SPARSE, "nn.safe_embedding_lookup_sparse": _SPARSE, "edit_distance": _SPARSE,
     "sets": "sets are sparse tensors in TensorFlow: use Python's set, tf.unique, or numpy.intersect1d, union1d and setdiff1d",

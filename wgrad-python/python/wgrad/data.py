@@ -12,6 +12,7 @@ import numpy as np
 from .dtypes import as_name
 from .errors import InvalidArgumentError, OutOfRangeError
 from .graphs import get_logger
+from .ragged import RaggedTensor, stack as _ragged_of
 from .strings import is_text, noted, of as _strings_of
 from .tape import _flat
 from .tensor import Tensor, convert_to_tensor
@@ -26,10 +27,10 @@ def _rows(structure):
     leaves, build = _flat(structure)
     if not leaves:
         raise ValueError("from_tensor_slices: there are no arrays.")
-    leaves = [leaf.numpy() if isinstance(leaf, Tensor) else np.asarray(leaf) for leaf in leaves]
+    leaves = [leaf if isinstance(leaf, RaggedTensor) else leaf.numpy() if isinstance(leaf, Tensor) else np.asarray(leaf) for leaf in leaves]
     # Strings are bytes, as in tensors.
-    leaves = [_strings_of(leaf) if leaf.dtype.kind == "U" else leaf for leaf in leaves]
-    if any(leaf.ndim == 0 for leaf in leaves):
+    leaves = [_strings_of(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind == "U" else leaf for leaf in leaves]
+    if any(isinstance(leaf, np.ndarray) and leaf.ndim == 0 for leaf in leaves):
         raise ValueError("from_tensor_slices: an array has no axis of rows.")
     counts = {len(leaf) for leaf in leaves}
     if len(counts) != 1:
@@ -44,6 +45,9 @@ def _stacked(elements):
     columns = zip(*(parts for parts, _ in leaves))
     made = []
     for column in columns:
+        if any(isinstance(value, RaggedTensor) for value in column):
+            made.append(_ragged_of(column))
+            continue
         if any(isinstance(value, Tensor) for value in column):
             made.append(convert_to_tensor(list(column)))
             continue
@@ -58,9 +62,17 @@ def _stacked(elements):
     return build(iter(made))
 
 
+def _groups(elements, size, drop_remainder):
+    """Lists of `size` elements; the last one may be shorter, or is left out."""
+    elements = iter(elements)
+    while group := list(itertools.islice(elements, size)):
+        if len(group) == size or not drop_remainder:
+            yield group
+
+
 def _tensors(element):
     leaves, build = _flat(element)
-    of = lambda leaf: noted(leaf) if is_text(leaf) else leaf if isinstance(leaf, Dataset) else convert_to_tensor(leaf)
+    of = lambda leaf: noted(leaf) if is_text(leaf) else leaf if isinstance(leaf, (Dataset, RaggedTensor)) else convert_to_tensor(leaf)
     return build(iter([of(leaf) for leaf in leaves]))
 
 
@@ -327,6 +339,19 @@ class Dataset:
         made = Dataset(begin, _batches(self._size, batch_size, drop_remainder))
         made._open = not drop_remainder
         return made
+
+    def ragged_batch(self, batch_size, drop_remainder=False, row_splits_dtype="int64", name=None):
+        """Batches of elements of different lengths, as ragged tensors; those without an axis are stacked."""
+        batch_size = int(batch_size)
+        if batch_size < 1:
+            raise ValueError(f"ragged_batch: the size is {batch_size}; it must be at least 1.")
+
+        def begin():
+            for elements in _groups(self._begin(), batch_size, drop_remainder):
+                flat = [_flat(element) for element in elements]
+                yield flat[0][1](iter([_ragged_of(list(column)) for column in zip(*(leaves for leaves, _ in flat))]))
+
+        return Dataset(begin, _batches(self._size, batch_size, drop_remainder))
 
     def unbatch(self, name=None):
         """The rows of the elements."""

@@ -14,12 +14,14 @@ import inspect
 
 from . import _wgrad
 from .dtypes import DType, as_name
-from .errors import InvalidTypeError
+from .errors import InvalidArgumentError, InvalidTypeError
 from .tensor import Tensor, Variable, convert_to_tensor
 
 Symbol = _wgrad.Symbol
 # Keras's part of the package sets it: what a function does with symbols of a model that is being defined.
 SYMBOLIC = None
+# `wgrad.ragged` sets it: what functions do with ragged tensors, and whether there are some.
+RAGGED = None
 
 _TABLE = """
 experimental.numpy.logaddexp *x1 *x2
@@ -486,8 +488,10 @@ def _make(line):
             if tuple_of is not None:
                 return tuple_of(*results)
             return results[0] if len(results) == 1 and name not in ("split", "unstack") else results
-        except InvalidTypeError:
-            if not narrow.get(_narrow_dtype([*arguments, *named.values()])):
+        except (InvalidTypeError, InvalidArgumentError) as error:
+            if RAGGED is not None and RAGGED[1](arguments, named):
+                return RAGGED[0](path, function, arguments, named)
+            if not isinstance(error, InvalidTypeError) or not narrow.get(_narrow_dtype([*arguments, *named.values()])):
                 raise
         # In 32 bits, which the call has.
         return _widened(function, path, arguments, named)
@@ -537,7 +541,12 @@ def _of_symbols(function):
     def call(*arguments, **named):
         if any(type(value) is Symbol for value in (*arguments, *named.values())):
             return SYMBOLIC(call, arguments, named)
-        return function(*arguments, **named)
+        try:
+            return function(*arguments, **named)
+        except (InvalidTypeError, InvalidArgumentError):
+            if RAGGED is None or not RAGGED[1](arguments, named):
+                raise
+        return RAGGED[0](function.__name__, function, arguments, named)
 
     return call
 

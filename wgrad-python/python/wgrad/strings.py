@@ -247,12 +247,19 @@ def reduce_join(inputs, axis=None, keepdims=False, separator="", name=None):
     return made.view(StringTensor)
 
 
+def in_rows(parts):
+    """The parts of each string, as a ragged tensor."""
+    from .ragged import texts_in_rows
+
+    return texts_in_rows(parts)
+
+
 def split(input, sep=None, maxsplit=-1, name=None):
-    """TensorFlow's `tf.strings.split`: an array of the parts of a string; for several strings, a list of such arrays."""
+    """TensorFlow's `tf.strings.split`: an array of the parts of a string; for several strings, a ragged tensor."""
     between = None if sep in (None, "", b"") else _bytes(sep)
     texts = of(input)
     parts = lambda text: of(np.array(text.split(between, maxsplit) or [], dtype=object))
-    return parts(texts.item()) if texts.ndim == 0 else [split(row, sep, maxsplit) for row in texts]
+    return parts(texts.item()) if texts.ndim == 0 else in_rows([split(row, sep, maxsplit) for row in texts])
 
 
 def to_number(input, out_type="float32", name=None):

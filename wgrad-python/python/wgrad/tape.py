@@ -297,8 +297,8 @@ class Function:
         return structure.rebuild(results)
 
     def _prepared(self, arguments, named):
-        """The function that rebuilds the arguments, their tensors, and a text that stands for what else they are. `None` if there are strings,
-        which no trace has: the function then runs as it is written."""
+        """The function that rebuilds the arguments, their tensors, and a text that stands for what else they are. `None` if there are strings or
+        ragged tensors, which no trace has: the function then runs as it is written."""
         leaves, build = _flat((arguments, named))
         tensors, key = [], []
         for leaf in leaves:
@@ -308,7 +308,7 @@ class Function:
                 tensor = convert_to_tensor(leaf)
                 tensors.append(tensor)
                 key.append(f"{tensor._dtype}{tensor._shape}")
-            elif isinstance(leaf, StringScalar):
+            elif isinstance(leaf, StringScalar) or type(leaf).__name__ == "RaggedTensor":
                 return None
             elif isinstance(leaf, (int, float, str, bytes, bool, type(None))):
                 key.append(f"{type(leaf).__name__}:{leaf!r}")

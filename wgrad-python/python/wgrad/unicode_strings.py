@@ -4,7 +4,7 @@ import codecs
 
 import numpy as np
 
-from .strings import _each, of
+from .strings import _each, in_rows, of
 from .tensor import Tensor, Variable, convert_to_tensor
 
 _OUTPUTS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
@@ -61,19 +61,19 @@ def _writer(call, encoding, mode, replacement):
 
 
 def _of_each(input, made):
-    """A result for a string, or a list of results."""
+    """A result for a string, or a ragged tensor of results."""
     texts = of(input)
-    return [_of_each(row, made) for row in texts] if texts.ndim else made(texts.item())
+    return in_rows([_of_each(row, made) for row in texts]) if texts.ndim else made(texts.item())
 
 
 def unicode_decode(input, input_encoding, errors="replace", replacement_char=65533, replace_control_characters=False, name=None):
-    """TensorFlow's `tf.strings.unicode_decode`: a tensor of the characters' numbers; for several strings, a list of tensors."""
+    """TensorFlow's `tf.strings.unicode_decode`: a tensor of the characters' numbers; for several strings, a ragged tensor."""
     read = _reader("unicode_decode", input_encoding, errors, replacement_char, replace_control_characters)
     return _of_each(input, lambda text: convert_to_tensor(np.array([ord(one) for one in read(text)], dtype="int32")))
 
 
 def unicode_split(input, input_encoding, errors="replace", replacement_char=65533, name=None):
-    """TensorFlow's `tf.strings.unicode_split`: an array of characters in UTF-8; for several strings, a list of arrays."""
+    """TensorFlow's `tf.strings.unicode_split`: an array of characters in UTF-8; for several strings, a ragged tensor."""
     read = _reader("unicode_split", input_encoding, errors, replacement_char)
     return _of_each(input, lambda text: of(np.array([one.encode() for one in read(text)], dtype=object)))
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 
 from .. import _wgrad, strings
+from ..ragged import RaggedTensor
 from ..strings import host_array as _given
 from ..tensor import Tensor, Variable, convert_to_tensor
 from .fronts import called, is_symbolic
@@ -79,6 +80,8 @@ class HostLayer:
     def __call__(self, inputs):
         if is_symbolic(inputs):
             return called(self, inputs)
+        if isinstance(inputs, RaggedTensor):
+            return inputs.with_flat_values(self(inputs.flat_values))
         result = self._native.call([_given(self._prepared(inputs))])
         return strings.noted(result) if result.dtype.kind == "O" else convert_to_tensor(result)
 
