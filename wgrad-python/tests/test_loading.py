@@ -212,6 +212,19 @@ class Programs(unittest.TestCase):
         model.compile("sgd", distance)
         self.assertEqual(again(model).evaluate(X, Y, verbose=0), model.evaluate(X, Y, verbose=0))
 
+    def test_functions_in_lambda_layers(self):
+        @keras.saving.register_keras_serializable("Own")
+        def times(x, factor=2.0):
+            return x * factor
+
+        model = keras.Sequential([keras.Input((4,)), layers.Lambda(times, arguments={"factor": 3.0})])
+        np.testing.assert_allclose(again(model)(X).numpy(), 3 * X, rtol=1e-6)
+        with self.assertRaisesRegex(ValueError, "Lambda: a lambda has no name"):
+            keras.Sequential([keras.Input((4,)), layers.Lambda(lambda x: x)]).to_json()
+        config = {"name": "code", "function": {"class_name": "__lambda__", "config": {"code": "4wEAAAA="}}}
+        with self.assertRaisesRegex(TypeError, "has a lambda, whose code is not run"):
+            keras.layers.deserialize({"module": "keras.layers", "class_name": "Lambda", "config": config})
+
     def test_unknown_classes_are_named(self):
         class Unknown(layers.Layer):
             def call(self, x):

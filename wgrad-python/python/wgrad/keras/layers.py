@@ -164,8 +164,24 @@ class Lambda(Layer):
     def call(self, inputs):
         return self.function(inputs, **self.arguments)
 
-    def _wgrad_config(self):
-        raise ValueError("Lambda: a function of Python cannot be written to a file. Use a class derived from Layer, or save_weights.")
+    def get_config(self):
+        """The options, with the name of the function."""
+        from .serialization import serialize_keras_object
+
+        if getattr(self.function, "__name__", "<lambda>") == "<lambda>":
+            raise ValueError("Lambda: a lambda has no name by which a file could have it. Define and register a function, or use save_weights.")
+        return super().get_config() | {"function": serialize_keras_object(self.function), "arguments": self.arguments}
+
+    @classmethod
+    def from_config(cls, config):
+        """A layer with the options of a config, whose function is registered."""
+        from .serialization import deserialize_keras_object
+
+        function = deserialize_keras_object(config["function"]) if isinstance(config["function"], (dict, str)) else config["function"]
+        if not callable(function):
+            raise TypeError(f"Lambda: the function {function!r} is not known. Register it, or pass it in custom_objects.")
+        known = ("function", "output_shape", "mask", "arguments", "name", "trainable", "dtype")
+        return cls(**{**{key: config[key] for key in known if key in config}, "function": function})
 
 
 def _function(name):

@@ -160,7 +160,7 @@ def deserialize_keras_object(config, custom_objects=None, safe_mode=True):
             if "layers" in (options or ()):
                 # A model: the error is that of one of its layers.
                 raise
-            raise TypeError(f"deserialize_keras_object: {name} cannot be made of the options {options}: {error}") from error
+            raise TypeError(f"deserialize_keras_object: {name} cannot be made: {error} Its options are {options}.") from error
         if isinstance(made, Layer) and not made.built and config.get("build_config"):
             _build(made, config["build_config"])
     return made
