@@ -86,9 +86,14 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Adds the penalty that a layer's `activity_regularizer` puts on its result.
+    /// Adds the penalty that a layer's `activity_regularizer` puts on its result, divided by the size of the batch.
     pub(super) fn regularize(&self, regularizer: Option<&Regularizer>, y: &Tensor) -> Result<()> {
-        regularizer.map_or(Ok(()), |regularizer| self.add_loss(regularizer.call(y)?))
+        let Some(regularizer) = regularizer else { return Ok(()) };
+        let penalty = regularizer.call(y)?;
+        match y.shape().first() {
+            Some(&batch) if batch > 1 => self.add_loss(penalty.multiply(1.0 / batch as f32)?),
+            _ => self.add_loss(penalty),
+        }
     }
 }
 

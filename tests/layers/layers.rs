@@ -369,6 +369,14 @@ fn activity_regularization_costs_once() {
     let layer = ActivityRegularization::new().l1(0.5).l2(1.0);
     layer.call(&constant([[-1.0, 2.0]]).unwrap(), TRAINING.collect(&losses)).unwrap();
     assert_eq!(losses.sum().unwrap().item::<f32>().unwrap(), 6.5);
+    // Keras divides by the size of the batch.
+    let losses = Losses::new();
+    let x = constant([[-1.0, 2.0], [0.0, 0.0], [4.0, 0.0], [0.0, 1.0]]).unwrap();
+    layer.call(&x, TRAINING.collect(&losses)).unwrap();
+    assert_eq!(losses.sum().unwrap().item::<f32>().unwrap(), (4.0 + 22.0) / 4.0);
+    let losses = Losses::new();
+    layer.call(&Tensor::zeros([0, 2]).unwrap(), TRAINING.collect(&losses)).unwrap();
+    assert_eq!(losses.sum().unwrap().item::<f32>().unwrap(), 0.0);
 }
 
 // ---- merging ------------------------------------------------------------------------------------------------

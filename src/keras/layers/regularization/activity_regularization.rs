@@ -7,7 +7,7 @@ use crate::keras::{Context, Regularizer};
 use crate::tensor::Tensor;
 
 layer! {
-    /// Returns `x` unchanged and adds the penalty `l1 sum(|x|) + l2 sum(x^2)` to the loss.
+    /// Returns `x` unchanged and adds the penalty `(l1 sum(|x|) + l2 sum(x^2)) / n` to the loss, where `n` is the size of the batch.
     ///
     /// ```
     /// # fn main() -> wgrad::Result<()> {
