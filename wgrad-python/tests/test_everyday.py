@@ -385,6 +385,43 @@ class Keras(unittest.TestCase):
         wanted = np.einsum("bnts,bsnh->btnh", shares / shares.sum(-1, keepdims=True), v)
         np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-5)
 
+    def test_assertions_in_functions(self):
+        @tf.function
+        def checked(x):
+            tf.debugging.assert_positive(x, message="x must be positive")
+            tf.debugging.assert_less(x, 10.0)
+            tf.debugging.assert_near(x, x + 1e-9)
+            tf.debugging.Assert(tf.reduce_all(x < 100.0), ["all"])
+            tf.debugging.assert_equal(tf.shape(x)[0], 2)
+            return tf.debugging.check_numerics(x * 2.0, "doubled")
+
+        self.assertEqual(checked(tf.constant([1.0, 2.0])).numpy().tolist(), [2.0, 4.0])
+        for values, text in (([1.0, -2.0], "x must be positive assert_positive"), ([1.0, 11.0], "assert_less: the condition"), ([1.0, np.inf], "assert_less")):
+            with self.subTest(values=values), self.assertRaisesRegex(tf.errors.InvalidArgumentError, text):
+                checked(tf.constant(values)).numpy()
+        finite = tf.function(lambda x: tf.debugging.check_numerics(1.0 / x, "inverse"))
+        with self.assertRaisesRegex(tf.errors.InvalidArgumentError, r"inverse: the tensor \[2\] had Inf or NaN values"):
+            finite(tf.constant([1.0, 0.0])).numpy()
+
+    def test_summaries_have_steps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            writer = tf.summary.create_file_writer(folder)
+            step = tf.function(lambda x, at: tf.summary.scalar("traced", x * 2.0, step=at))
+            with writer.as_default(step=3):
+                self.assertTrue(tf.summary.scalar("own", 1.0))
+                step(tf.constant(2.0), tf.constant(1))
+                step(tf.constant(3.0), tf.constant(2))
+            tf.summary.experimental.set_step(5)
+            with writer.as_default():
+                self.assertTrue(tf.summary.text("said", "a"))
+                self.assertEqual(tf.summary.experimental.get_step(), 5)
+            tf.summary.experimental.set_step(None)
+            with self.assertRaisesRegex(ValueError, "there is no step"):
+                tf.summary.scalar("own", 1.0)
+            name, = os.listdir(folder)
+            records = [bytes(record.numpy()) for record in tf.data.TFRecordDataset(os.path.join(folder, name))]
+            self.assertEqual([sum(tag in record for record in records) for tag in (b"traced", b"own", b"said")], [2, 1, 1])
+
     def test_summaries_of_all_kinds(self):
         with tempfile.TemporaryDirectory() as folder:
             with tf.summary.create_file_writer(folder).as_default():

@@ -105,7 +105,7 @@ from .tape import (  # noqa: E402
     recompute_grad,
     run_functions_eagerly as _run_functions_eagerly,
 )
-from . import audio, autograph, dtypes, test  # noqa: E402
+from . import audio, autograph, dtypes, summary, test  # noqa: E402
 from .graphs import (  # noqa: E402
     AggregationMethod, VariableAggregation, VariableSynchronization, broadcast_dynamic_shape, broadcast_static_shape,
     control_dependencies, get_logger, get_static_value, group, identity_n, init_scope, is_symbolic_tensor, no_op, shape_n, timestamp, tuple,
@@ -200,37 +200,6 @@ class experimental:
     """TensorFlow's `tf.experimental`."""
 
     dlpack = _dlpack
-
-
-class summary:
-    """Event files for TensorBoard."""
-
-    @staticmethod
-    def create_file_writer(logdir):
-        return _wgrad.SummaryWriter(str(logdir))
-
-    @staticmethod
-    def scalar(name, data, step):
-        return _wgrad.summary_scalar(name, data, int(step))
-
-    @staticmethod
-    def histogram(name, data, step, buckets=30):
-        return _wgrad.summary_histogram(name, data, int(step), int(buckets))
-
-    @staticmethod
-    def image(name, data, step, max_outputs=3):
-        return _wgrad.summary_image(name, data, int(step), int(max_outputs))
-
-    @staticmethod
-    def audio(name, data, sample_rate, step, max_outputs=3):
-        return _wgrad.summary_audio(name, data, int(sample_rate), int(step), int(max_outputs))
-
-    @staticmethod
-    def text(name, data, step):
-        text = strings.of(data)
-        if text.ndim:
-            raise TypeError("summary.text: give one string; join a list of them.")
-        return _wgrad.summary_text(name, text.item().decode(), int(step))
 
 
 class PhysicalDevice:

@@ -47,7 +47,8 @@ from .tensor import (
     convert_to_tensor as convert_to_tensor,
     is_tensor as is_tensor,
 )
-from . import audio as audio, dtypes as dtypes, ragged as ragged, signal as signal, sparse as sparse, strings as strings, test as test
+from . import audio as audio, dtypes as dtypes, ragged as ragged, signal as signal, sparse as sparse, strings as strings, summary as summary
+from . import test as test
 from .absent import compat as compat
 from .complex_numbers import complex as complex
 from .debugging import (
@@ -253,26 +254,6 @@ class _dlpack:
 
 class experimental:
     dlpack = _dlpack
-
-class _SummaryWriter:
-    def as_default(self) -> _SummaryWriter: ...
-    def flush(self) -> None: ...
-    def __enter__(self) -> _SummaryWriter: ...
-    def __exit__(self, *error: object) -> None: ...
-
-class summary:
-    @staticmethod
-    def create_file_writer(logdir: Any) -> _SummaryWriter: ...
-    @staticmethod
-    def scalar(name: str, data: TensorLike, step: int) -> builtins.bool: ...
-    @staticmethod
-    def histogram(name: str, data: TensorLike, step: int, buckets: int = 30) -> builtins.bool: ...
-    @staticmethod
-    def image(name: str, data: TensorLike, step: int, max_outputs: int = 3) -> builtins.bool: ...
-    @staticmethod
-    def audio(name: str, data: TensorLike, sample_rate: int, step: int, max_outputs: int = 3) -> builtins.bool: ...
-    @staticmethod
-    def text(name: str, data: Any, step: int) -> builtins.bool: ...
 
 class version:
     VERSION: str

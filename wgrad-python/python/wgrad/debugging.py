@@ -1,14 +1,29 @@
-"""Assertions: `tf.debugging`. Each reads its values, and raises `InvalidArgumentError` with them."""
+"""Assertions: `tf.debugging`. Each reads its values, and raises `InvalidArgumentError` with them. In a traced function, each run checks on
+the device, and the next read of a value raises the error, with the message and no values."""
 
 import numpy as np
 
 from .dtypes import as_dtype, as_name
-from .errors import InvalidArgumentError
+from . import _wgrad
+from .errors import FailedPreconditionError, InvalidArgumentError
+from .ops import FUNCTIONS as _F
 from .tensor import Tensor, convert_to_tensor
 
 
 def _read(x):
     return convert_to_tensor(x).numpy()
+
+
+def _checked(call, message, compare, traced, *values):
+    """A check of values that compares arrays, or, where they are not known, tensors."""
+    try:
+        arrays = [_read(value) for value in values]
+    except FailedPreconditionError:
+        holds = traced(*values)
+        holds = _F["math.reduce_all"](holds) if holds._shape else holds
+        _wgrad.check(holds, f"{message} {call}: the condition does not hold." if message else f"{call}: the condition does not hold.")
+        return
+    _check(compare(*arrays), call, message, *arrays)
 
 
 def _check(holds, call, message, *values):
@@ -22,8 +37,7 @@ def _check(holds, call, message, *values):
 
 def _comparison(call, compare):
     def check(x, y, message=None, summarize=None, name=None):
-        x, y = _read(x), _read(y)
-        _check(compare(x, y), call, message, x, y)
+        _checked(call, message, compare, _F[f"math.{compare.__name__}"], x, y)
 
     check.__name__ = check.__qualname__ = call
     check.__doc__ = f"TensorFlow's `tf.debugging.{call}`."
@@ -40,8 +54,7 @@ assert_greater_equal = _comparison("assert_greater_equal", np.greater_equal)
 
 def _sign(call, compare):
     def check(x, message=None, summarize=None, name=None):
-        x = _read(x)
-        _check(compare(x, 0), call, message, x)
+        _checked(call, message, lambda x: compare(x, 0), lambda x: _F[f"math.{compare.__name__}"](x, 0), x)
 
     check.__name__ = check.__qualname__ = call
     check.__doc__ = f"TensorFlow's `tf.debugging.{call}`."
@@ -56,15 +69,23 @@ assert_non_positive = _sign("assert_non_positive", np.less_equal)
 
 def assert_near(x, y, rtol=None, atol=None, message=None, summarize=None, name=None):
     """TensorFlow's `tf.debugging.assert_near`."""
-    x, y = _read(x), _read(y)
-    tolerance = 10 * np.finfo(np.float16 if x.dtype == np.float16 else np.float32).eps
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    tolerance = 10 * float(np.finfo(np.float16 if x._dtype == "float16" else np.float32).eps)
     rtol, atol = (tolerance if value is None else value for value in (rtol, atol))
-    _check(np.abs(x - y) <= atol + rtol * np.abs(y), "assert_near", message, x, y)
+    near = lambda x, y: abs(x - y) <= atol + rtol * abs(y)
+    _checked("assert_near", message, near, near, x, y)
 
 
 def Assert(condition, data=(), summarize=None, name=None):
     """TensorFlow's `tf.debugging.Assert`."""
-    _check(_read(condition), "Assert", None, *[_read(value) for value in data])
+    try:
+        holds = _read(condition)
+    except FailedPreconditionError:
+        said = " ".join(str(value) for value in data if isinstance(value, str))
+        _checked("Assert", said or None, None, lambda holds: convert_to_tensor(holds), condition)
+        return
+    if not np.all(holds):
+        _check(holds, "Assert", None, *[_read(value) if not isinstance(value, (str, bytes)) else value for value in data])
 
 
 def assert_rank(x, rank, message=None, name=None):
@@ -172,7 +193,12 @@ def assert_shapes(shapes, data=None, summarize=None, message=None, name=None):
 def check_numerics(tensor, message, name=None):
     """TensorFlow's `tf.debugging.check_numerics`: the tensor, if it has no infinity and no NaN."""
     tensor = convert_to_tensor(tensor)
-    values = tensor.numpy()
+    try:
+        values = tensor.numpy()
+    except FailedPreconditionError:
+        finite = _F["math.reduce_all"](_F["math.is_finite"](tensor))
+        _wgrad.check(finite, f"{message}: the tensor {list(tensor._shape)} had Inf or NaN values.")
+        return tensor
     if not np.isfinite(values).all():
         found = " and ".join(name for name, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(values).any())
         raise InvalidArgumentError(f"{message}: the tensor {list(tensor._shape)} had {found} values.")

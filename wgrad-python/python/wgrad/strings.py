@@ -25,6 +25,13 @@ class StringTensor(np.ndarray):
         """The array; a string without axes as `bytes`."""
         return np.asarray(self) if self.ndim else self.item()
 
+    def __getitem__(self, key):
+        made = super().__getitem__(key)
+        return StringScalar(made) if isinstance(made, bytes) else made
+
+    def __iter__(self):
+        return (self[at] for at in range(len(self)))
+
     def __eq__(self, other):
         return np.asarray(self) == (np.asarray(of(other)) if is_text(other) else other)
 
