@@ -1056,5 +1056,393 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(float(model.optimizer.learning_rate), 0.1 / 3, places=6)
 
 
+def waves(*shape, shift=0.0, low=-1.0):
+    """Numbers from `low` to 1 that are the same everywhere."""
+    at = np.arange(int(np.prod(shape)))
+    made = np.sin(at * 0.73 + shift) * np.cos(at * 0.11)
+    return ((made + 1) / 2 * (1 - low) + low).reshape(shape).astype("float32")
+
+
+def with_known_weights(model):
+    """The model, with weights that do not depend on how they are drawn."""
+    for at, weight in enumerate(model.trainable_variables):
+        weight.assign((np.sin(np.arange(int(np.prod(weight.shape))) * 1.7 + at) * 0.3).reshape(weight.shape))
+    return model
+
+
+class WithKerasValues(unittest.TestCase):
+    """Programs whose weights are known, so that their results are those of Keras."""
+
+    def setUp(self):
+        keras.utils.set_random_seed(7)
+
+    def near(self, made, expected):
+        np.testing.assert_allclose(np.ravel(made), expected, rtol=2e-3, atol=2e-4)
+
+    def test_a_vision_transformer(self):
+        class Patches(layers.Layer):
+            def __init__(self, patch_size):
+                super().__init__()
+                self.patch_size = patch_size
+
+            def call(self, images):
+                batch, height, width, channels = ops.shape(images)
+                patches = ops.image.extract_patches(images, size=self.patch_size)
+                count = (height // self.patch_size) * (width // self.patch_size)
+                return ops.reshape(patches, (batch, count, self.patch_size * self.patch_size * channels))
+
+        class PatchEncoder(layers.Layer):
+            def __init__(self, num_patches, projection_dim):
+                super().__init__()
+                self.num_patches = num_patches
+                self.projection = layers.Dense(units=projection_dim)
+                self.position_embedding = layers.Embedding(input_dim=num_patches, output_dim=projection_dim)
+
+            def call(self, patch):
+                positions = ops.expand_dims(ops.arange(start=0, stop=self.num_patches, step=1), axis=0)
+                return self.projection(patch) + self.position_embedding(positions)
+
+        inputs = keras.Input(shape=(8, 8, 3))
+        encoded = PatchEncoder(4, 8)(Patches(4)(inputs))
+        for _ in range(2):
+            x1 = layers.LayerNormalization(epsilon=1e-6)(encoded)
+            x2 = layers.Add()([layers.MultiHeadAttention(num_heads=2, key_dim=8, dropout=0.1)(x1, x1), encoded])
+            x3 = layers.LayerNormalization(epsilon=1e-6)(x2)
+            for units in (16, 8):
+                x3 = layers.Dropout(0.1)(layers.Dense(units, activation=keras.activations.gelu)(x3))
+            encoded = layers.Add()([x3, x2])
+        logits = layers.Dense(3)(layers.Flatten()(layers.LayerNormalization(epsilon=1e-6)(encoded)))
+        model = with_known_weights(keras.Model(inputs, logits))
+        self.near(model.predict(waves(2, 8, 8, 3), verbose=0), [0.21119, 0.25817, -0.27772, 0.15514, 0.27667, -0.22643])
+
+    def test_a_swin_block_shifts_windows(self):
+        def partition(x, size):
+            _, height, width, channels = x.shape
+            x = ops.reshape(x, (-1, height // size, size, width // size, size, channels))
+            return ops.reshape(ops.transpose(x, (0, 1, 3, 2, 4, 5)), (-1, size, size, channels))
+
+        def joined(windows, size, height, width, channels):
+            x = ops.reshape(windows, (-1, height // size, width // size, size, size, channels))
+            return ops.reshape(ops.transpose(x, (0, 1, 3, 2, 4, 5)), (-1, height, width, channels))
+
+        class WindowAttention(layers.Layer):
+            def __init__(self, dim, window, heads, **options):
+                super().__init__(**options)
+                self.heads, self.scale, self.count = heads, (dim // heads) ** -0.5, window * window
+                self.qkv, self.proj = layers.Dense(dim * 3), layers.Dense(dim)
+                self.bias = self.add_weight(shape=((2 * window - 1) ** 2, heads), initializer="zeros", trainable=True)
+                at = np.stack(np.meshgrid(np.arange(window), np.arange(window), indexing="ij")).reshape(2, -1)
+                relative = (at[:, :, None] - at[:, None, :]).transpose(1, 2, 0) + window - 1
+                index = relative[..., 0] * (2 * window - 1) + relative[..., 1]
+                self.index = keras.Variable(initializer=index, shape=index.shape, dtype="int", trainable=False)
+
+            def call(self, x):
+                _, size, channels = x.shape
+                qkv = ops.reshape(self.qkv(x), (-1, size, 3, self.heads, channels // self.heads))
+                q, k, v = (part for part in ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3))
+                scores = (q * self.scale) @ ops.transpose(k, (0, 1, 3, 2))
+                bias = ops.reshape(ops.take(self.bias, ops.reshape(self.index, (-1,)), axis=0), (self.count, self.count, -1))
+                scores = scores + ops.expand_dims(ops.transpose(bias, (2, 0, 1)), axis=0)
+                made = ops.transpose(ops.softmax(scores, axis=-1) @ v, (0, 2, 1, 3))
+                return self.proj(ops.reshape(made, (-1, size, channels)))
+
+        class Block(layers.Layer):
+            def __init__(self, dim, side, window, shift, **options):
+                super().__init__(**options)
+                self.side, self.window, self.shift = side, window, shift
+                self.norm, self.attention = layers.LayerNormalization(epsilon=1e-5), WindowAttention(dim, window, 2)
+                self.mlp = keras.Sequential([layers.Dense(16), layers.Activation(keras.activations.gelu), layers.Dense(dim)])
+
+            def call(self, x):
+                _, _, channels = x.shape
+                moved = ops.roll(ops.reshape(self.norm(x), (-1, self.side, self.side, channels)), (-self.shift, -self.shift), (1, 2))
+                windows = ops.reshape(partition(moved, self.window), (-1, self.window**2, channels))
+                windows = ops.reshape(self.attention(windows), (-1, self.window, self.window, channels))
+                back = ops.roll(joined(windows, self.window, self.side, self.side, channels), (self.shift, self.shift), (1, 2))
+                x = x + ops.reshape(back, (-1, self.side**2, channels))
+                return x + self.mlp(x)
+
+        inputs = keras.Input((8, 8, 3))
+        x = layers.Reshape((16, 8))(layers.Conv2D(8, 2, 2)(inputs))
+        x = Block(8, 4, 2, 1)(Block(8, 4, 2, 0)(x))
+        outputs = layers.Dense(5, activation="softmax")(layers.GlobalAveragePooling1D()(x))
+        model = with_known_weights(keras.Model(inputs, outputs))
+        self.near(model(waves(2, 8, 8, 3)), [0.2432, 0.18096, 0.13893, 0.19987, 0.23704, 0.23993, 0.17692, 0.14543, 0.20744, 0.23028])
+        # A layer's own variables are in front of those of its parts.
+        self.assertEqual([tuple(weight.shape) for weight in model.layers[3].weights][:4], [(8,), (8,), (9, 2), (4, 4)])
+        model.compile(keras.optimizers.SGD(0.1), keras.losses.CategoricalCrossentropy(label_smoothing=0.1))
+        y = keras.utils.to_categorical(np.arange(8) % 5, 5)
+        self.near(model.fit(waves(8, 8, 8, 3), y, batch_size=4, epochs=2, shuffle=False, verbose=0).history["loss"], [1.6499, 1.6126])
+
+    def test_a_mixer_and_a_gated_one(self):
+        class Mixer(layers.Layer):
+            def __init__(self, patches, hidden):
+                super().__init__()
+                self.mlp1 = keras.Sequential([layers.Dense(patches, activation="gelu"), layers.Dense(patches), layers.Dropout(0.1)])
+                self.mlp2 = keras.Sequential([layers.Dense(patches, activation="gelu"), layers.Dense(hidden), layers.Dropout(0.1)])
+                self.normalize = layers.LayerNormalization(epsilon=1e-6)
+
+            def build(self, input_shape):
+                return super().build(input_shape)
+
+            def call(self, inputs):
+                channels = ops.transpose(self.normalize(inputs), axes=(0, 2, 1))
+                x = ops.transpose(self.mlp1(channels), axes=(0, 2, 1)) + inputs
+                return x + self.mlp2(self.normalize(x))
+
+        class Gated(layers.Layer):
+            def __init__(self, patches, hidden):
+                super().__init__()
+                self.first, self.last = layers.Dense(hidden * 2, activation="gelu"), layers.Dense(hidden)
+                self.spatial = layers.Dense(patches, bias_initializer="Ones")
+                self.norm = layers.LayerNormalization(epsilon=1e-6)
+
+            def call(self, inputs):
+                u, v = ops.split(self.first(self.norm(inputs)), indices_or_sections=2, axis=-1)
+                v = ops.transpose(self.spatial(ops.transpose(v, (0, 2, 1))), (0, 2, 1))
+                return self.last(u * v) + inputs
+
+        for kind, expected in ((Mixer, [-0.41857, -0.35893, 0.51106, -0.41716, -0.37114, 0.5128]), (Gated, [-0.21989, 0.54841, 0.07857, -0.23014, 0.55876, 0.08615])):
+            inputs = layers.Input(shape=(8, 8, 3))
+            x = layers.Reshape((16, 6))(layers.Conv2D(6, kernel_size=2, strides=2)(inputs))
+            x = keras.Sequential([kind(16, 6) for _ in range(2)])(x)
+            model = with_known_weights(keras.Model(inputs, layers.Dense(3)(layers.GlobalAveragePooling1D()(x))))
+            self.near(model(waves(2, 8, 8, 3)), expected)
+
+    def test_reading_texts_in_pictures(self):
+        class CTCLayer(layers.Layer):
+            def call(self, labels, predictions):
+                ones = ops.ones((ops.shape(labels)[0],), dtype="int32")
+                lengths, steps = ops.shape(labels)[1] * ones, ops.shape(predictions)[1] * ones
+                self.add_loss(ops.mean(ops.ctc_loss(labels, ops.log(predictions + 1e-7), lengths, steps, mask_index=5)))
+                return predictions
+
+        image, label = layers.Input((8, 4), name="image"), layers.Input((None,), name="label", dtype="int32")
+        x = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(image)
+        x = layers.Dense(6, activation="softmax", name="dense2")(x)
+        model = with_known_weights(keras.Model([image, label], CTCLayer(name="ctc_loss")(label, x)))
+        model.compile(optimizer=keras.optimizers.Adam(0.01))
+        pictures, labels = waves(4, 8, 4), np.tile([[1, 2, 3], [2, 2, 4]], (2, 1)).astype("int32")
+        history = model.fit({"image": pictures, "label": labels}, epochs=2, batch_size=4, verbose=0).history
+        self.near(history["loss"], [9.092, 8.9421])
+        reader = keras.Model(model.inputs[0], model.get_layer(name="dense2").output)
+        predictions = reader.predict(pictures, verbose=0)
+        self.near(predictions[0, 0], [0.1784, 0.19799, 0.12086, 0.11848, 0.20362, 0.18066])
+        decoded, _ = ops.ctc_decode(predictions, np.full(4, 8), strategy="beam_search", beam_width=6, mask_index=5)
+        self.assertEqual(decoded.shape, (1, 4, 8))
+
+    def test_twins_by_a_contrastive_loss(self):
+        def distance(vectors):
+            x, y = vectors
+            total = ops.sum(ops.square(x - y), axis=1, keepdims=True)
+            return ops.sqrt(ops.maximum(total, keras.backend.epsilon()))
+
+        def loss(margin=1):
+            def contrastive_loss(y_true, y_pred):
+                square, rest = ops.square(y_pred), ops.square(ops.maximum(margin - y_pred, 0))
+                return ops.mean((1 - y_true) * square + y_true * rest)
+
+            return contrastive_loss
+
+        inputs = keras.Input((12, 12, 1))
+        x = layers.AveragePooling2D((2, 2))(layers.Conv2D(4, (5, 5), activation="tanh")(inputs))
+        tower = keras.Model(inputs, layers.Dense(10, activation="tanh")(layers.Flatten()(x)))
+        first, second = keras.Input((12, 12, 1)), keras.Input((12, 12, 1))
+        merged = layers.Lambda(distance, output_shape=(1,))([tower(first), tower(second)])
+        siamese = with_known_weights(keras.Model([first, second], layers.Dense(1, activation="sigmoid")(merged)))
+        siamese.compile(loss=loss(margin=1), optimizer="RMSprop", metrics=["accuracy"])
+        a, b, y = waves(8, 12, 12, 1), waves(8, 12, 12, 1, shift=2), np.array([0, 1] * 4, "float32")
+        history = siamese.fit([a, b], y, batch_size=4, epochs=2, shuffle=False, verbose=0).history
+        self.near(history["loss"], [0.27891, 0.27024])
+
+    def test_losses_of_a_program_get_targets_as_predictions_are(self):
+        seen = []
+
+        def squared(y_true, y_pred):
+            seen.append((y_true.dtype, tuple(y_true.shape), tuple(y_pred.shape)))
+            return ops.mean(ops.square(y_true - y_pred), axis=-1)
+
+        class Squared(keras.losses.Loss):
+            def call(self, y_true, y_pred):
+                seen.append((y_true.dtype, tuple(y_true.shape), tuple(y_pred.shape)))
+                return ops.mean(ops.square(y_true - y_pred), axis=-1)
+
+        x = waves(4, 3)
+        for loss, y in ((squared, np.array([0, 1, 1, 0])), (squared, waves(4, 1)), (Squared(), np.array([[0], [1], [1], [0]]))):
+            model = with_known_weights(keras.Sequential([keras.Input((3,)), layers.Dense(1)]))
+            model.compile("sgd", loss)
+            y_pred = model.predict(x, verbose=0)
+            self.near(model.evaluate(x, y, verbose=0), np.mean((y.reshape(4, 1) - y_pred) ** 2))
+            self.assertEqual({keras.utils.standardize_dtype(dtype) for dtype, _, _ in seen}, {"float32"})
+            self.assertEqual({shape[1:] for _, *shapes in seen for shape in shapes}, {(1,)})
+
+    def test_rays_of_a_scene(self):
+        def encode(x):
+            return tf.concat([x] + [function(2.0**at * x) for at in range(2) for function in (tf.sin, tf.cos)], axis=-1)
+
+        def rays(height, width, focal, pose):
+            i, j = tf.meshgrid(tf.range(width, dtype=tf.float32), tf.range(height, dtype=tf.float32), indexing="xy")
+            directions = tf.stack([(i - width * 0.5) / focal, -(j - height * 0.5) / focal, -tf.ones_like(i)], axis=-1)
+            directions = tf.reduce_sum(directions[..., None, :] * pose[:3, :3], axis=-1)
+            return tf.broadcast_to(pose[:3, -1], tf.shape(directions)), directions
+
+        pose = tf.constant([[1.0, 0, 0, 0.1], [0, 1, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]])
+        origins, directions = rays(4, 4, 2.0, pose)
+        t = tf.linspace(2.0, 6.0, 5)
+        points = encode(tf.reshape(origins[..., None, :] + directions[..., None, :] * t[:, None], [-1, 3]))
+        inputs = keras.Input(shape=(80, 15))
+        x = layers.concatenate([layers.Dense(8, activation="relu")(inputs), inputs], axis=-1)
+        model = with_known_weights(keras.Model(inputs, layers.Dense(4)(x)))
+        made = tf.reshape(model(points[None]), (1, 4, 4, 5, 4))
+        colours, density = tf.sigmoid(made[..., :-1]), tf.nn.relu(made[..., -1])
+        steps = tf.concat([t[1:] - t[:-1], tf.constant([1e10])], axis=-1)
+        alpha = 1.0 - tf.exp(-density * steps)
+        weights = alpha * tf.math.cumprod(1.0 - alpha + 1e-10, axis=-1, exclusive=True)
+        self.near(tf.reduce_sum(weights[..., None] * colours, axis=-2)[0, 0], [0.4627, 0.26724, 0.60527, 0.39066, 0.30059, 0.65692, 0.29367, 0.30865, 0.74501, 0.062096, 0.057944, 0.064144])
+        self.near(tf.image.psnr(colours[0, ..., 0, :], colours[0, ..., 1, :], max_val=1.0), [18.152])
+
+    def test_attention_in_a_graph(self):
+        class GraphAttention(layers.Layer):
+            def __init__(self, units):
+                super().__init__()
+                self.units = units
+
+            def build(self, input_shape):
+                self.kernel = self.add_weight(shape=(input_shape[0][-1], self.units), initializer="glorot_uniform", name="kernel")
+                self.attention = self.add_weight(shape=(self.units * 2, 1), initializer="glorot_uniform", name="attention")
+                self.built = True
+
+            def call(self, inputs):
+                states, edges = inputs
+                states = tf.matmul(states, self.kernel)
+                pairs = tf.reshape(tf.gather(states, edges), (tf.shape(edges)[0], -1))
+                scores = tf.squeeze(tf.nn.leaky_relu(tf.matmul(pairs, self.attention)), -1)
+                scores = tf.math.exp(tf.clip_by_value(scores, -2, 2))
+                sums = tf.math.unsorted_segment_sum(scores, edges[:, 0], num_segments=tf.reduce_max(edges[:, 0]) + 1)
+                sums = tf.repeat(sums, tf.math.bincount(tf.cast(edges[:, 0], "int32")))
+                messages = tf.gather(states, edges[:, 1]) * (scores / sums)[:, tf.newaxis]
+                return tf.math.unsorted_segment_sum(messages, edges[:, 0], num_segments=tf.shape(states)[0])
+
+        nodes, edges = tf.constant(waves(5, 6)), tf.constant([[0, 1], [0, 2], [1, 2], [2, 0], [3, 4], [4, 3]])
+        layer = GraphAttention(4)
+        layer((nodes, edges))
+        with_known_weights(layer)
+        self.near(layer((nodes, edges))[0], [0.048637, -0.29123, 0.026409, 0.28442])
+
+    def test_the_loss_is_there_for_steps(self):
+        class Own(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.dense = layers.Dense(1)
+
+            def call(self, x):
+                return self.dense(x)
+
+            def train_step(self, data):
+                x, y = data
+                with tf.GradientTape() as tape:
+                    loss = self.loss(y, self(x, training=True))
+                variables = self.trainable_variables
+                self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+                return {"own": loss}
+
+        model = Own()
+        model.compile(keras.optimizers.SGD(0.1), keras.losses.MeanAbsoluteError())
+        losses = model.fit(waves(8, 3), waves(8, 1), epochs=3, verbose=0).history["own"]
+        self.assertLess(losses[-1], losses[0])
+        self.assertGreater(losses[-1], 0)
+
+    def test_a_generator_s_steps_and_their_summaries(self):
+        def block(filters, transposed=False):
+            kind = layers.Conv2DTranspose if transposed else layers.Conv2D
+            start = tf.random_normal_initializer(0.0, 0.02)
+            model = keras.Sequential([kind(filters, 4, strides=2, padding="same", kernel_initializer=start, use_bias=False)])
+            model.add(layers.ReLU() if transposed else layers.LeakyReLU())
+            return model
+
+        inputs = layers.Input(shape=[8, 8, 3])
+        down = block(4)(inputs)
+        x = layers.Concatenate()([block(4, transposed=True)(block(8)(down)), down])
+        generator = keras.Model(inputs, layers.Conv2DTranspose(3, 4, strides=2, padding="same", activation="tanh")(x))
+        picture, target = layers.Input(shape=[8, 8, 3], name="input_image"), layers.Input(shape=[8, 8, 3], name="target_image")
+        critic = keras.Model([picture, target], layers.Conv2D(1, 4)(block(4)(layers.concatenate([picture, target]))))
+        with_known_weights(generator), with_known_weights(critic)
+        cross_entropy = keras.losses.BinaryCrossentropy(from_logits=True)
+        optimizers = [keras.optimizers.Adam(2e-4, beta_1=0.5) for _ in range(2)]
+        with tempfile.TemporaryDirectory() as folder:
+            writer = tf.summary.create_file_writer(folder)
+
+            @tf.function
+            def train_step(x, y, step):
+                with tf.GradientTape() as first, tf.GradientTape() as second:
+                    made = generator(x, training=True)
+                    real, fake = critic([x, y], training=True), critic([x, made], training=True)
+                    total = cross_entropy(tf.ones_like(fake), fake) + 100 * tf.reduce_mean(tf.abs(y - made))
+                    other = cross_entropy(tf.ones_like(real), real) + cross_entropy(tf.zeros_like(fake), fake)
+                for tape, loss, model, optimizer in zip((first, second), (total, other), (generator, critic), optimizers):
+                    variables = model.trainable_variables
+                    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+                with writer.as_default():
+                    tf.summary.scalar("total", total, step=step // 10)
+                return total, other
+
+            data = tf.data.Dataset.from_tensor_slices((waves(4, 8, 8, 3), waves(4, 8, 8, 3, shift=2)))
+            made = [train_step(x, y, step) for step, (x, y) in data.batch(2).repeat().take(3).enumerate()]
+            writer.flush()
+            self.near(made[0], [51.333, 2.7546])
+            self.near(made[2], [51.123, 2.7358])
+            file, = (os.path.join(folder, name) for name in os.listdir(folder))
+            self.assertEqual(sum(b"total" in bytes(record.numpy()) for record in tf.data.TFRecordDataset(file)), 3)
+
+    def test_texts_one_character_at_a_time(self):
+        text = "the cat sat on the mat. the dog sat on the log."
+        ids_from_chars = layers.StringLookup(vocabulary=sorted(set(text)), mask_token=None)
+        chars_from_ids = layers.StringLookup(vocabulary=ids_from_chars.get_vocabulary(), invert=True, mask_token=None)
+
+        class Texts(keras.Model):
+            def __init__(self, size):
+                super().__init__()
+                self.embedding = layers.Embedding(size, 8)
+                self.gru = layers.GRU(16, return_sequences=True, return_state=True)
+                self.dense = layers.Dense(size)
+
+            def call(self, inputs, states=None, return_state=False, training=False):
+                x = self.embedding(inputs, training=training)
+                if states is None:
+                    states = self.gru.get_initial_state(tf.shape(x)[0])
+                x, states = self.gru(x, initial_state=states, training=training)
+                x = self.dense(x, training=training)
+                return (x, states) if return_state else x
+
+        class OneStep(keras.Model):
+            def __init__(self, model):
+                super().__init__()
+                self.model = model
+                unknown = ids_from_chars(["[UNK]"])[:, None]
+                mask = tf.SparseTensor(values=[-float("inf")] * len(unknown), indices=unknown, dense_shape=[len(ids_from_chars.get_vocabulary())])
+                self.mask = tf.sparse.to_dense(mask)
+
+            @tf.function
+            def generate(self, inputs, states=None):
+                ids = ids_from_chars(tf.strings.unicode_split(inputs, "UTF-8")).to_tensor()
+                logits, states = self.model(inputs=ids, states=states, return_state=True)
+                best = tf.argmax(logits[:, -1, :] + self.mask, axis=-1)
+                return chars_from_ids(best), states
+
+        ids = ids_from_chars(tf.strings.unicode_split(text, "UTF-8"))
+        sequences = tf.data.Dataset.from_tensor_slices(ids).batch(9, drop_remainder=True).map(lambda row: (row[:-1], row[1:]))
+        model = Texts(len(ids_from_chars.get_vocabulary()))
+        model(next(iter(sequences.batch(1)))[0])
+        with_known_weights(model)
+        model.compile(optimizer=keras.optimizers.Adam(0.05), loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        history = model.fit(sequences.batch(5), epochs=30, verbose=0).history["loss"]
+        self.near(history[0], [2.7316])
+        step, states, made = OneStep(model), None, [tf.constant(["the ca"])]
+        for _ in range(6):
+            following, states = step.generate(made[-1], states)
+            made.append(following)
+        self.assertEqual(tf.strings.join(made)[0].numpy().decode()[:11], "the cat sat")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -370,7 +370,9 @@ class Layer:
                 found.extend((name, v) for name, v in value.items() if id(v) not in own)
             elif not key.startswith("_wgrad") and key not in ("_native_model", "optimizer", "_calls"):
                 found.extend(_parts(key, value))
-        return found
+        # As in Keras: the layer's own variables, those that training changes first, and then those of the layers inside.
+        place = lambda part: 2 if not isinstance(part[1], Variable) else 0 if part[1].trainable else 1
+        return sorted(found, key=place)
 
 
 def _shapes(value):

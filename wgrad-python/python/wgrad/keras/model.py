@@ -130,6 +130,9 @@ class Model(Layer):
         names = self._output_places()
         losses = _loss_plan(loss, names)
         self._loss, self._loss_weights, self._given_metrics, self._given_weighted_metrics = loss, loss_weights, metrics, weighted_metrics
+        if loss is not None or "loss" not in self.__dict__:
+            # Steps of a program call it: self.loss(y, y_pred).
+            self.loss = loss
         self._loss_tracker = Mean(name="loss")
         plan, weighted = _metric_plan(metrics, names), _metric_plan(weighted_metrics, names)
         self._compiled_metrics = [metric for _, group in plan + weighted for metric in group]
@@ -170,6 +173,7 @@ class Model(Layer):
         if isinstance(x, dict) or len(leaves) > 1:
             self._wgrad_inputs = len(leaves), build
         targets, build = _structure(y)
+        targets = [_floats(target) for target in targets]
         self._wgrad_targets = (len(targets), build) if isinstance(y, dict) else None
         return tuple([leaves, targets, _leaves(weight)])
 

@@ -493,6 +493,12 @@ def get_optimizer(value):
 # ---- losses ----
 
 
+def as_targets(y_true, y_pred):
+    """Targets as a loss of a program gets them: numbers of the predictions' dtype."""
+    y_true, y_pred = convert_to_tensor(y_true), convert_to_tensor(y_pred)
+    return y_true._cast(y_pred._dtype) if y_pred._dtype.startswith("float") and y_true._dtype != y_pred._dtype else y_true
+
+
 class Loss(Described):
     """A loss. A subclass of a program defines `call(y_true, y_pred)`."""
 
@@ -517,7 +523,7 @@ class Loss(Described):
             return self._native(y_true, y_pred, sample_weight)
         from ..ops import FUNCTIONS
 
-        losses = self.call(convert_to_tensor(y_true), convert_to_tensor(y_pred))
+        losses = self.call(as_targets(y_true, y_pred), convert_to_tensor(y_pred))
         if sample_weight is not None:
             losses = losses * sample_weight
         if self.reduction == "none":

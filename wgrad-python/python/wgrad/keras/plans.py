@@ -1,13 +1,17 @@
 """The arguments of `compile` and `fit`, as the native part takes them."""
 
+import functools
+import inspect
+
 import numpy as np
 
-from ..tensor import Tensor
+from ..ops import FUNCTIONS
+from ..tensor import Tensor, convert_to_tensor
 from .callbacks import Callback
 from .config import is_interactive_logging_enabled
 from .fronts import is_symbolic
 from .metric import Metric, get_metric
-from .objects import Loss
+from .objects import Loss, as_targets
 from .structure import _REGISTERED, _leaves, _listed
 
 
@@ -147,10 +151,30 @@ def _native(value, kind):
     if isinstance(value, Loss):
         if value._native is not None:
             return value._native
-        return value.call if value.reduction != "sum" else value
+        return (lambda y_true, y_pred: value.call(as_targets(y_true, y_pred), y_pred)) if value.reduction != "sum" else value
     if isinstance(value, Metric):
         return getattr(value, "_short", None) or (value if value._native is None else value._native)
-    return value
+    return _of_one_rank(value) if kind is Loss and inspect.isroutine(value) else value
+
+
+def _of_one_rank(function):
+    """A loss of a program as a function of targets and predictions with equally many axes, as Keras calls it: one number for each example
+    may have an axis of its own, or not."""
+
+    @functools.wraps(function)
+    def loss(y_true, y_pred, *weights):
+        y_true, y_pred = as_targets(y_true, y_pred), convert_to_tensor(y_pred)
+        more = len(y_true._shape) - len(y_pred._shape)
+        if more == 1 and y_true._shape[-1] == 1:
+            y_true = FUNCTIONS["squeeze"](y_true, [-1])
+        elif more == -1 and y_pred._shape[-1] == 1:
+            if len(y_true._shape) == 1:
+                y_true = FUNCTIONS["expand_dims"](y_true, -1)
+            else:
+                y_pred = FUNCTIONS["squeeze"](y_pred, [-1])
+        return function(y_true, y_pred, *weights)
+
+    return loss
 
 
 def _array(value):
