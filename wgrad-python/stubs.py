@@ -324,7 +324,7 @@ def objects_modules():
     elsewhere = ("get", "serialize", "deserialize")
     losses = [name for name, value in vars(keras.losses).items() if inspect.isfunction(value) and name not in (*elsewhere, "ctc")]
     listed = lambda module, names: f"from .{module} import (\n" + "".join(f"    {name} as {name},\n" for name in names) + ")\n"
-    settings = sorted(name for name, value in vars(keras.backend).items() if not name.startswith("_") and inspect.isfunction(value))
+    settings = sorted(name for name, value in vars(keras.backend).items() if not name.startswith("_") and inspect.isfunction(value) and name != "ctc_batch_cost")
     own = [name for name in settings if name not in ("dtype_policy", "set_dtype_policy")]
     of_losses = "".join(f"def {name}(y_true: Any, y_pred: Any, **options: Any) -> Tensor: ...\n" for name in losses)
     schedules = objects_head("...dtypes", "...tensor", "..objects", "Schedule as LearningRateSchedule", "Schedule")
@@ -347,7 +347,7 @@ def objects_modules():
             "deserialize_keras_object", "get_custom_objects", "get_registered_name", "get_registered_object", "serialize_keras_object",
         )) + "from .structure import (\n    custom_object_scope as CustomObjectScope,\n    custom_object_scope as custom_object_scope,\n"
         "    register_keras_serializable as register_keras_serializable,\n)\n",
-        "backend": HEAD + listed("config", own) + listed("policies", ("dtype_policy", "set_dtype_policy")),
+        "backend": HEAD + listed("config", own) + listed("policies", ("dtype_policy", "set_dtype_policy")) + listed("ctc", ("ctc_batch_cost",)),
         "dtype_policies": HEAD + "from .policies import DTypePolicy as DTypePolicy, DTypePolicy as FloatDTypePolicy, policy_of as get\n"
         "from typing import Any\n\n" + both,
         "mixed_precision": HEAD + "from .policies import (\n    DTypePolicy as DTypePolicy,\n    DTypePolicy as Policy,\n"
@@ -572,7 +572,8 @@ from .tensor import (
     is_tensor as is_tensor,
 )
 '''
-INIT_OTHERS = '''from . import audio as audio, dtypes as dtypes, ragged as ragged, signal as signal, sparse as sparse, strings as strings, test as test
+INIT_OTHERS = '''from . import audio as audio, dtypes as dtypes, ragged as ragged, signal as signal, sparse as sparse, strings as strings, summary as summary
+from . import test as test
 from .absent import compat as compat
 from .complex_numbers import complex as complex
 from .debugging import (
@@ -650,26 +651,6 @@ class _dlpack:
 
 class experimental:
     dlpack = _dlpack
-
-class _SummaryWriter:
-    def as_default(self) -> _SummaryWriter: ...
-    def flush(self) -> None: ...
-    def __enter__(self) -> _SummaryWriter: ...
-    def __exit__(self, *error: object) -> None: ...
-
-class summary:
-    @staticmethod
-    def create_file_writer(logdir: Any) -> _SummaryWriter: ...
-    @staticmethod
-    def scalar(name: str, data: TensorLike, step: int) -> builtins.bool: ...
-    @staticmethod
-    def histogram(name: str, data: TensorLike, step: int, buckets: int = 30) -> builtins.bool: ...
-    @staticmethod
-    def image(name: str, data: TensorLike, step: int, max_outputs: int = 3) -> builtins.bool: ...
-    @staticmethod
-    def audio(name: str, data: TensorLike, sample_rate: int, step: int, max_outputs: int = 3) -> builtins.bool: ...
-    @staticmethod
-    def text(name: str, data: Any, step: int) -> builtins.bool: ...
 
 class version:
     VERSION: str

@@ -58,6 +58,15 @@ class Losses(unittest.TestCase):
         self.assertLess(history[-1], history[0] * 0.6)
 
 
+    def test_the_cost_of_a_batch(self):
+        shares = tf.nn.softmax(LOGITS)
+        lengths = np.array([[6], [5]]), np.array([[3], [2]])
+        cost = keras.backend.ctc_batch_cost(np.array([[1, 2, 2], [2, 1, 0]]), shares, *lengths)
+        same = tf.nn.ctc_loss(np.array([[1, 2, 2], [2, 1, 0]]), LOGITS, [3, 2], [6, 5], logits_time_major=False, blank_index=-1)
+        self.assertEqual(cost.shape, (2, 1))
+        np.testing.assert_allclose(cost[:, 0], same, rtol=1e-5)
+
+
 class Searches(unittest.TestCase):
     def test_the_best_label_of_each_step(self):
         labels, scores = ops.ctc_decode(LOGITS, np.array([6, 5]))

@@ -176,10 +176,8 @@ class RaggedTensor:
 
     @property
     def shape(self):
-        inner = self._values.shape[1:]
-        lengths = np.diff(self._splits)
-        is_uniform = getattr(self, "_uniform", False) and len(lengths)
-        return TensorShape([len(lengths), int(lengths[0]) if is_uniform else None, *inner])
+        """The sizes; those of ragged axes are `None`."""
+        return TensorShape([len(self._splits) - 1, None, *self._values.shape[1:]])
 
     def get_shape(self):
         return self.shape

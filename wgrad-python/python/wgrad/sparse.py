@@ -1,5 +1,5 @@
-"""Sparse tensors, `tf.SparseTensor`: the indices of some elements, their values, and the shape. The functions here and
-`tf.sparse.to_dense` use them; other functions take dense tensors."""
+"""Sparse tensors, `tf.SparseTensor`: the indices of some elements, their values, and the shape. Only the functions of `tf.sparse` take
+them; `to_dense` makes tensors for all others."""
 
 import numpy as np
 

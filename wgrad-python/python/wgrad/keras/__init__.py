@@ -210,6 +210,7 @@ for _name, _functions, _base in (("loss", losses, _objects.Loss), ("metric", met
 backend = _module("backend", **{
     name: value for name, value in vars(config).items() if getattr(value, "__module__", "") in (config.__name__, _policies.__name__)
 })
+backend.ctc_batch_cost = _ctc.ctc_batch_cost
 utils.clear_session, utils.standardize_dtype, utils.is_keras_tensor = config.clear_session, config.standardize_dtype, config.is_keras_tensor
 preprocessing = _module(
     "preprocessing",

@@ -24,3 +24,6 @@ from .policies import (
     dtype_policy as dtype_policy,
     set_dtype_policy as set_dtype_policy,
 )
+from .ctc import (
+    ctc_batch_cost as ctc_batch_cost,
+)

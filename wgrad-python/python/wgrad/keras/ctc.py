@@ -53,3 +53,11 @@ def ctc(y_true, y_pred):
         )
     lengths = _F["math.reduce_sum"](cast(_F["math.not_equal"](y_true, 0), "int32"), axis=-1)
     return ctc_loss(y_true, y_pred, lengths, np.full(y_pred._shape[0], y_pred._shape[1], "int32"))
+
+
+def ctc_batch_cost(y_true, y_pred, input_length, label_length):
+    """The loss of each label sequence, `[batch, 1]`; `y_pred` are probabilities, the last of which is that of blanks, and lengths are
+    `[batch, 1]`."""
+    logits = _F["math.log"](convert_to_tensor(y_pred) + 1e-7)
+    lengths = [_F["reshape"](cast(value, "int32"), [-1]) for value in (label_length, input_length)]
+    return _F["expand_dims"](_ctc.loss(y_true, logits, *lengths, -1, "ctc_batch_cost"), 1)

@@ -100,7 +100,7 @@ def extract_patches(images, size, strides=None, dilation_rate=1, padding="valid"
     return _returned(made, is_one)
 
 
-def _border(call, sizes, whole):
+def _border(call, sizes):
     """What is before, inside and behind an axis; two of the three are given."""
     before, behind, target = sizes
     if sum(value is None for value in sizes) != 1:
@@ -115,7 +115,7 @@ def pad_images(images, top_padding=None, left_padding=None, bottom_padding=None,
     images, is_one = _images("pad_images", images, data_format)
     border = []
     for sizes, whole in (((top_padding, bottom_padding, target_height), images._shape[1]), ((left_padding, right_padding, target_width), images._shape[2])):
-        before, behind, target = _border("pad_images", sizes, whole)
+        before, behind, target = _border("pad_images", sizes)
         before = target - whole - behind if before is None else before
         behind = target - whole - before if behind is None else behind
         if min(before, behind) < 0:
@@ -131,7 +131,7 @@ def crop_images(images, top_cropping=None, left_cropping=None, bottom_cropping=N
     images, is_one = _images("crop_images", images, data_format)
     begin, kept = [], []
     for sizes, whole in (((top_cropping, bottom_cropping, target_height), images._shape[1]), ((left_cropping, right_cropping, target_width), images._shape[2])):
-        before, behind, target = _border("crop_images", sizes, whole)
+        before, behind, target = _border("crop_images", sizes)
         before = whole - target - behind if before is None else before
         target = whole - before - behind if target is None else target
         if before < 0 or target < 1 or before + target > whole:
