@@ -60,6 +60,35 @@ class Functions(unittest.TestCase):
         self.values(image.rgb_to_grayscale(x[0]), [0.2989 + 0.5 * 0.587])
 
 
+class RandomLayers(unittest.TestCase):
+    x = np.arange(2 * 6 * 6).reshape(2, 6, 6, 1).astype("float32")
+
+    def test_a_call_changes_images(self):
+        flip = keras.layers.RandomFlip("horizontal", seed=3)
+        self.assertGreater(len({flip(self.x).numpy().tobytes() for _ in range(8)}), 1)
+        np.testing.assert_array_equal(flip(self.x, training=False), self.x)
+        data = tf.data.Dataset.from_tensor_slices(self.x).batch(2).repeat(8).map(lambda images: flip(images))
+        self.assertGreater(len({images.numpy().tobytes() for images in data}), 1)
+        # Other layers are those of a prediction.
+        np.testing.assert_array_equal(keras.layers.Dropout(0.5)(self.x), self.x)
+
+    def test_a_model_that_predicts_does_not(self):
+        model = keras.Sequential([keras.Input((6, 6, 1)), keras.layers.RandomFlip(), keras.layers.RandomRotation(0.2)])
+        np.testing.assert_array_equal(model.predict(self.x, verbose=0), self.x)
+
+        class Own(keras.Model):
+            def __init__(self):
+                super().__init__()
+                self.change = keras.layers.RandomTranslation(0.5, 0.5)
+
+            def call(self, x):
+                return self.change(x)
+
+        own = Own()
+        np.testing.assert_array_equal(own.predict(self.x, verbose=0), self.x)
+        np.testing.assert_array_equal(own(self.x, training=False), self.x)
+
+
 class RandomInFunctions(unittest.TestCase):
     def runs(self, function, x):
         traced = tf.function(function)

@@ -116,7 +116,9 @@ class NativeLayer(Layer):
         return self._returned(_noted(self, leaves if mask is None else [*leaves, mask], results))
 
     def _called(self, leaves, training, mask):
-        training = bool(_training() if training is None else training)
+        training = _training() if training is None else training
+        # As in Keras, random changes of images happen unless a model says that it does not train.
+        training = self._class.startswith("Random") if training is None else bool(training)
         if self._own.initializers:
             known = [convert_to_tensor(leaf) for leaf in leaves]
             self._native.on([_wgrad.input(list(leaf._shape[1:]), None, leaf._dtype, None) for leaf in known], None, False)
