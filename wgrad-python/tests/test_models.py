@@ -272,6 +272,18 @@ class Models(unittest.TestCase):
         generator = tf.random.Generator.from_seed(3)
         self.assertNotEqual(generator.normal([2]).numpy().tolist(), generator.normal([2]).numpy().tolist())
 
+    def test_layers_of_a_stack_have_outputs_before_its_inputs_are_read(self):
+        model = keras.Sequential([keras.Input((8, 8, 3)), keras.layers.Conv2D(4, 3, name="seen", kernel_initializer="ones"), keras.layers.Flatten(), keras.layers.Dense(2)])
+        seen = model.get_layer("seen").output
+        self.assertEqual(tuple(model.layers[-1].input.shape), (None, 144))
+        both = keras.Model(model.inputs, [seen, model.output])
+        found, y = both(np.ones((2, 8, 8, 3), "float32"))
+        self.assertTrue((found.numpy() == 27).all())
+        self.assertEqual(tuple(y.shape), (2, 2))
+        model.build()
+        with self.assertRaisesRegex(AttributeError, "begin it with keras.Input"):
+            keras.Sequential([keras.layers.Dense(1)]).build()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -108,8 +108,13 @@ class _Built(Model):
         shapes = [tuple(symbol.shape) for symbol in self.outputs]
         return shapes[0] if len(shapes) == 1 else shapes
 
-    def build(self, input_shape):
-        self._graph().build(list(input_shape))
+    def build(self, input_shape=None):
+        """Makes the variables, for inputs of this shape; without one, for those of its `keras.Input`."""
+        if input_shape is None:
+            # Its variables exist already if it has an Input.
+            self.inputs
+        else:
+            self._graph().build(list(input_shape))
         self.built = True
 
     def _wgrad_parts(self):
@@ -237,12 +242,23 @@ class Sequential(_Built):
             self._shape = symbols[0].shape
         return super()._on(symbols)
 
-    @property
-    def layers(self):
+    def _inner(self):
         layers = list(self.__dict__.get("_stack", ()))
         if any(layer._name is None and "_wgrad_name" not in layer.__dict__ for layer in layers):
             self._name_layers(layers)
-        return [*self._front_layers, *layers]
+        return [*(layer for layer in self._front_layers if isinstance(layer, Layer)), *layers]
+
+    @property
+    def layers(self):
+        if self._shape is not None and not self._front_layers and "_ends" not in self.__dict__:
+            # So that each layer has an output.
+            try:
+                self._symbolic()
+            except (TypeError, ValueError):
+                # A layer that takes no symbols; the model may still be called.
+                self._ends = None
+        layers = self._inner()
+        return [*self._front_layers, *layers[len(layers) - len(self._stack) :]]
 
     @property
     def inputs(self):
@@ -255,7 +271,7 @@ class Sequential(_Built):
     def _symbolic(self):
         if self._shape is None:
             raise AttributeError("the model does not know its shape yet; begin it with keras.Input.")
-        if "_ends" not in self.__dict__:
+        if self.__dict__.get("_ends") is None:
             x = y = _wgrad.input(list(self._shape[1:]), self._shape[0], None, None) if self._first is None else self._first
             for layer in self._stack:
                 y = layer(y)
