@@ -56,7 +56,7 @@ impl<'a> Context<'a> {
     }
 
     /// The masks of the inputs of a call on several; empty if the individual masks are not known.
-    pub(crate) fn masks(&self) -> &'a [Option<Tensor>] {
+    pub fn masks(&self) -> &'a [Option<Tensor>] {
         self.masks
     }
 

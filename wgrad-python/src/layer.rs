@@ -11,7 +11,7 @@ use wgrad::keras::layers::{
 };
 use wgrad::keras::saving::bindings;
 use wgrad::keras::{
-    Config, Context, DTypePolicy, Layer, LayerExt, Model, Sequential, SymbolicTensor,
+    Config, Context, DTypePolicy, INFERENCE, Layer, LayerExt, Model, Sequential, SymbolicTensor,
 };
 use wgrad::{Parts, Trackable};
 
@@ -100,7 +100,9 @@ impl Layer for Shared {
         match self {
             Shared::One(layer) => layer.compute_mask(x, mask),
             Shared::Recurrent(layer) => layer.compute_mask(x, mask),
-            Shared::Python(layer) => layer.mask_of(std::slice::from_ref(x), mask),
+            Shared::Python(layer) => {
+                layer.mask_of(std::slice::from_ref(x), INFERENCE.with_mask(mask))
+            }
             Shared::Many(_) | Shared::Attention(_) => Ok(mask.cloned()),
         }
     }
@@ -150,6 +152,20 @@ impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for Shared {
         }
     }
 
+    fn call_with_mask(
+        &self,
+        xs: &[wgrad::Tensor],
+        cx: Context<'_>,
+    ) -> wgrad::Result<(Vec<wgrad::Tensor>, Option<wgrad::Tensor>)> {
+        let ys = Layer::<[wgrad::Tensor], Vec<wgrad::Tensor>>::call(self, xs, cx)?;
+        let mask = match self {
+            // It gets the mask of each input.
+            Shared::Python(layer) => layer.mask_of(xs, cx)?,
+            _ => Layer::<[wgrad::Tensor], Vec<wgrad::Tensor>>::compute_mask(self, xs, cx.mask())?,
+        };
+        Ok((ys, mask))
+    }
+
     fn compute_mask(
         &self,
         xs: &[wgrad::Tensor],
@@ -158,7 +174,7 @@ impl Layer<[wgrad::Tensor], Vec<wgrad::Tensor>> for Shared {
         match (self, xs) {
             (Shared::Many(layer), _) => layer.compute_mask(xs, mask),
             (Shared::Attention(layer), _) => layer.compute_mask(xs, mask),
-            (Shared::Python(layer), _) => layer.mask_of(xs, mask),
+            (Shared::Python(layer), _) => layer.mask_of(xs, INFERENCE.with_mask(mask)),
             (_, [x, ..]) => Layer::<wgrad::Tensor>::compute_mask(self, x, mask),
             _ => Ok(None),
         }

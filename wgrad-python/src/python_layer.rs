@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyWeakrefReference};
+use pyo3::types::{PyList, PyTuple, PyWeakrefReference};
 use wgrad::keras::{Config, Context, Layer};
 use wgrad::{Parts, Trackable};
 
@@ -94,7 +95,7 @@ impl PyLayer {
         attached(|py| {
             let run = || -> PyResult<Vec<wgrad::Tensor>> {
                 let xs = PyTuple::new(py, xs.iter().cloned().map(Tensor))?;
-                let mask = cx.mask().cloned().map(Tensor);
+                let mask = masks(py, xs.len(), cx)?;
                 let y = self.get(py)?.call_method1("_wgrad_call", (xs, cx.training(), mask))?;
                 y.try_iter()?.map(|y| to_tensor(&y?, None)).collect()
             };
@@ -116,16 +117,16 @@ impl PyLayer {
         Ok(())
     }
 
-    /// The mask of the result, which the layer computes, passes on, or ends.
+    /// The mask of the result, which the layer computes, passes on, or ends. The context has those of the inputs.
     pub fn mask_of(
         &self,
         xs: &[wgrad::Tensor],
-        mask: Option<&wgrad::Tensor>,
+        cx: Context<'_>,
     ) -> wgrad::Result<Option<wgrad::Tensor>> {
         attached(|py| {
             let run = || -> PyResult<Option<wgrad::Tensor>> {
                 let xs = PyTuple::new(py, xs.iter().cloned().map(Tensor))?;
-                let mask = mask.cloned().map(Tensor);
+                let mask = masks(py, xs.len(), cx)?;
                 let made = self.get(py)?.call_method1("_wgrad_mask", (xs, mask))?;
                 if made.is_none() { Ok(None) } else { to_tensor(&made, None).map(Some) }
             };
@@ -214,4 +215,14 @@ impl Trackable for PyLayer {
     fn identity(&self) -> (usize, usize) {
         (self.address, 1)
     }
+}
+
+/// What a layer of a program gets as `mask` in a call on `count` inputs: nothing, the mask of one input, or a list with those of all.
+fn masks<'py>(py: Python<'py>, count: usize, cx: Context<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let each = cx.masks();
+    if count > 1 && each.len() == count && each.iter().any(Option::is_some) {
+        let each = each.iter().map(|mask| mask.clone().map(Tensor));
+        return Ok(PyList::new(py, each)?.into_any());
+    }
+    cx.mask().cloned().map(Tensor).into_bound_py_any(py)
 }

@@ -416,6 +416,35 @@ class Strategies(unittest.TestCase):
         self.assertEqual(made.stdout.strip().splitlines()[-1:], ["as wanted"], made.stderr)
         self.assertNotIn("unsendable", made.stderr)
 
+    def test_a_layer_of_several_inputs_gets_the_mask_of_each(self):
+        class Decoder(layers.Layer):
+            def __init__(self, **options):
+                super().__init__(**options)
+                self.supports_masking = True
+
+            def call(self, inputs, mask=None):
+                (a, b), (of_a, of_b) = inputs, mask
+                known = lambda mask: tf.cast(mask, "float32")[:, :, None]
+                return a * known(of_a) + tf.reduce_sum(b * known(of_b), axis=1, keepdims=True)
+
+        class Mask(layers.Layer):
+            def call(self, x, mask=None):
+                return x * 0 + tf.cast(mask, "float32")[:, :, None]
+
+        of_ones = lambda: layers.Embedding(5, 2, mask_zero=True, embeddings_initializer="ones")
+        first, second = keras.Input((3,)), keras.Input((4,))
+        e, f = of_ones(), of_ones()
+        y = Decoder()([e(first), f(second)])
+        model = keras.Model([first, second], [y, Mask()(y)])
+        x = np.array([[1, 0, 2], [0, 0, 3]]), np.array([[1, 1, 0, 2], [0, 0, 0, 3]])
+        # As TensorFlow 2.21 prints them.
+        for values, mask in (model(list(x)), model.predict(list(x), verbose=0)):
+            self.assertEqual(np.array(values)[:, :, 0].tolist(), [[4, 3, 4], [1, 1, 2]])
+            self.assertEqual(np.array(mask)[:, :, 1].tolist(), [[1, 0, 1], [0, 0, 1]])
+        alone = Decoder()([e(x[0]), f(x[1])])
+        self.assertEqual(alone.numpy()[:, :, 1].tolist(), [[4, 3, 4], [1, 1, 2]])
+        self.assertEqual(Mask()(alone).numpy()[:, :, 1].tolist(), [[1, 0, 1], [0, 0, 1]])
+
 
 if __name__ == "__main__":
     unittest.main()

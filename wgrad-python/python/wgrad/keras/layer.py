@@ -176,7 +176,7 @@ class Layer:
                 for leaf in _leaves(result):
                     self.add_loss(self._activity_regularizer(leaf) * (1.0 / max(leaf._shape[0], 1)))
         if mask is not None or type(self).compute_mask is not Layer.compute_mask:
-            mask = self.compute_mask(arguments[0] if arguments else None, mask)
+            mask = _first(self.compute_mask(arguments[0] if arguments else None, mask))
             if mask is not None and isinstance(result, Tensor):
                 result._keras_mask = convert_to_tensor(mask)
         return result
@@ -321,9 +321,14 @@ class Layer:
     # ---- what the native part calls ----
 
     def _wgrad_call(self, inputs, training, mask):
+        # Layers inside find the masks on their inputs.
+        for x, known in zip(inputs, mask if isinstance(mask, list) else [mask]):
+            if known is not None:
+                x._keras_mask = known
         build = self.__dict__.get("_wgrad_inputs")
         if build is not None and build[0] == len(inputs):
             inputs = build[1](iter(inputs))
+            mask = build[1](iter(mask)) if isinstance(mask, list) else mask
         else:
             inputs = inputs[0] if len(inputs) == 1 else list(inputs)
         named = {"mask": mask} if mask is not None and "mask" in _accepted(self) else {}
@@ -336,7 +341,7 @@ class Layer:
     def _wgrad_mask(self, inputs, mask):
         if mask is None and type(self).compute_mask is Layer.compute_mask:
             return None
-        return self.compute_mask(inputs[0] if len(inputs) == 1 else list(inputs), mask)
+        return _first(self.compute_mask(inputs[0] if len(inputs) == 1 else list(inputs), mask))
 
     def _wgrad_take_losses(self):
         if not getattr(_context, "has_losses", False):
@@ -373,6 +378,12 @@ class Layer:
         # As in Keras: the layer's own variables, those that training changes first, and then those of the layers inside.
         place = lambda part: 2 if not isinstance(part[1], Variable) else 0 if part[1].trainable else 1
         return sorted(found, key=place)
+
+
+def _first(mask):
+    """The mask of a result: of those of several inputs, the first one."""
+    each = list(mask.values()) if isinstance(mask, dict) else mask
+    return (each[0] if each else None) if isinstance(each, (list, tuple)) else mask
 
 
 def _shapes(value):
