@@ -135,6 +135,12 @@ impl CommandLine {
         if let Some(folder) = runtime_folder(std::env::var_os(RUNTIME_DIR), &workspace_root()) {
             command.env(RUNTIME_DIR, folder);
         }
+        if self.program == "cargo" {
+            std::env::vars_os()
+                .map(|(name, _)| name)
+                .filter(|name| name.to_str().is_some_and(describes_this_package))
+                .for_each(|name| drop(command.env_remove(name)));
+        }
         command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -142,6 +148,20 @@ impl CommandLine {
     fn start_failure(&self) -> String {
         format!("`{}` could not be started; check that it is installed and on PATH", self.program)
     }
+}
+
+/// Whether cargo sets this variable for the package that it runs, which is xtask here. Some build scripts watch them (that of `ring`,
+/// on which downloads depend): with other values than in a `cargo test` by hand, most of the workspace is compiled again.
+fn describes_this_package(variable: &str) -> bool {
+    const OTHERS: [&str; 6] = [
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_MANIFEST_LINKS",
+        "CARGO_CRATE_NAME",
+        "CARGO_BIN_NAME",
+        "OUT_DIR",
+    ];
+    variable.starts_with("CARGO_PKG_") || OTHERS.contains(&variable)
 }
 
 /// Runs all lines, one after another. Returns the first failure.
@@ -300,6 +320,22 @@ fn quoted(word: &str) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_is_called_as_by_hand() {
+        let removed = |line: CommandLine| {
+            let command = line.command();
+            let gone = command.get_envs().filter(|(_, value)| value.is_none());
+            gone.map(|(name, _)| name.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        // Cargo sets them for this test, too.
+        let names = removed(CommandLine::cargo(["--version"]));
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR"] {
+            assert!(names.iter().any(|removed| removed == name), "{name} of {names:?}");
+        }
+        assert!(!names.iter().any(|name| name == "CARGO_INCREMENTAL" || name == "CARGO_HOME"));
+        assert!(removed(CommandLine::new("python3")).is_empty());
+    }
 
     #[test]
     fn the_echo_reads_like_a_shell_line() {
