@@ -136,10 +136,10 @@ impl CommandLine {
             command.env(RUNTIME_DIR, folder);
         }
         if self.program == "cargo" {
-            std::env::vars_os()
-                .map(|(name, _)| name)
-                .filter(|name| name.to_str().is_some_and(describes_this_package))
-                .for_each(|name| drop(command.env_remove(name)));
+            let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+            for name in names.filter(|name| describes_this_package(name)) {
+                command.env_remove(name);
+            }
         }
         command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         command
