@@ -164,6 +164,12 @@ class Rows(unittest.TestCase):
         self.assertEqual(next(iter(words)).numpy().tolist(), [[b"a", b"b"], [b"c", b""]])
         self.check(tf.function(lambda x: x + 1)(constant([[1], []])), [[2], []])
 
+    def test_messages_have_few_numbers(self):
+        with self.assertRaises(tf.errors.InvalidArgumentError) as caught:
+            tf.RaggedTensor.from_row_splits(np.arange(5.0), np.arange(100_000))
+        self.assertIn("7, 8, 9, ...] (100000 numbers) for 5 values", str(caught.exception))
+        self.assertLess(len(str(caught.exception)), 300)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -22,6 +22,12 @@ def _host(value):
     return array.astype("int64")
 
 
+def _numbers(numbers):
+    """Numbers for a message."""
+    listed = numbers.ravel()[:10].tolist()
+    return f"{listed}" if numbers.size <= 10 else f"{str(listed)[:-1]}, ...] ({numbers.size} numbers)"
+
+
 def _values(value, dtype=None):
     if isinstance(value, RaggedTensor):
         return value
@@ -65,7 +71,7 @@ class RaggedTensor:
         values, splits = _values(values), _host(row_splits)
         if splits.ndim != 1 or not len(splits) or splits[0] or (np.diff(splits) < 0).any() or splits[-1] != _count(values):
             raise InvalidArgumentError(
-                f"RaggedTensor: the splits are {splits.tolist()} for {_count(values)} values; they must begin with 0, not decrease, and end with the number of values."
+                f"RaggedTensor: the splits are {_numbers(splits)} for {_count(values)} values; they must begin with 0, not decrease, and end with the number of values."
             )
         return cls(values, splits)
 
@@ -74,7 +80,7 @@ class RaggedTensor:
         """Rows of these lengths."""
         lengths = _host(row_lengths)
         if lengths.ndim != 1 or (lengths < 0).any():
-            raise InvalidArgumentError(f"RaggedTensor: the lengths are {lengths.tolist()}; they must be a list of numbers that are not negative.")
+            raise InvalidArgumentError(f"RaggedTensor: the lengths are {_numbers(lengths)}; they must be a list of numbers that are not negative.")
         return cls.from_row_splits(values, np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod
@@ -83,7 +89,7 @@ class RaggedTensor:
         rows = _host(value_rowids)
         count = (int(rows[-1]) + 1 if len(rows) else 0) if nrows is None else int(nrows)
         if (np.diff(rows) < 0).any() or len(rows) and not 0 <= rows[0] <= rows[-1] < count:
-            raise InvalidArgumentError(f"RaggedTensor: the rows of values are {rows.tolist()} of {count}; they must not decrease, and be from 0 to {count - 1}.")
+            raise InvalidArgumentError(f"RaggedTensor: the rows of values are {_numbers(rows)} of {count}; they must not decrease, and be from 0 to {count - 1}.")
         return cls.from_row_lengths(values, np.bincount(rows, minlength=count))
 
     @classmethod
@@ -141,7 +147,7 @@ class RaggedTensor:
             lengths = np.where(is_value.any(1), width - is_value[:, ::-1].argmax(1), 0) if width else np.zeros(count, "int64")
         lengths = np.full(count, width) if lengths is None else _host(lengths)
         if lengths.shape != (count,) or (lengths < 0).any() or (lengths > width).any():
-            raise InvalidArgumentError(f"RaggedTensor: the lengths are {lengths.tolist()} for a tensor {list(tensor.shape)}; give one from 0 to {width} for each row.")
+            raise InvalidArgumentError(f"RaggedTensor: the lengths are {_numbers(lengths)} for a tensor {list(tensor.shape)}; give one from 0 to {width} for each row.")
         kept = _ranges(np.arange(count) * width, lengths)
         return cls.from_row_lengths(_taken(_reshaped(tensor, [-1, *tensor.shape[2:]]), kept), lengths)
 
@@ -385,7 +391,7 @@ def _aligned(arguments):
         if isinstance(value, RaggedTensor):
             if not np.array_equal(value._splits, first._splits):
                 raise InvalidArgumentError(
-                    f"ragged tensors with rows of {np.diff(first._splits).tolist()} and {np.diff(value._splits).tolist()} values do not go together."
+                    f"ragged tensors with rows of {_numbers(np.diff(first._splits))} and {_numbers(np.diff(value._splits))} values do not go together."
                 )
             made.append(value._values)
             continue
@@ -535,7 +541,7 @@ def _gather(params, indices, axis=None, batch_dims=0):
     if at.ndim > 1:
         raise TypeError(f"gather: the indices of ragged rows are {list(at.shape)}; they must be a number or a list.")
     if at.size and not 0 <= at.min() <= at.max() < len(params):
-        raise InvalidArgumentError(f"gather: the indices are {at.tolist()}, and there are {len(params)} rows.")
+        raise InvalidArgumentError(f"gather: the indices are {_numbers(at)}, and there are {len(params)} rows.")
     return params._take(at) if at.ndim else params._row(int(at))
 
 
