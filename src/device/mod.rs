@@ -150,7 +150,7 @@ impl Gpu {
         }
         caps.cooperative = Cooperative::declared(adapter, device.features());
         caps.precision = options.matmul_precision;
-        if let Some(value) = set("WGRAD_PORTABLE") {
+        if let Some(value) = value_if_set("WGRAD_PORTABLE") {
             caps.forget_the_adapter(value.parse().ok());
         }
         caps.threads = options.threads.map_or(caps.threads, |threads| threads.max(1));
@@ -276,11 +276,11 @@ const MOST: u64 = usize::MAX as u64 / 4;
 
 /// Whether an environment variable is set and neither empty nor 0.
 pub(crate) fn is_set(name: &str) -> bool {
-    set(name).is_some()
+    value_if_set(name).is_some()
 }
 
-/// The value of a variable that is set.
-fn set(name: &str) -> Option<String> {
+/// The value of an environment variable, unless it is empty or 0.
+fn value_if_set(name: &str) -> Option<String> {
     platform::env_var(name).filter(|value| value != "0" && !value.is_empty())
 }
 

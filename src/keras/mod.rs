@@ -72,9 +72,6 @@ pub use config::{Config, ConfigValue};
 pub use constraints::Constraint;
 pub use context::{Context, INFERENCE, Losses, TRAINING};
 pub use dtype_policy::{DTypePolicy, dtype_policy, set_dtype_policy};
-#[cfg(all(feature = "keras-files", feature = "preprocessing", not(target_family = "wasm")))]
-#[doc(hidden)]
-pub use front::load_with_front;
 #[cfg(feature = "preprocessing")]
 pub use front::{FrontBatch, FrontModel, Fronted, HostInputs, HostSymbol, IntoFrontData};
 #[cfg(all(feature = "json", feature = "preprocessing", feature = "saved-model"))]

@@ -113,7 +113,6 @@ fn _wgrad(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(symbol::op_on, module)?)?;
     module.add_function(wrap_pyfunction!(tape::custom_gradient, module)?)?;
     module.add_function(wrap_pyfunction!(model::config_of_file, module)?)?;
-    module.add_function(wrap_pyfunction!(model::front_of_json, module)?)?;
     module.add_function(wrap_pyfunction!(model::front_into_json, module)?)?;
     module.add_function(wrap_pyfunction!(process::after_fork, module)?)?;
     module.add_function(wrap_pyfunction!(interpreter::at_exit, module)?)?;

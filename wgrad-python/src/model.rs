@@ -258,18 +258,6 @@ impl NativeModel {
         .raised()
     }
 
-    /// The optimizer, after `compile` or with a loaded file.
-    fn optimizer(&self) -> Option<NativeOptimizer> {
-        let optimizer = match &self.0 {
-            Kind::Sequential(model) => Model::<wgrad::Tensor>::trainer(&**model).optimizer(),
-            Kind::Functional(model) => {
-                Model::<[wgrad::Tensor], Vec<wgrad::Tensor>>::trainer(model).optimizer()
-            }
-            Kind::Python(model) => model.trainer().optimizer(),
-        };
-        optimizer.ok().map(NativeOptimizer::from)
-    }
-
     /// Trains; the history as names with their values, and the epochs.
     #[pyo3(signature = (data, options))]
     fn fit(
@@ -417,13 +405,7 @@ fn made(make: &Py<PyAny>, config: &wgrad::keras::Config) -> wgrad::Result<Arc<Py
     })
 }
 
-/// Separates a model with layers for strings, as JSON, into the model without them and the plan of its front.
-#[pyfunction]
-pub fn front_of_json(model: &str) -> PyResult<Option<(String, String)>> {
-    wgrad::keras::front_of_json(model).raised()
-}
-
-/// The opposite of `front_of_json`.
+/// A model as JSON, with the layers for strings of a front's plan.
 #[pyfunction]
 pub fn front_into_json(model: &str, front: &str) -> PyResult<String> {
     wgrad::keras::front_into_json(model, front).raised()

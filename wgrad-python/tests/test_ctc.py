@@ -2,6 +2,8 @@
 
 import unittest
 
+import itertools
+
 import numpy as np
 import wgrad as tf
 
@@ -149,6 +151,21 @@ class Candidates(unittest.TestCase):
         pairs, labels = sequence.skipgrams([1, 2, 3], 9, window_size=1, negative_samples=2.0, seed=4)
         self.assertEqual((len(pairs), sum(labels)), (12, 4))
         self.assertEqual((pairs, labels), sequence.skipgrams([1, 2, 3], 9, window_size=1, negative_samples=2.0, seed=4))
+
+    def test_beams_are_the_sums_of_all_paths(self):
+        random = np.random.default_rng(0)
+        for steps, classes in ((1, 2), (3, 3), (5, 2), (5, 3)):
+            logits = random.normal(size=(1, steps, classes)) * 2
+            chances = logits[0] - np.log(np.exp(logits[0]).sum(-1, keepdims=True))
+            sums = {}
+            for path in itertools.product(range(classes), repeat=steps):
+                labels = tuple(label for label, _ in itertools.groupby(path) if label != classes - 1)
+                sums[labels] = sums.get(labels, 0) + np.exp(sum(chances[step, label] for step, label in enumerate(path)))
+            best = sorted(sums.items(), key=lambda item: -item[1])[:2]
+            found, scores = keras.ops.ctc_decode(logits, [steps], "beam_search", beam_width=500, top_paths=2, mask_index=classes - 1)
+            for place, (labels, chance) in enumerate(best):
+                self.assertEqual([label for label in found.numpy()[place, 0].tolist() if label >= 0], list(labels))
+                self.assertAlmostEqual(float(np.exp(scores.numpy()[0, place])), chance, places=5)
 
 
 if __name__ == "__main__":

@@ -264,6 +264,21 @@ class Clones(unittest.TestCase):
         copy.set_weights(graph.get_weights())
         np.testing.assert_allclose(copy(X).numpy(), graph(X).numpy(), atol=1e-6)
 
+    def test_layers_of_a_config_may_stand_in_any_order(self):
+        model = keras.Sequential([keras.Input((2,)), *(layers.Activation("relu", name=f"a{at}") for at in range(300))])
+        x = first = keras.Input((2,), name="x")
+        for layer in model.layers:
+            x = layer(x)
+        config = keras.Model(first, x).get_config()
+        config["layers"][1:] = config["layers"][:0:-1]
+        again = keras.Model.from_config(config)
+        self.assertEqual(again(np.array([[-1.0, 2.0]], "float32")).numpy().tolist(), [[0, 2]])
+        for described in config["layers"]:
+            if described["config"]["name"] == "a7":
+                described["inbound_nodes"][0]["args"][0]["config"]["keras_history"][0] = "a9"
+        with self.assertRaisesRegex(ValueError, "never computed: the layers form a cycle"):
+            keras.Model.from_config(config)
+
 
 if __name__ == "__main__":
     unittest.main()

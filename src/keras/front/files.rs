@@ -10,8 +10,6 @@ use super::{FrontModel, Fronted, plan};
 #[cfg(not(target_family = "wasm"))]
 use crate::error::Error;
 use crate::error::Result;
-#[cfg(not(target_family = "wasm"))]
-use crate::keras::saving::load_changed;
 use crate::keras::saving::{LoadModelOptions, LoadedModel, keras_file, read_keras_file};
 use crate::keras::{Functional, python_json};
 
@@ -112,24 +110,4 @@ fn read(bytes: &[u8]) -> Result<(Option<Front>, LoadedModel)> {
         Ok(())
     })?;
     Ok((front, model))
-}
-
-/// Loads a model and the plan of its front, if it has layers for strings, as
-/// [`front_of_json`](super::front_of_json). For other languages, which compute the layers themselves.
-///
-/// # Errors
-/// Those of [`load_model_with`](crate::keras::saving::load_model_with); [`Error::Data`] if a layer for strings takes results of layers
-/// on the device.
-#[cfg(not(target_family = "wasm"))]
-#[doc(hidden)]
-pub fn load_with_front(
-    path: impl AsRef<Path>,
-    options: LoadModelOptions,
-) -> Result<(LoadedModel, Option<String>)> {
-    let mut front = None;
-    let model = load_changed(path.as_ref(), &options, |config| {
-        front = plan::take(config)?.map(|plan| python_json::text(&plan));
-        Ok(())
-    })?;
-    Ok((model, front))
 }

@@ -13,9 +13,6 @@ mod symbol;
 
 use std::sync::Arc;
 
-#[cfg(all(feature = "keras-files", not(target_family = "wasm")))]
-#[doc(hidden)]
-pub use files::load_with_front;
 use graph::Front;
 #[cfg(all(feature = "json", feature = "saved-model"))]
 pub(crate) use graph::{HostCall, HostGraph};

@@ -49,9 +49,6 @@ options! {
         compile_settings: Option<String> as impl Into<Option<String>> = None,
         /// Sets the optimizer whose state a file with settings gets. Default: the one with which the model was compiled.
         optimizer: Option<Arc<dyn Optimizer>> as impl Into<Option<Arc<dyn Optimizer>>> = None,
-        /// Sets the plan of layers for strings in front of the model, as `load_with_front` returns it. For other languages.
-        #[doc(hidden)]
-        front: Option<String> as impl Into<Option<String>> = None,
     }
 }
 
@@ -95,16 +92,7 @@ pub fn load_model(path: impl AsRef<Path>) -> Result<LoadedModel> {
 /// Same as [`load_model`].
 #[cfg(not(target_family = "wasm"))]
 pub fn load_model_with(path: impl AsRef<Path>, options: LoadModelOptions) -> Result<LoadedModel> {
-    load_changed(path.as_ref(), &options, |_| Ok(()))
-}
-
-/// As [`load_model_with`], with a config that `change` has changed after it has got the vocabularies.
-#[cfg(not(target_family = "wasm"))]
-pub(crate) fn load_changed(
-    path: &Path,
-    options: &LoadModelOptions,
-    change: impl FnOnce(&mut Value) -> Result<()>,
-) -> Result<LoadedModel> {
+    let path = path.as_ref();
     if path.is_dir() {
         return Err(Error::Data(message!(
             "{}: load_model: it is a folder, not a file. If it is a SavedModel, saved_model::load_keras_model loads its layers, and \
@@ -113,7 +101,7 @@ pub(crate) fn load_changed(
         )));
     }
     let bytes = crate::files::read(path).map_err(|error| Error::io(path, error))?;
-    crate::trackable::weights::in_file(path, loaded_with(&bytes, path, options, change))
+    crate::trackable::weights::in_file(path, loaded_with(&bytes, path, &options, |_| Ok(())))
 }
 
 /// Same as [`load_model_with`], from the contents of the file.
@@ -401,13 +389,7 @@ macro_rules! saves {
             /// Those of `to_keras_async`; [`Error::Data`] if the settings are not a JSON object;
             /// [`Error::Check`] if there are settings and no optimizer.
             pub async fn to_keras_with_async(&self, options: &SaveModelOptions) -> Result<Vec<u8>> {
-                #[allow(unused_mut)]
-                let mut config = super::parse(&self.to_json()?)?;
-                #[cfg(feature = "preprocessing")]
-                if let Some(front) = &options.front {
-                    let text = crate::keras::front_into_json(&python_json::text(&config), front)?;
-                    config = super::parse(&text)?;
-                }
+                let config = super::parse(&self.to_json()?)?;
                 let Some(settings) = &options.compile_settings else {
                     return written(self, config, Value::Null, None, None).await;
                 };

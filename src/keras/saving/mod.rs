@@ -32,8 +32,6 @@ mod read;
 #[cfg(feature = "keras-files")]
 mod weights;
 
-#[cfg(all(feature = "keras-files", feature = "preprocessing", not(target_family = "wasm")))]
-pub(crate) use archive::load_changed;
 #[cfg(feature = "keras-files")]
 pub use archive::{LoadModelOptions, SaveModelOptions, load_model_from_bytes};
 #[cfg(all(feature = "keras-files", feature = "preprocessing"))]

@@ -28,12 +28,13 @@ def _attempts(shares, count):
 
 
 @functools.lru_cache(maxsize=64)
-def _expected(key, count, unique):
-    """How often each class is drawn."""
-    shares = np.array(_SHARES[key[0]](*key[1:]))
-    if not unique:
-        return (shares * count).astype("float32")
-    return -np.expm1(_attempts(shares, count) * np.log1p(-np.minimum(shares, 1 - 1e-12))).astype("float32")
+def _distribution(key, count, unique):
+    """The logarithm of each class's probability, and how often it is drawn."""
+    shares = _SHARES[key[0]](*key[1:])
+    expected = shares * count
+    if unique:
+        expected = -np.expm1(_attempts(shares, count) * np.log1p(-np.minimum(shares, 1 - 1e-12)))
+    return np.log(np.maximum(shares, 1e-38)).astype("float32"), expected.astype("float32")
 
 
 def _log_uniform(classes):
@@ -54,15 +55,14 @@ def _sampled(call, key, true_classes, num_true, num_sampled, unique, classes, se
         raise ValueError(f"{call}: true_classes are {list(true_classes._shape)}; they must be [batch, {num_true}].")
     if num_sampled < 1 or unique and num_sampled > classes:
         raise ValueError(f"{call}: num_sampled is {num_sampled} of {classes} classes; it must be at least 1, and no more than the classes if they are unique.")
-    shares = np.array(_SHARES[key[0]](*key[1:]))
-    logits = np.log(np.maximum(shares, 1e-38)).astype("float32")
+    logits, expected = _distribution(key, num_sampled, bool(unique))
     if unique:
         numbers = _source(seed).draw("uniform", [classes], 1e-7, 1.0 - 1e-7)
         gumbel = -_F["math.log"](-_F["math.log"](numbers))
         drawn = _F["math.top_k"](gumbel + logits, num_sampled).indices
     else:
         drawn = _F["reshape"](_source(seed).categorical(convert_to_tensor(logits[None]), num_sampled), [num_sampled])
-    drawn, expected = cast(drawn, "int32"), convert_to_tensor(_expected(key, num_sampled, bool(unique)))
+    drawn, expected = cast(drawn, "int32"), convert_to_tensor(expected)
     return drawn, _F["gather"](expected, true_classes), _F["gather"](expected, drawn)
 
 

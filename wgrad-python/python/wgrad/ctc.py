@@ -104,26 +104,37 @@ def greedy(logits, lengths, blank, merge):
 
 def _beams(rows, blank, width, top):
     """The most probable label sequences of one sequence of log probabilities `[T, C]`, and their logarithms."""
+    never = -np.inf
     # For each prefix: the logarithms of the probabilities that the last step was a blank, and that it was its last label.
-    beams = {(): (0.0, -np.inf)}
+    prefixes, of_blank, of_label = [()], np.zeros(1), np.full(1, never)
     for row in rows:
-        after = {}
-
-        def add(prefix, of_blank, of_label):
-            known = after.get(prefix, (-np.inf, -np.inf))
-            after[prefix] = np.logaddexp(known[0], of_blank), np.logaddexp(known[1], of_label)
-
-        for prefix, (of_blank, of_label) in beams.items():
-            both = np.logaddexp(of_blank, of_label)
-            add(prefix, both + row[blank], of_label + row[prefix[-1]] if prefix else -np.inf)
-            for label, chance in enumerate(row):
-                if label != blank:
-                    # Only behind a blank does the same label begin another time.
-                    add((*prefix, label), -np.inf, (of_blank if prefix and prefix[-1] == label else both) + chance)
-        best = sorted(after.items(), key=lambda item: -np.logaddexp(*item[1]))
-        beams = dict(best[:width])
-    best = [(prefix, np.logaddexp(*chances)) for prefix, chances in beams.items()][:top]
-    return best
+        both = np.logaddexp(of_blank, of_label)
+        last = np.array([prefix[-1] if prefix else -1 for prefix in prefixes])
+        own = np.flatnonzero(last >= 0)
+        grown = both[:, None] + row
+        # Only behind a blank does the same label begin another time.
+        grown[own, last[own]] = of_blank[own] + row[last[own]]
+        grown[:, blank] = never
+        of_blank = both + row[blank]
+        of_label = np.where(last >= 0, of_label + row[last], never)
+        # A longer prefix may be among the prefixes already.
+        places = {prefix: at for at, prefix in enumerate(prefixes)}
+        for at in own:
+            shorter = places.get(prefixes[at][:-1])
+            if shorter is not None:
+                of_label[at] = np.logaddexp(of_label[at], grown[shorter, last[at]])
+                grown[shorter, last[at]] = never
+        count = len(prefixes)
+        totals = np.concatenate([np.logaddexp(of_blank, of_label), grown.ravel()])
+        best = np.argpartition(-totals, width)[:width] if len(totals) > width else np.arange(len(totals))
+        best = best[np.argsort(-totals[best], kind="stable")]
+        best = best[totals[best] > never]
+        origins, labels = np.divmod(best - count, len(row))
+        kept = best < count
+        of_blank = np.where(kept, of_blank[np.minimum(best, count - 1)], never)
+        of_label = np.where(kept, of_label[np.minimum(best, count - 1)], totals[best])
+        prefixes = [prefixes[at] if at < count else (*prefixes[origin], label) for at, origin, label in zip(best, origins.tolist(), labels.tolist())]
+    return list(zip(prefixes, np.logaddexp(of_blank, of_label)))[:top]
 
 
 def beam_search(logits, lengths, blank, width, top):
@@ -150,7 +161,7 @@ def read(call, logits, lengths):
     _, steps, _ = _shapes(call, logits, lengths)
     logits, lengths = logits.numpy(), lengths.numpy()
     if lengths.size and not 0 <= lengths.min() <= lengths.max() <= steps:
-        raise InvalidArgumentError(f"{call}: the lengths are {lengths.tolist()}; each must be from 0 to the {steps} steps of the logits.")
+        raise InvalidArgumentError(f"{call}: the lengths are from {lengths.min()} to {lengths.max()}; each must be from 0 to the {steps} steps of the logits.")
     return logits, lengths
 
 

@@ -108,15 +108,6 @@ class _Built(Model):
         shapes = [tuple(symbol.shape) for symbol in self.outputs]
         return shapes[0] if len(shapes) == 1 else shapes
 
-    def build(self, input_shape=None):
-        """Makes the variables, for inputs of this shape; without one, for those of its `keras.Input`."""
-        if input_shape is None:
-            # Its variables exist already if it has an Input.
-            self.inputs
-        else:
-            self._graph().build(list(input_shape))
-        self.built = True
-
     def _wgrad_parts(self):
         return [("model", self._graph())]
 
@@ -248,6 +239,11 @@ class Sequential(_Built):
             self._name_layers(layers)
         return [*(layer for layer in self._front_layers if isinstance(layer, Layer)), *layers]
 
+    def build(self, input_shape=None):
+        """Makes the variables, for inputs of this shape; without one, for those of its `keras.Input`."""
+        self._graph().build(list(self.input_shape if input_shape is None else input_shape))
+        self.built = True
+
     @property
     def layers(self):
         if self._shape is not None and not self._front_layers and "_ends" not in self.__dict__:
@@ -257,8 +253,9 @@ class Sequential(_Built):
             except (TypeError, ValueError):
                 # A layer that takes no symbols; the model may still be called.
                 self._ends = None
-        layers = self._inner()
-        return [*self._front_layers, *layers[len(layers) - len(self._stack) :]]
+        # Names the layers, too.
+        self._inner()
+        return [*self._front_layers, *self._stack]
 
     @property
     def inputs(self):
@@ -407,6 +404,9 @@ class Functional(_Built):
 
     def _fronted(self):
         return self.__dict__.get("_front")
+
+    def build(self, input_shape=None):
+        """Does nothing: the variables exist since the model does."""
 
     def _host_layers(self):
         return [] if self._fronted() is None else self._front.layers

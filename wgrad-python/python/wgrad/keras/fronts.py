@@ -165,21 +165,6 @@ class Front:
         _number([layer for layer, _ in calls])
         return cls(described, calls, feeds), passed + symbols
 
-    @classmethod
-    def of_plan(cls, plan):
-        """The front that the native part has found in a file."""
-        from .host_layers import LAYERS
-
-        plan = json.loads(plan)
-        layers = []
-        for described in plan["layers"]:
-            options = {
-                key: value for key, value in described["config"].items()
-                if key not in ("vocabulary_size", "has_input_vocabulary", "trainable", "dtype") and not (key == "vocabulary" and value is None)
-            }
-            layers.append(LAYERS[described["class_name"].rpartition(">")[2]].from_config(options))
-        return cls(plan["inputs"], [(layers[call["layer"]], call["from"]) for call in plan["calls"]], plan["feeds"])
-
     def plan(self):
         """What the native part puts into files."""
         layers = self.layers

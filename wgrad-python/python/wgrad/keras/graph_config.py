@@ -1,5 +1,6 @@
 """Models of symbols from their configs: the layers are made, and called as the config says."""
 
+import collections
 import json
 
 from .. import _wgrad
@@ -95,14 +96,16 @@ def unwrapped(listed):
 
 
 class _Made:
-    """A layer, the nodes that wait to be called, and the results of its calls."""
+    """A layer, the nodes that wait to be called, the results of its calls, and the layers that wait for more of them."""
 
     def __init__(self, layer, described):
-        self.layer, self.results = layer, []
+        self.layer, self.results, self.waiting = layer, [], []
         self.nodes = [] if layer is None else list(described.get("inbound_nodes", ()))
         if isinstance(layer, Layer) and not layer._is_native() and described.get("module") is None:
             # Older files of this package have a list around a single tensor, which the program did not pass.
             self.nodes = [node | {"args": unwrapped(node["args"])} for node in self.nodes]
+        # The next one is the last.
+        self.nodes.reverse()
 
 
 def _input(described):
@@ -183,19 +186,24 @@ def connected(config, custom_objects=None, clone=None, given=None):
             raise ValueError(f"from_config: result {at} of call {call} of '{name}' is taken, and it has {len(results[call])}.")
         return results[call][at]
 
-    waiting = [name for name, one in made.items() if one.nodes]
-    while waiting:
-        goes_on = False
-        for name in waiting:
-            one = made[name]
-            while one.nodes and all(found(history) is not None for history in _tensors(one.nodes[0])):
-                one.results.append(_called(one.layer, name, one.nodes.pop(0), found, custom_objects))
-                goes_on = True
-        waiting = [name for name in waiting if made[name].nodes]
-        if waiting and not goes_on:
+    # Each layer is tried once, and again for each result that it waited for.
+    ready = collections.deque(made)
+    while ready:
+        name = ready.popleft()
+        one = made[name]
+        while one.nodes:
+            lacking = next((history for history in _tensors(one.nodes[-1]) if found(history) is None), None)
+            if lacking is not None:
+                made[lacking[0]].waiting.append(name)
+                break
+            one.results.append(_called(one.layer, name, one.nodes.pop(), found, custom_objects))
+            ready.extend(one.waiting)
+            one.waiting = []
+    for name, one in made.items():
+        if one.nodes:
             raise ValueError(
-                f"from_config: call {len(made[waiting[0]].results)} of '{waiting[0]}' uses results that are never computed: the layers form a "
-                "cycle, or one refers to a call that does not exist."
+                f"from_config: call {len(one.results)} of '{name}' uses results that are never computed: the layers form a cycle, or one "
+                "refers to a call that does not exist."
             )
 
     def ends(value, key):
